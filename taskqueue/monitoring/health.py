@@ -88,8 +88,7 @@ shared_look = SharedQuestion(_look)
 @cache
 def _leaves() -> frozenset[str]:
     """Return the newest migrations of taskqueue in this code."""
-    nodes = MigrationLoader(None).graph.leaf_nodes(APP)
-    return frozenset(name for _, name in nodes)
+    return frozenset(name for _, name in MigrationLoader(None).graph.leaf_nodes(APP))
 
 
 # Workers, and queues, that are looked at.
@@ -119,10 +118,9 @@ def probe(wanted: Wanted) -> Health:
     checks = [_of_workers(wanted, candidates, seen)]
     checks += [_of_queue(name, seen) for name in wanted.queues]
     if wanted.max_latency is not None:
-        queues = read_queues(limit=MOST)
         checks += [
             _of_latency(queue, wanted.max_latency)
-            for queue in queues
+            for queue in read_queues(limit=MOST)
             if not wanted.queues or queue.name in wanted.queues
         ]
     return Health(checks=tuple(checks))

@@ -47,8 +47,7 @@ class Notice:
     @property
     def remedy(self) -> str:
         """The remedy, with commands that can be pasted into a shell."""
-        values = self._values() | {"subject": quote(self.subject)}
-        return TEXTS[self.code].remedy.format(**values)
+        return TEXTS[self.code].remedy.format(**self._values() | {"subject": quote(self.subject)})
 
     def _values(self) -> dict[str, str]:
         left = get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)

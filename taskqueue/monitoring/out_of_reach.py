@@ -167,8 +167,7 @@ ORDER BY seconds DESC
 def parked(*, most: int) -> Iterator[Notice]:
     """Yield notices by task name, the one that fails first at first."""
     by_name: defaultdict[str, list[Any]] = defaultdict(list)
-    unknown = class_path(UnknownTask)
-    for row in read(PARKED, limit=most, unknown=unknown):
+    for row in read(PARKED, limit=most, unknown=class_path(UnknownTask)):
         by_name[row[1]].append(row)
     for name, rows in list(by_name.items())[:MOST_NAMES]:
         task_id, _, seconds = rows[0]

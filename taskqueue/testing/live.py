@@ -102,13 +102,12 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
     """
     for connection in connections.all():
         check_is_shared(connection)
-    command = [sys.executable, "-m", "django", "runworker", "--noreload", *arguments]
     known = list(_rows().values_list("id", flat=True))
     with TemporaryDirectory() as folder:
         log_path = Path(folder, "worker.log")
         with log_path.open("wb") as log:
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", "django", "runworker", "--noreload", *arguments],
                 env={**os.environ, **_environment()},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from asyncio import CancelledError
 from collections import Counter
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Unpack
 
@@ -28,7 +26,7 @@ from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workers import Registered, Registration
+from taskqueue.engine.workers import Registered
 from taskqueue.exceptions import Stopped, TaskQueueError
 from taskqueue.models import Lease, Task
 from taskqueue.models.task import Route
@@ -42,7 +40,8 @@ from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order, aged
 from taskqueue.worker.logs import log_unlogged, note_logged
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.state import QueueQuotas, WorkerOptions
+from taskqueue.worker.supervisor import registration_of
 
 # What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
 # the test.
@@ -193,8 +192,7 @@ class Runner:
         note_logged(job, outcome)
         task_status, lease_status = recorded.get(outcome.lease_id, (None, None))
         log_unlogged(job, outcome, task_status)
-        is_stopped = lease_status == LeaseStatus.STOPPED
-        if is_stopped and outcome.kind == OutcomeKind.SUCCEEDED:
+        if lease_status == LeaseStatus.STOPPED and outcome.kind == OutcomeKind.SUCCEEDED:
             return OutcomeKind.STOPPED.value
         return str(outcome.kind)
 
@@ -226,8 +224,7 @@ class Workers:
     def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
         self._connection = connection
         self._choice = choice
-        queues = {choice.queue_name: 1} if choice.queue_name else {}
-        self._quotas = QueueQuotas(queues)
+        self._quotas = QueueQuotas({choice.queue_name: 1} if choice.queue_name else {})
         self._registrations = ExitStack()
         self._known: set[str] = set()
 
@@ -282,16 +279,8 @@ class Workers:
         if name in self._known:
             return
         self._known.add(name)
-        registration = Registration(
-            name=name,
-            host=socket.gethostname()[:255],
-            pid=os.getpid(),
-            queues={},
-            concurrency=1,
-            pool="process",
-            versions={},
-            lease_seconds=get_settings().LEASE_DURATION.total_seconds(),
-        )
+        described = registration_of(WorkerOptions(name=name), get_settings())
+        registration = replace(described, versions={})
         answer = workers.register(registration)
         # A row of that name that the test made itself stays as it is.
         if isinstance(answer, Registered):

@@ -159,8 +159,7 @@ class ChildProcess:
             self._outgoing += b"".join(map(pack, own))
             try:
                 while self._outgoing:
-                    sent = self.socket.send(self._outgoing)
-                    del self._outgoing[:sent]
+                    del self._outgoing[: self.socket.send(self._outgoing)]
             except BlockingIOError:
                 pass
             except OSError:

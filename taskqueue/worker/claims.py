@@ -60,8 +60,7 @@ class Claims:
         """Claim in the caller's transaction."""
         if want <= 0:
             return []
-        is_early = time.monotonic() < self._looked_apart_at + APART_INTERVAL
-        if not (self._is_busy and is_early):
+        if not self._is_busy or time.monotonic() >= self._looked_apart_at + APART_INTERVAL:
             return self._claim(connection, want, unknown, self._queues_apart(connection))
         claimed = self._claim(connection, want, unknown, [])
         if len(claimed) < want:
@@ -91,8 +90,7 @@ class Claims:
         apart = self._queues_apart(connection) if want > 0 else []
         if not apart:
             if is_sqlite(connection):
-                ready = ready_queues(connection)
-                if not self._quotas.serving(ready):
+                if not self._quotas.serving(ready_queues(connection)):
                     return []
             elif owns_session(connection):
                 return self._ordinary(connection, want, unknown)

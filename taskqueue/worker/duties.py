@@ -74,11 +74,10 @@ class Duties:
         self._scheduler = Scheduler()
         self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)
         self._last_broadcast: UUID | None = None
-        departures = Departures(policy, tally)
         self._steps: tuple[Callable[[Turn], float | None], ...] = (
             self._end_overdue,
             self._take_over.step,
-            Timed(departures.step, every=interval, again=interval).step,
+            Timed(Departures(policy, tally).step, every=interval, again=interval).step,
             self._look_after_broadcasts,
             self._serve_schedules,
             self._serve_operations,
@@ -212,8 +211,7 @@ def prune_tasks(connection: BaseDatabaseWrapper) -> bool:
 
 def prune_history(connection: BaseDatabaseWrapper) -> bool:
     """Delete what else is too old."""
-    pruned = [history.prune(connection) for history in pruning.HISTORIES.values()]
-    return max(pruned) == pruning.BATCH
+    return max(history.prune(connection) for history in pruning.HISTORIES.values()) == pruning.BATCH
 
 
 def merge_rollups(connection: BaseDatabaseWrapper) -> bool:
@@ -229,8 +227,7 @@ def mark_wedged(connection: BaseDatabaseWrapper) -> None:
 
 def call_roll(connection: BaseDatabaseWrapper) -> None:
     """Mark workers that were not seen for a lease's time, and delete those gone for a day."""
-    lost = workers.mark_lost(connection)
-    if lost:
+    if lost := workers.mark_lost(connection):
         logger.warning("Workers lost count=%s", lost)
         rest_schedules(connection)
     workers.forget_gone(connection)

@@ -50,8 +50,7 @@ class Attempt:
 
     def run(self, call: Runner) -> Frame:
         """Run the attempt and return the frame for the parent. Never raises."""
-        parked = self._prepare()
-        if parked:
+        if parked := self._prepare():
             return self._frame(
                 Outcome(
                     self.order.lease_id,
@@ -65,12 +64,11 @@ class Attempt:
         self.started_at = time.monotonic()
         token = _current.set(self.context)
         try:
-            frame = self._run_body(call)
+            return self._run_body(call)
         except BaseException as error:
-            frame = self._failed(error)
+            return self._failed(error)
         finally:
             _current.reset(token)
-        return frame
 
     def _prepare(self) -> str:
         """Find the definition; return why the task cannot run here, if so."""
@@ -83,8 +81,7 @@ class Attempt:
             )
         if order.options:
             self.snapshot = json.loads(order.options)
-            unknown = snapshots.unknown_in(self.snapshot)
-            if unknown:
+            if unknown := snapshots.unknown_in(self.snapshot):
                 return f"This worker does not know the option {unknown}."
         return ""
 
@@ -100,8 +97,7 @@ class Attempt:
         definition.announce_start(self.context)
         if definition.options.atomic:
             return self._run_atomic(call, definition, args, kwargs)
-        value = call(definition, self.context, args, kwargs)
-        return self._succeeded(self._encode(value))
+        return self._succeeded(self._encode(call(definition, self.context, args, kwargs)))
 
     def _run_atomic(
         self, call: Runner, definition: BaseDefinition[Any, Any], args: Any, kwargs: Any

@@ -69,8 +69,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         while not self._is_over:
-            pause = self._try_step()
-            self._wake.wait(pause)
+            self._wake.wait(self._try_step())
             self._wake.clear()
         self._close()
 

@@ -91,11 +91,10 @@ def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
             one_line(outcome.error_message[:500]),
         )  # fmt: skip
     if outcome.kind != OutcomeKind.UNSTARTED and logger.isEnabledFor(logging.DEBUG):
-        started = outcome.started
         logger.debug(
             "Attempt ended task=%s id=%s attempt=%s outcome=%s now=%s seconds=%s",
             one_line(job.name), job.task_id, job.order[3], outcome.kind, status or "ended before",
-            "-" if started is None else f"{outcome.ended - started:.3f}",
+            "-" if outcome.started is None else f"{outcome.ended - outcome.started:.3f}",
         )  # fmt: skip
 
 

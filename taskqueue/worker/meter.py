@@ -149,8 +149,7 @@ class Summary:
         if now < self.next_at:
             return
         ended = self._meter.ended()
-        counts = ended - self._logged
-        if counts:
+        if counts := ended - self._logged:
             logger.info(
                 "Attempts ended in_seconds=%.0f succeeded=%s failed=%s retried=%s other=%s "
                 "running=%s",

@@ -196,12 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
         A connection that is closed while unread bytes of the client remain is reset, and the
         client may lose the answer.
         """
-        head = self._read_head()
-        if not head:
-            return
-        self._write(self._answer(head))
-        self.connection.shutdown(socket.SHUT_WR)
-        self.rfile.read(MAX_DISCARDED)
+        if head := self._read_head():
+            self._write(self._answer(head))
+            self.connection.shutdown(socket.SHUT_WR)
+            self.rfile.read(MAX_DISCARDED)
 
     def _read_head(self) -> bytes:
         """Read up to the first empty line, or until there is too much."""

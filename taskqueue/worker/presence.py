@@ -168,11 +168,7 @@ class Departures:
             self._asked_at = time.monotonic()
             self._strangers = set()
         self._strangers &= there
-        ended = [
-            incarnation
-            for incarnation in sorted(there - self._strangers)
-            if _has_ended(incarnation)
-        ]
+        ended = list(filter(_has_ended, sorted(there - self._strangers)))
         if not ended:
             return 0
         known = known_incarnations(connection, ended)

@@ -135,8 +135,7 @@ def _is_enabled_or_kept(self: logging.Logger, level: int) -> bool:
 def _call_handlers_and_keep(self: logging.Logger, record: logging.LogRecord) -> None:
     if _is_enabled(self, record.levelno):
         _call_handlers(self, record)
-    context = _keeper(self, record.levelno)
-    if context is not None:
+    if (context := _keeper(self, record.levelno)) is not None:
         _keep(context, record)
 
 

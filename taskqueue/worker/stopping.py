@@ -84,8 +84,7 @@ class Stopper:
                     self._end(child, job, ending(job, now))
                 else:
                     job.interrupted_at = now
-                    interrupt = (frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason)
-                    child.send(interrupt)
+                    child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
                 return
 
     def next_limit(self) -> float | None:

@@ -110,8 +110,6 @@ def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None
     project_connection().close()
 
 
-logger = logging.getLogger("taskqueue.worker")
-
 LOOK_AGAIN = 0.2  # Seconds between two checks whether the holder of the name is alive.
 
 

@@ -86,10 +86,9 @@ class Vitals:
         if self._turned_at is None or self._pinged_at is None or self._has_ended:
             return True
         now = time.monotonic()
-        longest_ping = max(LONGEST_PING, 2 * self._lease_seconds)
         return (
             now - self._turned_at < LONGEST_TURN
-            and now - self._pinged_at < longest_ping
+            and now - self._pinged_at < max(LONGEST_PING, 2 * self._lease_seconds)
             and all(thread.is_alive() for thread in self._threads)
         )
 
@@ -116,6 +115,5 @@ class Vitals:
 
 def _answer(is_well: bool) -> Answer:
     """Answer with a status and nothing else: anyone who reaches the port may ask."""
-    body = json.dumps({"status": "ok" if is_well else "unavailable"})
     status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-    return Answer(status, JSON, body.encode())
+    return Answer(status, JSON, json.dumps({"status": "ok" if is_well else "unavailable"}).encode())

@@ -219,9 +219,6 @@ class WorkerSession:
         return True
 
 
-logger = logging.getLogger("taskqueue.worker")
-
-
 class DatabaseThread:
     """Carries out requests, and wakes the main thread when a report is there."""
 
