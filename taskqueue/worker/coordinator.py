@@ -92,11 +92,6 @@ class Coordinator:
     # State
 
     @property
-    def is_away(self) -> bool:
-        """Whether the database has been in trouble since the last request."""
-        return self.outage.is_on
-
-    @property
     def is_waiting(self) -> bool:
         """Whether a request is under way."""
         return self._database.under_way is not None
@@ -109,7 +104,7 @@ class Coordinator:
     @property
     def is_settled(self) -> bool:
         """Whether nothing runs, and nothing is left to write."""
-        return not (self.has_work or self.is_away)
+        return not (self.has_work or self.outage.is_on)
 
     @property
     def is_drained(self) -> bool:
@@ -156,7 +151,7 @@ class Coordinator:
     def next_at(self, now: float) -> float:
         """When a request is due, if nothing happens before."""
         pending = self._pending
-        if self.is_away:
+        if self.outage.is_on:
             return self.outage.retry_at
         if self._is_to_reconcile:
             return now
@@ -268,7 +263,7 @@ class Coordinator:
             self._is_dry = not report.has_ready or (self._is_dry and not drains)
         elif drains and self._is_dry and not self._is_promoted:
             self._serve_duties_by(now)
-        if self._is_dry and not self.is_away:
+        if self._is_dry and not self.outage.is_on:
             # The duties look for ready tasks anyway, so they do the polling.
             self._serve_duties_by(now + self._poll_interval())
 

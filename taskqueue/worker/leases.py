@@ -35,9 +35,7 @@ class Leases:
     def subject_of(self, lease_id: int) -> Subject | None:
         """The task of a lease, as far as it is known here."""
         job = self.held.get(lease_id)
-        if job is None:
-            return None
-        return Subject(job.task_id, job.queue_name, job.name, job.ready_at)
+        return Subject(job.task_id, job.queue_name, job.name, job.ready_at) if job else None
 
     def take(self, claimed: list[Claimed], claimed_at: float) -> list[Job]:
         """Take claimed tasks in, as jobs."""

@@ -191,7 +191,7 @@ class MainLoop:
         if self._state.is_stopping:
             # Waiting for a database that is away ends with the time to shut down in, and sooner
             # where it is only to be told that the worker ends.
-            return coordinator.is_settled or (coordinator.is_away and self._has_waited)
+            return coordinator.is_settled or (coordinator.outage.is_on and self._has_waited)
         return self._state.options.drain and (coordinator.is_drained or self.is_hopeless)
 
     @property
