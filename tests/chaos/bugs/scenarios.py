@@ -126,7 +126,7 @@ def giving_up(trial: Trial) -> None:
         trial.enqueue(bodies.fail)
         trial.enqueue(bodies.snooze_once)
     trial.start_worker(3)
-    trial.settle(5)
+    trial.settle(20)
 
 
 def hooks_that_crash(trial: Trial) -> None:
