@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
+#: Seconds, or a timedelta.
 Duration = int | float | timedelta
-"""Seconds, or a timedelta."""
+#: Seconds; no option and no delay may be longer.
 LONGEST_DURATION = 100 * 366 * 24 * 3600
-"""Seconds; no option and no delay may be longer."""
 
 
 class TaskQueueError(Exception):

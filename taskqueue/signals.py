@@ -4,18 +4,14 @@ Each is sent with the definition as `sender` and a `task_result`. docs/logging.m
 sent.
 """
 
-from __future__ import annotations
-
 from django.dispatch import Signal
 
+#: A task was written or updated; the transaction around it may still roll back.
 task_enqueued = Signal(use_caching=True)
-"""A task was written or updated; the transaction around it may still roll back."""
 
+#: A body is about to be called, in the child process.
 task_started = Signal(use_caching=True)
-"""A body is about to be called, in the child process."""
 
+#: A body has returned or raised, in the child process; also with its `outcome` and its `error`. The
+#: outcome is on its way to the database.
 task_finished = Signal(use_caching=True)
-"""A body has returned or raised, in the child process; also with its `outcome` and its `error`.
-
-The outcome is on its way to the database.
-"""

@@ -1,7 +1,5 @@
 """The permissions of people; the admin and the REST API ask for the same ones."""
 
-from __future__ import annotations
-
 VIEW_TASKS = "taskqueue.view_task"
 VIEW_ARGUMENTS = "taskqueue.view_arguments"
 # View attempts.

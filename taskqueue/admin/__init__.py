@@ -36,6 +36,7 @@ from taskqueue.models import (
 
 __all__ = ["PAGES", "register", "unregister"]
 
+# The models that have pages, with their ModelAdmin classes.
 PAGES: tuple[tuple[Any, Any], ...] = (
     (Dashboard, DashboardAdmin),
     (Task, TaskAdmin),
@@ -50,7 +51,6 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (TaskLog, TaskLogAdmin),
     (Audit, AuditAdmin),
 )
-"""The models that have pages, with their ModelAdmin classes."""
 
 
 def register(site: admin.AdminSite) -> None:

@@ -66,8 +66,8 @@ class ReadOnlyAdmin(_Admin):
     """Read-only lists and pages, for users who may view the model."""
 
     actions: Any = None
+    # The columns that the list reads.
     columns: tuple[str, ...] = ()
-    """The columns that the list reads."""
     list_per_page = 50
     list_max_show_all = 0
     ordering: ClassVar[tuple[str, ...]] = ("-id",)
@@ -75,15 +75,13 @@ class ReadOnlyAdmin(_Admin):
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
     sortable_by = ()
+    # The lookups that the address of a list may use. Django allows any column by default, and a
+    # user who may not view an argument could guess it letter by letter
+    # (`?kwargs__password__startswith=a`).
     lookups: tuple[str, ...] = ()
-    """The lookups that the address of a list may use.
 
-    Django allows any column by default, and a user who may not view an argument could guess it
-    letter by letter (`?kwargs__password__startswith=a`).
-    """
-
+    # Addresses below the list's, and the names of their views: `act` is served by `act_view`.
     routes: tuple[tuple[str, str], ...] = ()
-    """Addresses below the list's, and the names of their views: `act` is served by `act_view`."""
 
     class Media:
         css = {"all": ["taskqueue/look.css", "taskqueue/charts.css", "taskqueue/admin.css"]}

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_noop as _
 
 from taskqueue.display import EMPTY, moment
 
+# The names of columns in words, for the translators.
 WORDS = (
     _("actor"), _("at"), _("attempt"), _("attempts before retry"), _("before"), _("broadcast"),
     _("changed"), _("claimed"), _("concurrency"), _("count"), _("crash delay"), _("crashes"),
@@ -36,7 +37,6 @@ WORDS = (
     _("unique until"), _("verb"), _("versions"), _("wedged"), _("worker"), _("worker names"),
     _("workers"),
 )  # fmt: skip
-"""The names of columns in words, for the translators."""
 OTHER_WORDS = {"failures_in_row": _("failures in a row"), "is_enabled": _("enabled")}
 
 

@@ -20,8 +20,8 @@ from taskqueue.models import Lease
 
 MOST = 100
 MOST_RUNNING = 10_000
+# No index finds the successful attempts of a worker: this many of all attempts are looked at.
 MOST_LOOKED_AT = 100_000
-"""No index finds the successful attempts of a worker: this many of all attempts are looked at."""
 UNSUCCESSFUL = (LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED, LeaseStatus.RETURNED)
 # Conditions of partial indexes: in the text, or SQLite would not use them.
 IS_RUNNING = "taskqueue_lease.status = 'running'"

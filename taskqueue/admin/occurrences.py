@@ -26,8 +26,8 @@ from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.occurrence import OPEN, OccurrenceStatus
 
 OF_SCHEDULE = "schedule__id__exact"
+# Filters by a final status look at this many of the newest rows: they need no index.
 MOST = 10_000
-"""Filters by a final status look at this many of the newest rows: they need no index."""
 
 
 class NewestStatusFilter(admin.SimpleListFilter):

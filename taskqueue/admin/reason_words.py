@@ -11,6 +11,7 @@ from functools import cache
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
+# The first one that matches counts.
 TEMPLATES = (
     _("declared in code"),
     _("no longer declared in code"),
@@ -31,9 +32,8 @@ TEMPLATES = (
     _("Paused: {reason}"),
     _("Paused."),
 )
-"""The first one that matches counts."""
+# Patterns of the gaps; other gaps match any text.
 GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}
-"""Patterns of the gaps; other gaps match any text."""
 
 
 def reason_words(reason: str) -> str:

@@ -1,7 +1,5 @@
 """Policies of schedules for missed nominal times and for runs that overlap."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

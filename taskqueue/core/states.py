@@ -1,7 +1,5 @@
 """The statuses of tasks and leases. `core.transitions` says which may follow which."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """Proxy models for the admin's pages that are no tables."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.rollup import Rollup

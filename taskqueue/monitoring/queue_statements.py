@@ -11,8 +11,6 @@ of the workers that alone may take them, as JSON text:
 Where the same text must be told to go by an index, its ORDER BY does so.
 """
 
-from __future__ import annotations
-
 from taskqueue.engine.statement import Statement
 
 _POSTGRESQL = """

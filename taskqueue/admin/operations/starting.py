@@ -173,8 +173,8 @@ def _action(verb: TaskVerb) -> Any:
     return admin.action(description=verb.label)(ask)
 
 
+# By the names of the actions.
 VERBS = {f"{verb.name}_many": verb for verb in BULK_VERBS.values()}
-"""By the names of the actions."""
 
 
 class TaskBulk(ReadOnlyAdmin):
@@ -223,8 +223,8 @@ def _ticked(request: HttpRequest) -> tuple[UUID, ...]:
     return uuids(request.POST.getlist(ACTION_CHECKBOX_NAME))
 
 
+# Tasks that can be ticked; a page of the list shows fewer.
 MOST_CHOSEN = 1000
-"""Tasks that can be ticked; a page of the list shows fewer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,8 +233,8 @@ class Choice:
 
     query: str = ""
     ids: tuple[UUID, ...] | None = None
+    # Whether a search for nothing means every task: that must be said.
     is_all: bool = False
-    """Whether a search for nothing means every task: that must be said."""
 
     @classmethod
     def of(cls, given: QueryDict) -> Choice:

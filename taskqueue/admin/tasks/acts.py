@@ -29,10 +29,10 @@ from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import visible_arguments
 
 CANCEL, DELETE, STOP = (TASK_VERBS[name] for name in ("cancel", "delete", "stop"))
+# Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time.
 OLDEST = 24 * 3600
-"""Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time."""
+# Seconds by which the clock of the process that made the page may be ahead.
 AHEAD = 300
-"""Seconds by which the clock of the process that made the page may be ahead."""
 
 
 class TaskActs(ReadOnlyAdmin):
@@ -230,8 +230,8 @@ def _permitted(verb: TaskVerb, task: Task, request: HttpRequest) -> TaskVerb:
     return verb
 
 
+# Verbs that need nothing but a reason; the others have a form.
 BUTTONS = {verb.name: verb for verb in TASK_VERBS.values() if verb.name not in FORMS}
-"""Verbs that need nothing but a reason; the others have a form."""
 
 
 def is_offered(verb: TaskVerb, task: Task) -> bool:

@@ -36,12 +36,12 @@ from taskqueue.monitoring.searching.streams import is_cursor
 
 BATCH = 500
 MOST_ROWS = 1_000_000
+# For so long an export searches, without what the client takes to read; then it says where to
+# continue. Servers often end a request after 30 s.
 MOST_SECONDS = 15.0
-"""For so long an export searches, without what the client takes to read; then it says where to
-continue. Servers often end a request after 30 s."""
+# For so many seconds an export holds its place, however slowly the client reads; then it also says
+# where to continue. Few run at a time: whoever reads one line a minute would keep out all others.
 LONGEST = 120.0
-"""For so many seconds an export holds its place, however slowly the client reads; then it also says
-where to continue. Few run at a time: whoever reads one line a minute would keep out all others."""
 EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=2.0)
 RETRY_AFTER = 15
 BUSY = (
@@ -161,10 +161,10 @@ def _refused(
     return HttpResponse(reason, status=status, content_type=plain, headers=headers)
 
 
+# The signs that a spreadsheet may take for the beginning of a formula.
 SIGNS = frozenset("=+-@\u2212")
-"""The signs that a spreadsheet may take for the beginning of a formula."""
+# Letters and symbols that nobody sees.
 FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that nobody sees."""
 
 
 class Csv:

@@ -30,8 +30,8 @@ from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule, Task
 from taskqueue.monitoring.read_models.base import visible_arguments
 
+# The options that the form of a task changes.
 TERMS = labelled_options(Use.CHANGE)
-"""The options that the form of a task changes."""
 DURATIONS = frozenset(name for name, option in TERMS.items() if isinstance(option.kind, Seconds))
 
 
@@ -192,9 +192,9 @@ def _as_text(terms: Mapping[str, Any]) -> str:
 
 
 OWN_FORMS: dict[str, type[TaskForm]] = {"retry_with": RetryForm, "update": UpdateForm}
+# By the name of the verb.
 FORMS = {
     verb.name: OWN_FORMS.get(verb.name, TaskForm)
     for verb in TASK_VERBS.values()
     if verb.name in OWN_FORMS or verb.parameters
 }
-"""By the name of the verb."""

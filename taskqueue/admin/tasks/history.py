@@ -32,8 +32,8 @@ from taskqueue.monitoring.history import (
 )
 from taskqueue.monitoring.read_models.attempt import log_lines
 
+# Rows that a task's page shows; the lists show the rest.
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
-"""Rows that a task's page shows; the lists show the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +44,8 @@ class History:
     lines: list[TaskLog] | None
     audits: list[Audit] | None
     retries: list[Task]
+    # Show the log lines of this attempt only.
     attempt: int | None
-    """Show the log lines of this attempt only."""
 
 
 def history_of(request: HttpRequest, task_id: UUID) -> History:
@@ -102,8 +102,9 @@ def _worker_keys(leases: Sequence[Lease]) -> dict[str, int]:
 
 
 WIDTH, LEAST = 1000.0, 4.0
+# The height of a row, with the gap below it.
 ROW = 16
-"""The height of a row, with the gap below it."""
+# By the kind of the event, and the status that it ended with.
 TITLES: dict[tuple[What, str], Any] = {
     (What.ENQUEUED, ""): gettext_lazy("Enqueued"),
     (What.ATTEMPT_STARTED, ""): gettext_lazy("Attempt %(number)s started, after waiting"),
@@ -121,11 +122,11 @@ TITLES: dict[tuple[What, str], Any] = {
     (What.ENDED, TaskStatus.FAILED): gettext_lazy("Failed after a total of"),
     (What.ENDED, TaskStatus.CANCELLED): gettext_lazy("Cancelled after a total of"),
 }
-"""By the kind of the event, and the status that it ended with."""
 ACTIONS: dict[str, Any] = {
     **{verb.name: verb.past for verb in TASK_VERBS.values()},
     "enqueue": gettext_lazy("Enqueued manually"),
 }
+# Of other events the status is the look.
 LOOKS = {
     What.ENQUEUED: "start",
     What.ATTEMPT_STARTED: "start",
@@ -135,7 +136,6 @@ LOOKS = {
     What.ACTION: "act",
     **dict.fromkeys(NOW, "now"),
 }
-"""Of other events the status is the look."""
 
 
 def shown_events(events: Sequence[Event]) -> list[tuple[str, str, Event]]:

@@ -49,8 +49,8 @@ TOGGLE = 'id="action-toggle"'
 class TaskPages(LeanList):
     """A page of the tasks that the search finds, as Django's lists show rows."""
 
+    # None if the text is not a valid search; then nothing is shown.
     search: Search | None = None
-    """None if the text is not a valid search; then nothing is shown."""
     search_error = ""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
@@ -137,8 +137,8 @@ def _labelled(cell: SafeString, label: str) -> SafeString:
     return format_html('<td data-label="{}"', label) + SafeString(cell.removeprefix("<td"))
 
 
+# Digits of an id in the list: the last ones, since the first tell the time.
 SHORT = 8
-"""Digits of an id in the list: the last ones, since the first tell the time."""
 
 
 def _id(key: object) -> SafeString:

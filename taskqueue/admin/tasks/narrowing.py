@@ -28,8 +28,8 @@ TABS = (
     TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.SCHEDULED, TaskStatus.RETRYING,
     TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.SUCCEEDED, TaskStatus.CANCELLED,
 )  # fmt: skip
+# Old filter names in addresses, and the qualifiers that replace them.
 OLD = {"status": "status", "status__exact": "status", "queue": "queue", "queue_name": "queue"}
-"""Old filter names in addresses, and the qualifiers that replace them."""
 
 
 @dataclass(frozen=True)

@@ -113,8 +113,8 @@ def _shown(value: Any) -> Any:
     return moment(value) if isinstance(value, datetime) else value
 
 
+# Longer values are folded.
 LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
-"""Longer values are folded."""
 
 
 def folded_json(value: Any) -> SafeString:

@@ -17,8 +17,8 @@ from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.declarations.parameters import EMPTY, VARIABLE, Parameter
 from taskqueue.declarations.payload import LARGEST_INTEGER
 
+# Before the names of the fields: options have fields too.
 PREFIX, NULL_PREFIX = "arg_", "null_"
-"""Before the names of the fields: options have fields too."""
 LONGEST_DEFAULT = 80
 WIDE = {"class": "vTextField"}
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

@@ -1,7 +1,5 @@
 """`schedules …`: view, create, change and run schedules, each action by its own subparser."""
 
-from __future__ import annotations
-
 from taskqueue.management.cli.schedules.editing import create, edit
 from taskqueue.management.cli.schedules.showing import VERBS, history, listed, preview, show, sync
 from taskqueue.management.cli.subcommand import Subcommand, actions_of
