@@ -23,7 +23,7 @@ from taskqueue.admin.schedules.page import (
 )
 from taskqueue.display import EMPTY, WORDS, badge
 from taskqueue.models import Occurrence, Schedule
-from taskqueue.models.occurrence import OPEN, OccurrenceStatus
+from taskqueue.models.schedule import OPEN, OccurrenceStatus
 
 OF_SCHEDULE = "schedule__id__exact"
 # Filters by a final status look at this many of the newest rows: they need no index.

@@ -19,8 +19,8 @@ from rest_framework import serializers
 from taskqueue.api.access import NeedsOrToken
 from taskqueue.api.fields import Anything, DescribedField, NoQuery, OneOf, Strict, Text
 from taskqueue.core.states import LeaseStatus, TaskStatus
-from taskqueue.models.occurrence import OccurrenceStatus
 from taskqueue.models.operation import OperationStatus
+from taskqueue.models.schedule import OccurrenceStatus
 from taskqueue.monitoring.read_models.base import json_fields_of
 
 try:

@@ -31,7 +31,7 @@ from taskqueue.api.views import (
     page_of,
     rows_after,
 )
-from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
 from taskqueue.engine.connections import database_alias

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.states import Missed, Overlap
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.option_kinds import check_duration
 from taskqueue.declarations.payload import check_text

@@ -20,7 +20,7 @@ from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.workers import forget_gone
 from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
-from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models.schedule import OccurrenceStatus
 
 # Rows of one transaction.
 BATCH = 500

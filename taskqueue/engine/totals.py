@@ -24,7 +24,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import COUNTS
 from taskqueue.models import Total, Worker
 from taskqueue.models.parts import Figures
-from taskqueue.models.total import NAME, QUEUE
+from taskqueue.models.rollup import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 
 # Rows of a kind: the names, or queues, that were seen first. The rest share another row.

@@ -1,19 +1,15 @@
 """The models, one file a noun."""
 
-from taskqueue.models.arrival import Arrival
 from taskqueue.models.audit import Audit
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
-from taskqueue.models.lease import Lease
-from taskqueue.models.log import TaskLog
-from taskqueue.models.occurrence import Occurrence
+from taskqueue.models.lease import Lease, TaskLog
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.queue import Queue
-from taskqueue.models.rollup import Rollup
-from taskqueue.models.schedule import Schedule
+from taskqueue.models.rollup import Arrival, Rollup, Total
+from taskqueue.models.schedule import Occurrence, Schedule
 from taskqueue.models.task import Task
-from taskqueue.models.total import Total
 from taskqueue.models.worker import Worker
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A lease: one worker's hold on one task for one attempt, and afterwards that attempt's history."""
+"""A lease: one worker's hold on a task for one attempt, then its history, with its log lines."""
 
 from __future__ import annotations
 
@@ -100,3 +100,26 @@ class Lease(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.attempt} of {self.task_id} by {self.worker_id}"
+
+
+class TaskLog(models.Model):
+    """One captured line of one attempt."""
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="logs", **LOOSE)
+    attempt = models.PositiveIntegerField()
+    logged_at = models.DateTimeField()
+    level = models.PositiveSmallIntegerField()
+    logger = models.CharField(max_length=255, default="")
+    message = models.TextField()
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+        verbose_name = _("log line")
+        verbose_name_plural = _("log lines")
+        # In their order: of a task with many lines the planner would rather read all lines there
+        # are by their ids than sort those of the task.
+        indexes = [models.Index(fields=["task", "id"], name="taskqueue_tasklog_task")]
+
+    def __str__(self) -> str:
+        return self.message

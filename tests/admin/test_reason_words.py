@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from taskqueue.admin import reason_words as module
 from taskqueue.admin.reason_words import TEMPLATES, reason_words
-from taskqueue.core.policies import Missed
+from taskqueue.core.states import Missed
 from taskqueue.engine.schedules.advancing import decide, resting_reason
 from taskqueue.engine.schedules.syncing import CODE
 from taskqueue.models import Schedule

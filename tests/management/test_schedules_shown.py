@@ -10,8 +10,7 @@ import pytest
 from django.core.management import call_command
 
 from taskqueue import schedules
-from taskqueue.core.policies import Missed
-from taskqueue.core.states import TaskStatus
+from taskqueue.core.states import Missed, TaskStatus
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import json_form

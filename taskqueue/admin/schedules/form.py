@@ -15,7 +15,7 @@ from taskqueue import schedules
 from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text, restored
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
 from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, initial_of, rule_of
-from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.scheduled import (

@@ -229,10 +229,6 @@ def _may_be_formula(text: str) -> bool:
     Spreadsheets skip characters that nobody sees before the sign, and read other forms of a sign,
     such as its full-width form, as the sign itself.
     """
-    first = next((each for each in text if not _is_ignorable(each)), "")
+    # Spaces, controls, marks on the character before them, and fillers.
+    first = next((c for c in text if category(c)[0] not in "ZCM" and c not in FILLERS), "")
     return text[:1] in ("\t", "\r", "\n") or normalize("NFKC", first)[:1] in SIGNS
-
-
-def _is_ignorable(character: str) -> bool:
-    """Whether it is a space, a control, a mark on the character before it, or a filler."""
-    return category(character)[0] in "ZCM" or character in FILLERS

@@ -25,7 +25,7 @@ from taskqueue.engine.notify import wake
 from taskqueue.engine.ready import make_due, make_ready
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Occurrence, Task
-from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models.schedule import OccurrenceStatus
 
 
 def run_now_each(selection: Selection) -> dict[UUID, None]:

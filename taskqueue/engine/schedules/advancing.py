@@ -12,7 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import rules
-from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.states import Missed, Overlap
 from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, settle_ended, skipped_row
 from taskqueue.models import Occurrence, Schedule

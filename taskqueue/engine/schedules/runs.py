@@ -11,8 +11,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, OuterRef, QuerySet
 
-from taskqueue.core.policies import Overlap
-from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.core.states import FINISHED, Overlap, TaskStatus
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.control.locking import Selection
@@ -22,7 +21,7 @@ from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.models.occurrence import OccurrenceStatus
+from taskqueue.models.schedule import OccurrenceStatus
 
 # The number of open runs that are looked at; under `allow` there may be any number.
 MOST_ENQUEUED = 100

@@ -43,8 +43,7 @@ from taskqueue.exceptions import (
     UnknownTask,
 )
 from taskqueue.models import Occurrence, Schedule
-from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.models.schedule import ScheduleSource
+from taskqueue.models.schedule import OccurrenceStatus, ScheduleSource
 from taskqueue.rules import Rule
 
 TRIES = 5

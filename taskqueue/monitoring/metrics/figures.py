@@ -17,7 +17,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.totals import DEFAULT, MOST_LABELS, REST, SUMS, label_among
 from taskqueue.models import Queue, Schedule
 from taskqueue.models.parts import DatabaseClock
-from taskqueue.models.total import NAME, QUEUE
+from taskqueue.models.rollup import NAME, QUEUE
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.queue_statements import LANES
 from taskqueue.monitoring.read_models.queue import COUNTED, LEAST_CAP, Absence

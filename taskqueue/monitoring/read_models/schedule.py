@@ -13,8 +13,7 @@ from django.db.models import QuerySet
 
 from taskqueue import schedules
 from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_TASKS
-from taskqueue.core.policies import Missed, Overlap
-from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.core.states import FINISHED, Missed, Overlap, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import (
     conditions,
@@ -24,8 +23,7 @@ from taskqueue.engine.schedules.reading import (
     rule_text,
 )
 from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.models.occurrence import OccurrenceStatus
-from taskqueue.models.schedule import ScheduleSource
+from taskqueue.models.schedule import OccurrenceStatus, ScheduleSource
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row, visible_arguments
 
 MOST_RUNS = 20

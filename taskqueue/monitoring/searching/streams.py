@@ -232,7 +232,8 @@ ORDERS = {order.letter: order for order in (BY_ID, BY_END)}
 def cursor_of(order: Order, place: Place) -> str:
     """Return a place as a cursor."""
     *before, task_id = place
-    parts = [order.letter, *(_microseconds(moment) for moment in before), task_id.hex]
+    microseconds = [str((moment - EPOCH) // timedelta(microseconds=1)) for moment in before]
+    parts = [order.letter, *microseconds, task_id.hex]
     return base64.urlsafe_b64encode(".".join(parts).encode()).decode().rstrip("=")
 
 
@@ -253,10 +254,6 @@ def place_at(order: Order, cursor: str) -> Place | None:
 def is_cursor(text: str) -> bool:
     """Whether the text is a cursor of any order."""
     return any(place_at(order, text) is not None for order in ORDERS.values())
-
-
-def _microseconds(moment: datetime) -> str:
-    return str((moment - EPOCH) // timedelta(microseconds=1))
 
 
 def first_id_at(moment: datetime) -> UUID:

@@ -11,7 +11,7 @@ from django.db import connection
 
 from taskqueue.core.states import FINISHED
 from taskqueue.models import Occurrence, Schedule, Task
-from taskqueue.models.occurrence import OPEN
+from taskqueue.models.schedule import OPEN
 from taskqueue.worker.takeover import SECOND_LOOK
 from tests.chaos.changes import read_changes
 from tests.chaos.checker.schedules import Outage, Run, lateness, wrong_schedule

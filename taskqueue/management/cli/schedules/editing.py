@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from taskqueue import schedules
-from taskqueue.core.policies import Missed, Overlap
+from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.scheduled import MOST_FAILURES
 from taskqueue.engine.schedules.reading import due_at, rule_text
 from taskqueue.exceptions import ScheduleExists
