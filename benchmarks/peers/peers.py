@@ -21,7 +21,7 @@ PACKAGES = (
     *("rq", "setuptools", "uvloop"),
 )
 LEAST_PYTHON = (3, 12)
-"""What the most demanding of them asks for."""
+"""The minimum that the most demanding of them needs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,1 @@
-"""Who may do what: permissions and roles; each verb names its own (`engine.control.verb`)."""
+"""Permissions and roles; each verb names the permissions it needs (`engine.control.verb`)."""

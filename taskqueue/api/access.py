@@ -1,4 +1,4 @@
-"""Who may ask, and how often: permissions by method, and a rate for each kind of request."""
+"""Access to the API: permissions by method, and a rate limit for each kind of request."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ KEYS = {"task": "task_id", "operation": "operation_id", "schedule": "name"}
 
 
 class Endpoint(NamedTuple):
-    """What a method of a view takes and answers, for its requests and for the schema."""
+    """The parameters and answers of a view's method, for its requests and for the schema."""
 
     operation_id: str
     answers: Mapping[int, Any]

@@ -13,7 +13,7 @@ from taskqueue.core.states import FINISHED, PENDING, LeaseStatus, TaskStatus
 
 
 class OutcomeKind(StrEnum):
-    """What happened to an attempt; `EFFECTS` says what becomes of its lease and task."""
+    """The kind of an attempt's end; `EFFECTS` says what becomes of its lease and task."""
 
     # The body returned.
     SUCCEEDED = "succeeded"

@@ -1,4 +1,4 @@
-"""What several models share: words, loose references, permissions, figures, the clock."""
+"""Parts that several models share: words, loose references, permissions, figures, the clock."""
 
 from __future__ import annotations
 

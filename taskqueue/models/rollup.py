@@ -1,4 +1,4 @@
-"""What is counted: arrivals, totals since the beginning, and rollups of spans of time."""
+"""Counts of work: arrivals, totals since the beginning, and rollups of spans of time."""
 
 from __future__ import annotations
 

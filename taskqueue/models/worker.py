@@ -26,7 +26,7 @@ class WorkerStatus(StrEnum):
 
 
 class WorkerRequest(StrEnum):
-    """What somebody asks of a worker."""
+    """A request to a worker."""
 
     # Claim nothing more, finish what runs, and stay. To resume takes it back.
     QUIET = "quiet"

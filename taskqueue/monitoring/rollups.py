@@ -150,7 +150,7 @@ T = TypeVar("T")
 
 
 class ChartCache(Generic[T]):
-    """What this process remembers of rollups that no longer change, by chart; thread-safe."""
+    """A thread-safe cache, in this process, of rollups that no longer change, by chart."""
 
     def __init__(self) -> None:
         self._charts: dict[Hashable, tuple[float, T]] = {}

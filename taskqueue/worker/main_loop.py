@@ -80,7 +80,7 @@ class MainLoop:
         return self._coordinator.has_work
 
     def _obstacle(self) -> str:
-        """What keeps the worker from taking a task, if anything; from the thread of a port."""
+        """Return why the worker takes no tasks, if so; called from the thread of a port."""
         pool, state = self._pool, self._state
         if not state.takes_tasks or state.is_replaced:
             return state.status.value

@@ -1,4 +1,4 @@
-"""What the drivers of all queues share: the bodies of the tasks, and the form of a client.
+"""Code that the drivers of all queues share: the task bodies, and the protocol of a client.
 
 A driver is a module that runs with the packages of the peers and never imports another one. It
 names three things: `prepare` makes the queue's tables, `worker` runs a worker until it is killed,

@@ -1,4 +1,4 @@
-"""What a request says of a task to be enqueued, checked as an enqueue in Python is."""
+"""Bodies of requests that enqueue tasks, checked as an enqueue in Python is."""
 
 from __future__ import annotations
 

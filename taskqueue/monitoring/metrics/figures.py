@@ -1,4 +1,4 @@
-"""What is counted, and the state of queues, schedules and tables now, by bounded labels."""
+"""Counters, and gauges of queues, schedules and tables, under a bounded number of labels."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Page:
 
 @dataclass
 class _Work:
-    """What has been read so far, and what may still be read."""
+    """The rows read so far, and how many may still be read."""
 
     effort: Effort
     # Streams that have not been begun.
