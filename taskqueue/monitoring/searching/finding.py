@@ -71,7 +71,7 @@ class Page:
 
 @dataclass
 class _Work:
-    """The rows read so far, and how many may still be read."""
+    """The windows and rows that a search has read, and how many more it may read."""
 
     effort: Effort
     # Streams that have not been begun.
