@@ -94,6 +94,8 @@ class Outcome(NamedTuple):
     kind: str
     # When it ended; never left out, because the engine cannot know it otherwise.
     ended: float
+    # When the body started; None: never.
+    started: float | None = None
     # JSON text; None is null.
     return_value: str | None = None
     error_class: str = ""
@@ -102,8 +104,6 @@ class Outcome(NamedTuple):
     # Seconds until the next attempt, where there is one.
     delay: float = 0.0
     retryable: bool = True
-    # When the body started; None: never.
-    started: float | None = None
 
 
 class Recorded(NamedTuple):

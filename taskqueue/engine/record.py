@@ -40,20 +40,26 @@ def record(
     """
     began = time.monotonic()
     dialect = dialect_for(connection)
-    successes = [outcome for outcome in outcomes if outcome.kind == OutcomeKind.SUCCEEDED]
-    endings = [outcome for outcome in outcomes if outcome.kind != OutcomeKind.SUCCEEDED]
+    successes: list[Outcome] = []
+    endings: list[Outcome] = []
+    for outcome in outcomes:
+        (successes if outcome.kind == "succeeded" else endings).append(outcome)
     recorded: dict[int, Recorded] = {}
     if successes:
         recorded = dialect.record_successes(connection, successes, policy.keep_succeeded)
-        endings += [
-            outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
-            for outcome in successes
-            if outcome.lease_id not in recorded
-        ]
+        if len(recorded) < len(successes):
+            endings += [
+                outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
+                for outcome in successes
+                if outcome.lease_id not in recorded
+            ]
     if endings:
         recorded.update(dialect.record_endings(connection, endings, policy))
-    missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
-    shared, shared_ends = record_shared(connection, missed, policy=policy) if missed else ({}, [])
+    shared: dict[int, Recorded] = {}
+    shared_ends: list[Ended] = []
+    if len(recorded) < len(outcomes):
+        missed = [outcome for outcome in outcomes if outcome.lease_id not in recorded]
+        shared, shared_ends = record_shared(connection, missed, policy=policy)
     if not (recorded or shared):
         return {}
     tally = tally or Tally()
@@ -61,8 +67,8 @@ def record(
     ends = []
     for lease_id, (status, _) in recorded.items():
         if status in FINISHED:
-            task_id, queue_name, name, _ = subjects[lease_id]
-            ends.append(Ended(task_id, queue_name, name, status))
+            subject = subjects[lease_id]
+            ends.append(Ended(subject.task_id, subject.queue_name, subject.name, status))
     recorded.update(shared)
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import uuid4
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -28,13 +28,27 @@ from taskqueue.models import Lease, Task
 PART_SECONDS = 10.0
 
 
+class SubjectLike(Protocol):
+    """What is asked of the task that a lease belongs to."""
+
+    # Read only, so that a named tuple will do.
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def queue_name(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def ready_at(self) -> float | None:
+        """When the task became ready, by the monotonic clock; None: not known."""
+
+
 class Subject(NamedTuple):
-    """The task that a lease belongs to."""
+    """The task that a lease belongs to, as it was looked up."""
 
     task_id: str
     queue_name: str
     name: str
-    # When the task became ready, by the monotonic clock; None: not known.
     ready_at: float | None
 
 
@@ -79,7 +93,9 @@ class _Row:
 class Tally:
     """The counts of one thread: threads that record at the same time need their own."""
 
-    def __init__(self, subject_of: Callable[[int], Subject | None] = lambda lease_id: None) -> None:
+    def __init__(
+        self, subject_of: Callable[[int], SubjectLike | None] = lambda lease_id: None
+    ) -> None:
         """`subject_of` returns the subject of a known lease; others are read from the database."""
         self._subject_of = subject_of
         self._rows: dict[tuple[str, str], _Row] = {}
@@ -102,7 +118,7 @@ class Tally:
 
     def subjects(
         self, connection: BaseDatabaseWrapper, lease_ids: Iterable[int]
-    ) -> dict[int, Subject]:
+    ) -> dict[int, SubjectLike]:
         """Return the subject of each lease; one that was withdrawn may be missing."""
         known = {lease_id: self._subject_of(lease_id) for lease_id in lease_ids}
         unknown = [lease_id for lease_id, subject in known.items() if subject is None]
@@ -113,7 +129,7 @@ class Tally:
         self,
         outcomes: Sequence[Outcome],
         recorded: Mapping[int, Recorded],
-        subjects: Mapping[int, Subject],
+        subjects: Mapping[int, SubjectLike],
         *,
         now: float,
     ) -> None:
@@ -121,23 +137,22 @@ class Tally:
         self._begin()
         row = None
         for outcome in outcomes:
-            lease_id = outcome.lease_id
+            # By position: this runs once for every attempt.
+            lease_id, kind, ended, started = outcome[:4]
             subject = subjects.get(lease_id)
             if subject is None:
                 continue
             lease_status = recorded[lease_id].lease_status
             if lease_status is None:
                 continue
-            task_id, queue_name, name, ready_at = subject
-            if row is None or row.name != name or row.queue_name != queue_name:
-                row = self._row(queue_name, name)
+            if row is None or row.name != subject.name or row.queue_name != subject.queue_name:
+                row = self._row(subject.queue_name, subject.name)
             row.counts[lease_status] += 1
-            started = outcome.started
             if started is not None:
-                if outcome.kind in WHOLE_RUNS:
-                    row.ran(started - outcome.ended, task_id)
-                if ready_at is not None:
-                    row.waited(max(0.0, now - started - ready_at))
+                if kind in WHOLE_RUNS:
+                    row.ran(started - ended, subject.task_id)
+                if subject.ready_at is not None:
+                    row.waited(max(0.0, now - started - subject.ready_at))
 
     def add_lost(self, queue_name: str, name: str, number: int) -> None:
         """Count attempts as lost that nobody began."""

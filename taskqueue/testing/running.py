@@ -180,7 +180,7 @@ class Runner:
             return OutcomeKind.SUCCEEDED.value
         if frame[0] != frames.OUTCOME:
             raise TaskQueueError("The database gave no answer to the COMMIT of an atomic body.")
-        outcome = Outcome._make(frame[1])
+        outcome = Outcome(*frame[1])
         with self._tally.guard(), transaction(self._connection):
             attempt.write_reports()
             recorded = record(

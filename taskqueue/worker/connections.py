@@ -18,6 +18,8 @@ from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 
 from taskqueue.engine.sessions import is_postgresql
 
@@ -26,10 +28,23 @@ logger = logging.getLogger("taskqueue.worker")
 IDLE_LIMIT = 10.0  # Seconds without a task after which a connection is checked before its next use.
 
 
+# Whether this thread has opened a connection; unset until it has been looked.
+_opened = threading.local()
+
+
+@receiver(connection_created)
+def _note_opened(**named: Any) -> None:
+    _opened.any = True
+
+
 def reset_connections() -> None:
     """Roll back the transactions that a task left open in this thread; drop broken connections."""
+    if not getattr(_opened, "any", True):
+        return
+    _opened.any = False
     for connection in connections.all(initialized_only=True):
         if connection.connection is not None:
+            _opened.any = True
             _reset(connection)
         elif connection.in_atomic_block:
             _forget_transaction(connection)
@@ -111,7 +126,7 @@ class Freshness:
         self._used_at = time.monotonic()
 
 
-_CHILD = os.getpid()  # The process that was started clean; a copy of it remembers the same number.
+_is_copy = False  # Whether this process is a copy that a body made by a fork.
 NOTE = b"taskqueue: what a task's body has forked ended with the body; end it with os._exit.\n"
 # Sessions of the child, in a copy: never used there, nor closed, which would end the child's.
 _left: list[Any] = []
@@ -138,9 +153,15 @@ def keep_from_copies(sock: socket.socket) -> None:
 
     A copy opens database sessions of its own.
     """
+    os.register_at_fork(after_in_child=_become_copy)
     os.register_at_fork(after_in_child=sock.close)
     os.register_at_fork(after_in_child=_leave_sessions)
     os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_let_go)
+
+
+def _become_copy() -> None:
+    global _is_copy
+    _is_copy = True
 
 
 def _hold() -> None:
@@ -163,7 +184,7 @@ def end_copy() -> None:
 
     The code after a body writes to the parent and to the database in the child's name.
     """
-    if os.getpid() == _CHILD:
+    if not _is_copy:
         return
     error = sys.exc_info()[1]
     # Straight to the file: a lock that another thread held at the fork is never released here.

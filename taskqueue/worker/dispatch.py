@@ -183,13 +183,13 @@ class Dispatcher:
     def _take_in(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
         match frame[0]:
             case frames.OUTCOME:
-                self._finish(child, Outcome._make(frame[1]), now)
+                self._finish(child, Outcome(*frame[1]), now)
             case frames.RECORDED:
-                outcome = Outcome._make(frame[1])
+                outcome = Outcome(*frame[1])
                 if self._take_from(child, outcome, now):
                     self.pending.recorded.append(outcome)
             case frames.UNSURE:
-                outcome = Outcome._make(frame[1])
+                outcome = Outcome(*frame[1])
                 if self._take_from(child, outcome, now):
                     self.pending.unsure[outcome.lease_id] = outcome
             case frames.PROGRESS:
@@ -218,6 +218,9 @@ class Dispatcher:
     def _finish(self, child: ChildProcess, outcome: Outcome, now: float) -> None:
         job = self._take_from(child, outcome, now)
         if job is None or job.is_over:
+            return
+        if outcome.kind == "succeeded" and not job.stop_reason:
+            self.pending.outcomes.append(outcome)
             return
         note_logged(job, outcome)
         if outcome.kind == OutcomeKind.PARKED:

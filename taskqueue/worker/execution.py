@@ -32,6 +32,7 @@ from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order, aged
 
 logger = logging.getLogger("taskqueue.worker")
+_loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.
 
 # Calls a body: in this thread, or on an event loop.
 Runner = Callable[[BaseDefinition[Any, Any], Context, list[Any], dict[str, Any]], Any]
@@ -86,13 +87,14 @@ class Attempt:
         return ""
 
     def _run_body(self, call: Runner) -> Frame:
-        definition = cast(BaseDefinition[Any, Any], self.definition)
-        args = json.loads(self.order.args) if self.order.args != "[]" else []
-        kwargs = json.loads(self.order.kwargs) if self.order.kwargs != "{}" else {}
+        definition = cast("BaseDefinition[Any, Any]", self.definition)
+        order = self.order
+        args = _loads(order.args) if order.args != "[]" else []
+        kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
         if definition.options.takes_context:
             args = [definition.context_for(self.context), *args]
-        if signals.task_started.has_listeners(definition):
+        if signals.task_started.receivers and signals.task_started.has_listeners(definition):
             self._send(signals.task_started)
         definition.announce_start(self.context)
         if definition.options.atomic:
@@ -110,8 +112,7 @@ class Attempt:
                 has_begun = True
                 text = self._encode(call(definition, self.context, args, kwargs))
                 has_returned = True
-                outcome = self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=text)
-                outcome = aged(outcome, time.monotonic())
+                outcome = aged(self._outcome(OutcomeKind.SUCCEEDED, text), time.monotonic())
                 policy = EndPolicy.of(get_settings())
                 # The last statement before COMMIT: later, the fence would not cover the body.
                 if not record_success(connection, outcome, policy=policy, tally=self._tally):
@@ -128,8 +129,8 @@ class Attempt:
                     error_message="The database went away around the body.",
                 )
             )
-        outcome = self._outcome(OutcomeKind.SUCCEEDED)
-        self._tell_finished(outcome._replace(return_value=text), None)
+        outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
+        self._tell_finished(outcome, None)
         return self._frame(outcome, frames.RECORDED)
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
@@ -142,7 +143,7 @@ class Attempt:
         return encode(value, limit=get_settings().MAX_RESULT, what="The result")
 
     def _succeeded(self, return_value: str | None) -> Frame:
-        outcome = self._outcome(OutcomeKind.SUCCEEDED)._replace(return_value=return_value)
+        outcome = self._outcome(OutcomeKind.SUCCEEDED, return_value)
         self._tell_finished(outcome, None)
         return self._frame(outcome)
 
@@ -154,14 +155,16 @@ class Attempt:
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 
-    def _outcome(self, kind: OutcomeKind) -> Outcome:
-        return Outcome(self.order.lease_id, kind, time.monotonic(), started=self.started_at)
+    def _outcome(self, kind: OutcomeKind, return_value: str | None = None) -> Outcome:
+        return Outcome(self.order.lease_id, kind, time.monotonic(), self.started_at, return_value)
 
     def _frame(self, outcome: Outcome, what: str = frames.OUTCOME) -> Frame:
-        return (what, (outcome[0], str(outcome[1]), *outcome[2:]))
+        # Left out at the end: what is as it is in most outcomes.
+        kept = 5 if outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
+        return (what, (outcome[0], str(outcome[1]), *outcome[2:kept]))
 
     def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:
-        if signals.task_finished.has_listeners(self.definition):
+        if signals.task_finished.receivers and signals.task_finished.has_listeners(self.definition):
             self._send(signals.task_finished, outcome=outcome, error=error)
         if self.definition is not None:
             order = self.order

@@ -29,6 +29,8 @@ INTERRUPTS = {
 class Interruption:
     """Interrupts one body, and remembers why."""
 
+    __slots__ = ("_lock", "_raise", "context", "error")
+
     def __init__(self, context: Context) -> None:
         self.context = context
         self.error: BaseException | None = None
@@ -69,6 +71,8 @@ class TimeLimits:
 
     def add(self, order: Order) -> None:
         """Have the body that starts now interrupted when its time is over."""
+        if not order.options and order.deadline_at is None:
+            return
         timeout = json.loads(order.options).get("timeout") if order.options else None
         limits = []
         if timeout is not None:
@@ -84,8 +88,9 @@ class TimeLimits:
 
     def remove(self, lease_id: int) -> None:
         """Forget the limit of a body that has ended."""
-        with self._lock:
-            self._limits.pop(lease_id, None)
+        if lease_id in self._limits:
+            with self._lock:
+                self._limits.pop(lease_id, None)
 
     def watch(self) -> NoReturn:
         """Keep the limits, in a thread."""

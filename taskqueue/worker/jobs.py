@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from taskqueue.core.outcomes import Outcome
@@ -57,39 +59,47 @@ class Order(NamedTuple):
 class Job:
     """A lease that this worker holds. Times are by the monotonic clock."""
 
+    # As most jobs have them: one is made for every attempt, and sets what differs.
+    deadline_at: float | None = None
+    started_at: float | None = None
+    limit_at: float | None = None
+    asked_at: float | None = None
+    interrupted_at: float | None = None
+    stop_reason: str | None = None
+    is_over = False
+    noted = False
+    # How its child has logged its failure: `failed`, `retrying`, or not at all.
+    logged_as = ""
+    # The options that travelled with the task.
+    snapshot: Mapping[str, Any] = MappingProxyType({})
+    timeout: float | None = None
+    # Whether it is a run of a schedule, which is to hear of its end.
+    is_scheduled = False
+    # When its task became ready.
+    ready_at: float | None = None
+
     def __init__(
         self, claimed: Claimed, claimed_at: float, *, usual_lease: float = float("inf")
     ) -> None:
-        self.lease_id = claimed.lease_id
-        self.task_id = claimed.task_id
-        self.name = claimed.name
+        self.lease_id, self.task_id, self.name = claimed[:3]
         self.queue_name = claimed.queue_name
-        self.failures = claimed.failures
-        self.max_attempts = claimed.max_attempts
-        self.crashes = claimed.crashes
-        self.lease_seconds = claimed.lease_seconds
+        self.failures, self.max_attempts, self.crashes, self.lease_seconds = claimed[8:12]
         self.claimed_at = claimed_at
         self.usual_lease = usual_lease
         self.renewed(claimed_at)
-        self.deadline_at = None if claimed.deadline_in is None else claimed_at + claimed.deadline_in
-        self.started_at: float | None = None
-        self.limit_at: float | None = None
-        self.asked_at: float | None = None
-        self.interrupted_at: float | None = None
-        self.stop_reason: str | None = None
-        self.is_over = False
-        self.noted = False
-        # How its child has logged its failure: `failed`, `retrying`, or not at all.
-        self.logged_as = ""
+        if claimed.deadline_in is not None:
+            self.deadline_at = claimed_at + claimed.deadline_in
         self.ping_seconds = claimed.ping_seconds
-        # The options that travelled with the task. Whatever somebody stored must not end a worker.
-        snapshot = json.loads(claimed.options) if claimed.options else {}
-        self.snapshot: dict[str, Any] = snapshot if isinstance(snapshot, dict) else {}
-        self.timeout: float | None = self.snapshot.get("timeout")
-        # Whether it is a run of a schedule, which is to hear of its end.
-        self.is_scheduled = "schedule" in self.snapshot
+        if claimed.options:
+            snapshot = json.loads(claimed.options)
+            # Whatever somebody stored must not end a worker.
+            if isinstance(snapshot, dict):
+                self.snapshot = snapshot
+                self.timeout = snapshot.get("timeout")
+                self.is_scheduled = "schedule" in snapshot
+        if claimed.waited is not None:
+            self.ready_at = claimed_at - claimed.waited
         # The first fields of Claimed are those of an Order, in the same order.
-        self.ready_at = None if claimed.waited is None else claimed_at - claimed.waited
         self.order = (*claimed[:10], self.deadline_at, self.queue_name, self.ready_at)
 
     def renewed(self, began: float) -> None:
@@ -121,15 +131,9 @@ class Job:
 def aged(outcome: Outcome, now: float) -> Outcome:
     """The outcome, its moments turned into ages for the database's clock to subtract."""
     # Once for every attempt: by position, which costs a third of what `_replace` does.
-    started = outcome[9]
+    lease_id, kind, ended, started, *rest = outcome
     return Outcome._make(
-        (
-            *outcome[:2],
-            now - outcome[2],
-            *outcome[3:9],
-            None if started is None else now - started,
-            *outcome[10:],
-        )
+        (lease_id, kind, now - ended, None if started is None else now - started, *rest)
     )
 
 

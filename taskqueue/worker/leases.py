@@ -10,7 +10,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import WAITING
 from taskqueue.engine.rows import Claimed, LogLine, Note
-from taskqueue.engine.tally import Subject
+from taskqueue.engine.tally import SubjectLike
 from taskqueue.worker.frames import Line
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import log_unlogged
@@ -32,10 +32,9 @@ class Leases:
         self._meter = state.meter
         self._progress = ProgressLine() if state.options.show_progress else None
 
-    def subject_of(self, lease_id: int) -> Subject | None:
+    def subject_of(self, lease_id: int) -> SubjectLike | None:
         """The task of a lease, as far as it is known here."""
-        job = self.held.get(lease_id)
-        return Subject(job.task_id, job.queue_name, job.name, job.ready_at) if job else None
+        return self.held.get(lease_id)
 
     def take(self, claimed: list[Claimed], claimed_at: float) -> list[Job]:
         """Take claimed tasks in, as jobs."""
@@ -52,14 +51,15 @@ class Leases:
     ) -> float:
         """Let go of leases whose outcomes were recorded; when the duties have to look next."""
         look_at = math.inf
+        is_debug = logger.isEnabledFor(logging.DEBUG)
+        if self._progress:
+            self._progress.count(row.task_status for row in recorded.values())
         for outcome in outcomes:
             job = self.held.pop(outcome.lease_id, None)
             row = recorded.get(outcome.lease_id)
             status = row and row.task_status
             if row is not None and job is not None:
                 self._meter.recorded(job, outcome, row)
-            if self._progress and status is not None:
-                self._progress.count(status)
             if status in WAITING:
                 # The delay after a crash is in the task's row, where the duties look it up.
                 delay = 0.0 if outcome.kind == OutcomeKind.LOST else outcome.delay
@@ -67,7 +67,7 @@ class Leases:
             elif job is not None and job.is_scheduled:
                 # The next run of its schedule may have waited for this end.
                 look_at = min(look_at, now)
-            if job is not None:
+            if job is not None and (is_debug or outcome.kind != "succeeded"):
                 log_outcome(job, outcome, status)
         return look_at
 
@@ -79,8 +79,6 @@ class Leases:
 
 def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
     """Log a recorded outcome, where no child has logged it, or where each attempt is logged."""
-    if outcome.kind == OutcomeKind.SUCCEEDED and not logger.isEnabledFor(logging.DEBUG):
-        return
     log_unlogged(job, outcome, status)
     if outcome.kind == OutcomeKind.FENCED:
         logger.warning(

@@ -179,9 +179,9 @@ class ProgressLine:
         self._is_terminal = sys.stderr.isatty()
         self._shown_at = 0.0
 
-    def count(self, status: str) -> None:
-        """Count a recorded task."""
-        self._counts[status] += 1
+    def count(self, statuses: Iterable[str]) -> None:
+        """Count recorded tasks."""
+        self._counts.update(statuses)
         now = time.monotonic()
         interval = INTERVAL_TERMINAL if self._is_terminal else INTERVAL_FILE
         if now - self._shown_at >= interval:

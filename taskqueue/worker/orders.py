@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -20,7 +20,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.syncing import sync_schedules
-from taskqueue.engine.tally import Subject, Tally
+from taskqueue.engine.tally import Tally
 from taskqueue.worker import frames
 from taskqueue.worker.connections import keep_from_copies, unforked
 from taskqueue.worker.execution import Attempt
@@ -51,7 +51,8 @@ class OrderRunner:
             if setup["pool"] == "process"
             else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
-        self._orders: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        # What slots take at once: a frame of orders for a single slot, one order each for several.
+        self._orders: SimpleQueue[list[tuple[Any, ...]] | None] = SimpleQueue()
         # The orders that are to run, by lease. One that was called back is not among them, though
         # it still stands in the queue, and may have been sent again since.
         self._waiting: dict[int, tuple[Any, ...]] = {}
@@ -78,9 +79,9 @@ class OrderRunner:
     # In the threads of slots
 
     def _work(self, slot: Slot) -> None:
-        subjects: dict[int, Subject] = {}
-        tally = Tally(subjects.get)
-        while (raw := self._orders.get()) is not None:
+        order: Order
+        tally = Tally(lambda lease_id: order)
+        for raw in self._next_orders():
             order = Order._make(raw)
             interruption = self._begin(raw, order)
             if interruption is None:
@@ -88,11 +89,7 @@ class OrderRunner:
             slot.interruption = interruption
             self._limits.add(order)
             slot.freshness.before_task()
-            subjects[order.lease_id] = Subject(
-                order.task_id, order.queue_name, order.name, order.ready_at
-            )
             frame = Attempt(order, interruption.context, tally).run(slot.call)
-            subjects.clear()
             with self._lock:
                 self._running.pop(order.lease_id, None)
             self._limits.remove(order.lease_id)
@@ -101,6 +98,10 @@ class OrderRunner:
             slot.freshness.after_task()
             if self._max_memory is not None and resident_megabytes() > self._max_memory:
                 self._channel.send((frames.OVERWEIGHT,))
+
+    def _next_orders(self) -> Iterator[tuple[Any, ...]]:
+        while (orders := self._orders.get()) is not None:
+            yield from orders
 
     def _begin(self, raw: tuple[Any, ...], order: Order) -> Interruption | None:
         """Note that a body runs; None where its order was called back."""
@@ -144,8 +145,11 @@ class OrderRunner:
             case frames.RUN:
                 with self._lock:
                     self._waiting.update((order[0], order) for order in frame[1])
-                for order in frame[1]:
-                    self._orders.put(order)
+                if len(self._slots) == 1:
+                    self._orders.put(frame[1])
+                else:
+                    for order in frame[1]:
+                        self._orders.put([order])
             case frames.RECALL:
                 self._recall(frame[1])
             case frames.ASK:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import starmap
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -139,7 +138,7 @@ def claim(
             "lease_duration": lease_duration,
         },
     )
-    return list(starmap(Claimed, rows))
+    return [Claimed._make((*row, False)) for row in rows]
 
 
 def earliest_ready(

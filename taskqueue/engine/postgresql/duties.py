@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -134,14 +135,11 @@ SELECT
     succeeded, failed, lost, stopped, returned, tasks_succeeded, tasks_failed, tasks_cancelled,
     run_seconds, run_times::jsonb, wait_seconds, wait_times::jsonb, slowest_seconds,
     slowest_task_id
-FROM unnest(
-    %s::uuid[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[],
-    %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::float8[], %s::text[],
-    %s::float8[], %s::text[], %s::float8[], %s::uuid[]
-) AS part (
-    id, queue_name, name, succeeded, failed, lost, stopped, returned, tasks_succeeded,
-    tasks_failed, tasks_cancelled, run_seconds, run_times, wait_seconds, wait_times,
-    slowest_seconds, slowest_task_id
+FROM jsonb_to_recordset(%s::jsonb) AS part (
+    id uuid, queue_name text, name text, succeeded bigint, failed bigint, lost bigint,
+    stopped bigint, returned bigint, tasks_succeeded bigint, tasks_failed bigint,
+    tasks_cancelled bigint, run_seconds float8, run_times text, wait_seconds float8,
+    wait_times text, slowest_seconds float8, slowest_task_id uuid
 )
 ON CONFLICT (id) DO UPDATE
 SET succeeded = EXCLUDED.succeeded,
@@ -175,7 +173,8 @@ SELECT queue_name, name, sum(number)::bigint, count(*) FROM taken GROUP BY queue
 
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
     """Insert the rows, or set the figures of those that are there."""
-    change(connection, WRITE_ROLLUPS, tuple(map(list, zip(*rows, strict=True))))
+    # One text: an array for each column costs psycopg a millisecond.
+    change(connection, WRITE_ROLLUPS, (json.dumps([row._asdict() for row in rows]),))
 
 
 def take_arrivals(

@@ -247,12 +247,14 @@ WHERE task.id = held.task_id AND task.started_at IS NULL
 
 def numbers(values: Sequence[float | None]) -> str:
     """An array of numbers as PostgreSQL reads it; psycopg's own dumper costs five times that."""
-    return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"
+    if None in values:
+        return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"
+    return "{" + ",".join(map(repr, values)) + "}"
 
 
 def texts(values: Sequence[str | None]) -> Any:
     """An array of texts; the frequent one of nothing but NULLs without psycopg's dumper."""
-    if any(value is not None for value in values):
+    if any(values) or "" in values:
         return list(values)
     return "{" + ",".join(["NULL"] * len(values)) + "}"
 
