@@ -22,6 +22,7 @@ from taskqueue.worker.worker_session import DatabaseThread, Exchange
 logger = logging.getLogger("taskqueue.worker")
 
 LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
+EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
 NOTE_AFTER = 0.1  # Seconds after which the start of a running body is written.
 NOTE_INTERVAL = 0.25
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
@@ -125,12 +126,23 @@ class Coordinator:
     def take_in(self, now: float) -> list[Job] | None:
         """Take in the report, and what bodies have recorded; the jobs claimed. None: no report."""
         report = self._database.report()
+        if report is not None and self._may_send_early(report):
+            # The database works on while what it has answered is entered here.
+            self.send(now, arriving=len(report.claimed))
         jobs = None if report is None else self._enter(report, now)
         if recorded := self._pending.recorded:
             rows = {outcome.lease_id: RECORDED_ITSELF for outcome in recorded}
             self._serve_duties_by(self._leases.settle(recorded, rows, now))
             recorded.clear()
         return jobs
+
+    def _may_send_early(self, report: Exchange) -> bool:
+        """Whether the next request has enough to do, and does not depend on this report."""
+        return (
+            len(self._pending.outcomes) >= EARLY_OUTCOMES
+            and report.is_plain
+            and not (self.outage.is_on or self._is_to_reconcile)
+        )
 
     def look_again(self) -> None:
         """Claim again: there may be something new."""
@@ -178,10 +190,11 @@ class Coordinator:
         if unnoted:
             yield max(self._note_at, min(unnoted))
 
-    def send(self, now: float) -> None:
-        """Send a request for all that there is to do."""
+    def send(self, now: float, *, arriving: int = 0) -> None:
+        """Send a request for all that there is to do; so many claimed tasks are not here yet."""
         pending = self._pending
         want = self._dispatcher.wanted(now) if self._may_claim or pending.outcomes else 0
+        want = max(0, want - arriving)
         if want:
             # What is heard from here on may be newer than what the claim sees.
             self._may_claim = False

@@ -16,6 +16,7 @@ logger = logging.getLogger("taskqueue.worker")
 
 SHORTEST_RESPAWN, LONGEST_RESPAWN = 0.5, 30.0
 BROKEN_AFTER = 3
+PLENTY = 32  # Orders behind the running bodies of a child.
 LONGEST_EXIT = 5.0  # Seconds for idle children to end in; they give themselves less.
 
 
@@ -43,6 +44,11 @@ class Pool:
     def ready(self) -> list[ChildProcess]:
         """The children that take orders."""
         return [child for child in self.children if child.takes_orders]
+
+    @property
+    def has_plenty(self) -> bool:
+        """Whether each child has enough to do for some milliseconds."""
+        return all(len(child.held) > child.slots + PLENTY for child in self.children)
 
     @property
     def held(self) -> int:

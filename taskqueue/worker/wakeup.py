@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import select
 import selectors
 import signal
 import threading
@@ -28,6 +29,8 @@ class WakePipe:
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
+        self._poll = select.poll()
+        self._poll.register(self._read, select.POLLIN)
 
     def fileno(self) -> int:
         """The end to wait on."""
@@ -37,6 +40,10 @@ class WakePipe:
         """Wake the sleeper."""
         with suppress(OSError):  # It is full, or closed.
             os.write(self._write, b"!")
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is woken, or the time is over."""
+        self._poll.poll(max(0.0, seconds) * 1000)
 
     def clear(self) -> None:
         """Forget that it was woken."""

@@ -72,6 +72,12 @@ class Exchange:
     error: Exception | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it was carried out, and was about outcomes and tasks alone."""
+        is_whole = self.is_recorded and self.error is None
+        return is_whole and not self.unsure and self.held is None and self.has_ready is None
+
+    @property
     def writes(self) -> bool:
         """Whether there is something to write."""
         return bool(self.outcomes or self.lines or self.notes)
