@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from asgiref.sync import SyncToAsync
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
@@ -24,6 +26,8 @@ from django.dispatch import receiver
 from taskqueue.engine.sessions import is_postgresql
 
 logger = logging.getLogger("taskqueue.worker")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 IDLE_LIMIT = 10.0  # Seconds without a task after which a connection is checked before its next use.
 
@@ -125,6 +129,35 @@ class Freshness:
         reset_connections()
         self._used_at = time.monotonic()
 
+
+class SyncThread(ThreadPoolExecutor):
+    """The one thread in which `async def` bodies use Django's ORM, and what else is for one thread.
+
+    It does one thing after the other, so that nobody has to wait for its cleaning.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=1)
+        self._is_used = False
+
+    def install(self) -> None:
+        """Become the thread that asgiref's `sync_to_async` uses."""
+        SyncToAsync.single_thread_executor = self
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Do this, and clean up at the end of the body."""
+        future = super().submit(fn, *args, **kwargs)
+        self._is_used = True
+        return future
+
+    def after_body(self) -> None:
+        """Clean up, where anything was done since the last time."""
+        if self._is_used:
+            self._is_used = False
+            super().submit(reset_connections)
+
+
+SYNC_THREAD = SyncThread()
 
 _is_copy = False  # Whether this process is a copy that a body made by a fork.
 NOTE = b"taskqueue: what a task's body has forked ended with the body; end it with os._exit.\n"

@@ -22,14 +22,14 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
 from taskqueue.worker import frames
-from taskqueue.worker.connections import keep_from_copies, unforked
+from taskqueue.worker.connections import SYNC_THREAD, keep_from_copies, unforked
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame, Unpacker
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
 from taskqueue.worker.jobs import Order
 from taskqueue.worker.memory import resident_megabytes
 from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
-from taskqueue.worker.slots import EventLoop, MainSlot, Slot, ThreadSlot
+from taskqueue.worker.slots import LoopThread, MainSlot, Slot, ThreadSlot
 
 READ_SIZE = 1 << 18
 
@@ -45,9 +45,10 @@ class OrderRunner:
         self._max_memory: float | None = setup["max_memory"]
         self._channel = Channel(sock, max_log=get_settings().MAX_LOG)
         keep_logs()
-        loop = EventLoop()
+        SYNC_THREAD.install()
+        loop = LoopThread()
         self._slots: list[Slot] = (
-            [MainSlot(loop)]
+            [MainSlot()]
             if setup["pool"] == "process"
             else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
@@ -81,7 +82,7 @@ class OrderRunner:
     def _work(self, slot: Slot) -> None:
         order: Order
         tally = Tally(lambda lease_id: order)
-        for raw in self._next_orders():
+        for raw in self._next_orders(slot):
             order = Order._make(raw)
             interruption = self._begin(raw, order)
             if interruption is None:
@@ -99,8 +100,8 @@ class OrderRunner:
             if self._max_memory is not None and resident_megabytes() > self._max_memory:
                 self._channel.send((frames.OVERWEIGHT,))
 
-    def _next_orders(self) -> Iterator[tuple[Any, ...]]:
-        while (orders := self._orders.get()) is not None:
+    def _next_orders(self, slot: Slot) -> Iterator[tuple[Any, ...]]:
+        while (orders := slot.next_orders(self._orders)) is not None:
             yield from orders
 
     def _begin(self, raw: tuple[Any, ...], order: Order) -> Interruption | None:
@@ -147,6 +148,7 @@ class OrderRunner:
                     self._waiting.update((order[0], order) for order in frame[1])
                 if len(self._slots) == 1:
                     self._orders.put(frame[1])
+                    self._slots[0].wake()
                 else:
                     for order in frame[1]:
                         self._orders.put([order])
@@ -160,8 +162,9 @@ class OrderRunner:
                 for slot in self._slots:
                     slot.freshness.is_suspect = True
             case frames.EXIT:
-                for _ in self._slots:
+                for slot in self._slots:
                     self._orders.put(None)
+                    slot.wake()
 
     def _recall(self, lease_ids: list[int]) -> None:
         """Give back orders whose bodies have not started."""

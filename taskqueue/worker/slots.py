@@ -7,13 +7,13 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
-from asgiref.sync import sync_to_async
-
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.worker.connections import Freshness, end_copy, reset_connections
+from taskqueue.worker.connections import SYNC_THREAD, Freshness, end_copy
 from taskqueue.worker.context import Context, _current
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
 
@@ -21,11 +21,9 @@ INTERRUPTED = tuple(INTERRUPTS.values())
 
 
 class EventLoop:
-    """An event loop in a thread of its own, which `async def` bodies share."""
+    """An event loop for `async def` bodies, the same for all of them."""
 
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._starting = threading.Lock()
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def run(
         self,
@@ -34,46 +32,111 @@ class EventLoop:
         interruption: Interruption,
     ) -> Any:
         """Run a coroutine on the loop, and wait for its end in this thread."""
-        loop = self._started()
+        raise NotImplementedError
 
-        async def body() -> Any:
-            _current.set(context)
-            task = asyncio.current_task()
-            assert task is not None
-            interruption.enter(lambda error: loop.call_soon_threadsafe(task.cancel))
-            try:
-                return await make()
-            except asyncio.CancelledError as cancelled:
-                if interruption.error is not None:
-                    raise interruption.error.with_traceback(cancelled.__traceback__) from None
-                raise
-            finally:
-                end_copy()
-                interruption.leave()
-                # Django's async ORM works in the thread that sync_to_async shares.
-                await sync_to_async(reset_connections, thread_sensitive=True)()
+    def _made(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            # In an empty context, so that no attempt keeps what asyncio logs about this loop.
+            self._loop = contextvars.Context().run(asyncio.new_event_loop)
+        return self._loop
 
-        return asyncio.run_coroutine_threadsafe(body(), loop).result()
+
+class OwnLoop(EventLoop):
+    """A loop that the thread of the slot runs itself, while it has a body or nothing to do."""
+
+    def __init__(self) -> None:
+        self._is_waiting = False
+
+    def run(
+        self,
+        make: Callable[[], Coroutine[Any, Any, Any]],
+        context: Context,
+        interruption: Interruption,
+    ) -> Any:
+        loop = self._made()
+        task = loop.create_task(_interruptible(make, context, interruption))
+        # Behind the first step, with which many bodies end.
+        loop.call_soon(loop.stop)
+        _run_on(loop)
+        if not task.done():
+            task.add_done_callback(lambda ended: loop.stop())
+            while not task.done():
+                _run_on(loop)
+        return task.result()
+
+    def wait(self, orders: SimpleQueue[Any]) -> Any:
+        """Return the next orders; what bodies left on the loop goes on until they come."""
+        loop = self._loop
+        if loop is None:
+            return orders.get()
+        self._is_waiting = True
+        while orders.empty():
+            _run_on(loop)
+        self._is_waiting = False
+        return orders.get()
+
+    def wake(self) -> None:
+        """An order has come. Any thread may call it."""
+        if self._is_waiting and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+class LoopThread(EventLoop):
+    """A loop in a thread of its own, which slots share."""
+
+    def __init__(self) -> None:
+        self._starting = threading.Lock()
+
+    def run(
+        self,
+        make: Callable[[], Coroutine[Any, Any, Any]],
+        context: Context,
+        interruption: Interruption,
+    ) -> Any:
+        body = _interruptible(make, context, interruption)
+        return asyncio.run_coroutine_threadsafe(body, self._started()).result()
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
-                # In an empty context, so that no attempt keeps what asyncio logs about this loop.
-                self._loop = contextvars.Context().run(asyncio.new_event_loop)
-                threading.Thread(
-                    target=_run_for_ever, args=(self._loop,), name="taskqueue-loop", daemon=True
-                ).start()
-            return self._loop
+                run = partial(_run_for_ever, self._made())
+                threading.Thread(target=run, name="taskqueue-loop", daemon=True).start()
+            return self._made()
 
 
 def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop on, whatever a body raises: others wait for theirs on it."""
     while True:
-        try:
-            loop.run_forever()
-        except (SystemExit, KeyboardInterrupt):
-            # asyncio hands these to the body's waiter, and out of the loop besides.
-            continue
+        _run_on(loop)
+
+
+def _run_on(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until somebody stops it, or a body ends like a program.
+
+    asyncio hands SystemExit and KeyboardInterrupt to the body's waiter, and out of the loop
+    besides, where others wait for the ends of theirs.
+    """
+    with suppress(SystemExit, KeyboardInterrupt):
+        loop.run_forever()
+
+
+async def _interruptible(
+    make: Callable[[], Coroutine[Any, Any, Any]], context: Context, interruption: Interruption
+) -> Any:
+    """Run a body; raise what interrupted it instead of its cancellation."""
+    _current.set(context)
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    interruption.enter(lambda error: loop.call_soon_threadsafe(task.cancel))
+    try:
+        return await make()
+    except asyncio.CancelledError as cancelled:
+        if interruption.error is not None:
+            raise interruption.error.with_traceback(cancelled.__traceback__) from None
+        raise
+    finally:
+        end_copy()
+        interruption.leave()
+        SYNC_THREAD.after_body()
 
 
 class Slot:
@@ -102,13 +165,28 @@ class Slot:
         """Call a `def` body in this thread."""
         raise NotImplementedError
 
+    def next_orders(self, orders: SimpleQueue[Any]) -> Any:
+        """Wait for orders."""
+        return orders.get()
+
+    def wake(self) -> None:
+        """Look again: orders have come. Any thread may call it."""
+
 
 class MainSlot(Slot):
     """The main thread of a child."""
 
-    def __init__(self, loop: EventLoop) -> None:
-        super().__init__(loop)
+    loop: OwnLoop
+
+    def __init__(self) -> None:
+        super().__init__(OwnLoop())
         self._main = MainThread()
+
+    def next_orders(self, orders: SimpleQueue[Any]) -> Any:
+        return self.loop.wait(orders)
+
+    def wake(self) -> None:
+        self.loop.wake()
 
     def call_here(self, body: Callable[[], Any]) -> Any:
         self._main.arm()

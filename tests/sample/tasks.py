@@ -326,6 +326,7 @@ def log_in(user: str, password: str) -> str:
 
 # Autodiscovery imports this module only.
 from tests.sample import (  # noqa: E402
+    async_tasks,  # noqa: F401
     client_tasks,  # noqa: F401
     framework_tasks,  # noqa: F401
     rest_tasks,  # noqa: F401
