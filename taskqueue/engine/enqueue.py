@@ -22,7 +22,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import reopen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.multi_worker import begin_anew
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.ready import make_due
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
 from taskqueue.exceptions import DuplicateTask, TaskQueueError
@@ -205,7 +205,7 @@ def _restart(
         )
         act = Act(str(task.id), before=holder.status, detail="published again")
         audit(connection, "task", "retry", [act], person=person("", f"restart={spec.restart}"))
-        wake(project_connection(), spec.queue_name)
+        wake(connection, ANYWHERE)
     return True
 
 

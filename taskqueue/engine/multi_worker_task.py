@@ -18,7 +18,7 @@ from django.db.models import QuerySet
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.dialect import as_uuid, execute, select
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import STOP, wake
 from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.sessions import is_postgresql
@@ -168,7 +168,7 @@ class MultiWorkerTask:
             stop_requested_by=asked_by.stop_requested_by or worker,
             stop_reason=asked_by.stop_reason or f"The task was cancelled on {worker}.",
         ):
-            wake(self._connection, "stop")
+            wake(self._connection, STOP)
 
     def _reopen_or_exhaust(self, lease: Lease, outcome: Outcome) -> None:
         task, effect = self.task, EFFECTS[outcome.kind]

@@ -16,6 +16,9 @@ from taskqueue.engine.sessions import is_postgresql
 from taskqueue.engine.statement import fetch
 
 CHANNEL = "taskqueue"
+# The payload is the queue in which ordinary tasks were enqueued, or one of these.
+ANYWHERE = ""  # Anything else may be there to claim, or is due at some time.
+STOP = "!stop"  # A request to a worker or an attempt, which the next ping finds. No queue's name.
 
 
 def wake(connection: BaseDatabaseWrapper, payload: str) -> None:

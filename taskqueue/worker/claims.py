@@ -48,6 +48,7 @@ class Claims:
         self._known_queues: list[str] = []
         self._discovered_at = 0.0
         self._remembered: set[str] = set()
+        self._announced: set[str] = set()  # Queues to remember, whose tasks no look may meet.
         self._is_busy = False  # Whether the last claim gave all that was wanted.
         self._floors = Floors()
         self._looked_apart_at = 0.0
@@ -55,7 +56,7 @@ class Claims:
         self._slow_looks = 0  # Slow looks in a row.
 
     def claim(
-        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
+        self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str]
     ) -> list[Claimed]:
         """Claim in the caller's transaction."""
         if want <= 0:
@@ -69,7 +70,7 @@ class Claims:
         return claimed
 
     def _claim(
-        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str], apart: list[str]
+        self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str], apart: list[str]
     ) -> list[Claimed]:
         claimed = self._apart(connection, want, unknown, apart)
         claimed += self._ordinary(connection, want - len(claimed), unknown)
@@ -80,7 +81,7 @@ class Claims:
         return claimed
 
     def look_and_claim(
-        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
+        self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str]
     ) -> list[Claimed]:
         """Claim where there is nothing to record before.
 
@@ -97,6 +98,23 @@ class Claims:
         with transaction(connection):
             return self._claim(connection, want, unknown, apart)
 
+    def claim_announced(
+        self,
+        connection: BaseDatabaseWrapper,
+        want: int,
+        unknown: Sequence[str],
+        queues: Sequence[str],
+    ) -> list[Claimed]:
+        """Claim from queues in which ordinary tasks were enqueued, in one statement of its own.
+
+        Only where the last look left nothing behind, and nothing else was announced since: then
+        nothing better waits. Another look follows.
+        """
+        claimed = self._ordinary(connection, want, unknown, queues)
+        if not self._quotas.weights:
+            self._announced |= {row.queue_name for row in claimed} - self._remembered
+        return claimed
+
     # Tasks that not every worker may take
 
     def _queues_apart(self, connection: BaseDatabaseWrapper) -> list[str]:
@@ -108,7 +126,7 @@ class Claims:
         return self._quotas.serving(queues_apart(connection, worker=self._worker_name))
 
     def _apart(
-        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str], names: list[str]
+        self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str], names: list[str]
     ) -> list[Claimed]:
         began = time.monotonic()
         if not names or want <= 0 or began < self._slow_until:
@@ -136,10 +154,14 @@ class Claims:
     # Tasks that any worker may take
 
     def _ordinary(
-        self, connection: BaseDatabaseWrapper, want: int, unknown: list[str]
+        self,
+        connection: BaseDatabaseWrapper,
+        want: int,
+        unknown: Sequence[str],
+        queues: Sequence[str] = (),
     ) -> list[Claimed]:
         claimed: list[Claimed] = []
-        names = self._queues(connection) if want > 0 else []
+        names = list(queues or self._queues(connection)) if want > 0 else []
         # A queue that is short is looked at without floors anyway.
         floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
         while names and len(claimed) < want:
@@ -175,10 +197,12 @@ class Claims:
         if self._quotas.weights:
             return self._quotas.serving(ready_queues(connection))
         now = time.monotonic()
-        if not self._known_queues or now - self._discovered_at > DISCOVERY_INTERVAL:
+        is_old = now - self._discovered_at > DISCOVERY_INTERVAL
+        if is_old or not self._known_queues or self._announced:
             self._known_queues = ready_queues(connection)
             self._discovered_at = now
-            if new := set(self._known_queues) - self._remembered:
+            if new := {*self._known_queues, *self._announced} - self._remembered:
+                self._announced.clear()
                 self._remembered |= new
                 workers.remember_queues(connection, sorted(new))
         return self._quotas.serving(self._known_queues)

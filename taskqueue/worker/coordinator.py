@@ -2,67 +2,35 @@
 
 from __future__ import annotations
 
-import logging
-import random
 from collections.abc import Iterator
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.sessions import is_sqlite
-from taskqueue.engine.transient_errors import is_busy
 from taskqueue.worker import frames
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
+from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
-from taskqueue.worker.worker_session import DatabaseThread, Exchange
-
-logger = logging.getLogger("taskqueue.worker")
+from taskqueue.worker.outage import Outage
+from taskqueue.worker.worker_session import DatabaseThread
 
 LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
 EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
 NOTE_AFTER = 0.1  # Seconds after which the start of a running body is written.
 NOTE_INTERVAL = 0.25
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
+# Seconds from a claim of announced tasks to one of all queues, if no outcome is written before.
+LOOK_AFTER = 0.005
+DUTIES_AFTER = 0.1  # Seconds after which the duties look at what was announced and has a deadline.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
-# Seconds between two tries to reach a database that is away.
-SHORTEST_RETRY, LONGEST_RETRY = 0.1, 2.0
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
 LONGEST_SLEEP = 5.0
 RECORDED_ITSELF = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
-
-
-class Outage:
-    """A time in which the database is in trouble: tries follow each other after growing pauses."""
-
-    def __init__(self) -> None:
-        self.is_on = False
-        self.retry_at = 0.0
-        self._pause = SHORTEST_RETRY
-
-    def begin(self, error: Exception, now: float) -> None:
-        """A try has failed: outcomes are kept, and sent again later."""
-        if not self.is_on:
-            self.is_on = True
-            if is_busy(error):
-                logger.warning(
-                    "Database busy, somebody writes, outcomes are kept error=%s", one_line(error)
-                )
-            else:
-                logger.error("Database away, outcomes are kept error=%s", one_line(error))
-        self.retry_at = now + self._pause * (0.5 + random.random())  # noqa: S311
-        self._pause = min(LONGEST_RETRY, self._pause * 2)
-
-    def end(self) -> bool:
-        """A try has succeeded; whether that is news."""
-        was_on, self.is_on = self.is_on, False
-        self._pause = SHORTEST_RETRY
-        if was_on:
-            logger.info("Database back")
-        return was_on
 
 
 class Coordinator:
@@ -82,6 +50,10 @@ class Coordinator:
         self.outage = Outage()
         self._duties_at = 0.0
         self._may_claim = True
+        # The queues of tasks that were announced since the last claim, which left nothing behind.
+        self._announced: set[str] = set()
+        self._look_at = 0.0  # When the next claim of all queues may begin.
+        self._are_duties_next = False
         self._is_dry = False  # Whether the last claim found nothing.
         # Whether the duties have looked for tasks that are due since the last outcomes.
         self._is_promoted = False
@@ -144,6 +116,15 @@ class Coordinator:
             and not (self.outage.is_on or self._is_to_reconcile)
         )
 
+    def hear(self, queues: set[str], now: float) -> None:
+        """Take in that tasks were enqueued in these queues, or something happened `ANYWHERE`."""
+        names = self._options.queues.serving(queues)
+        if ANYWHERE in queues or self._options.queues.is_outranked(names):
+            self.look_again()
+        else:
+            self._announced.update(names)
+            self._serve_duties_by(now + DUTIES_AFTER)
+
     def look_again(self) -> None:
         """Claim again: there may be something new."""
         self._may_claim = True
@@ -165,13 +146,14 @@ class Coordinator:
         pending = self._pending
         if self.outage.is_on:
             return self.outage.retry_at
-        if self._is_to_reconcile:
+        if self._is_to_reconcile or self._are_duties_next:
             return now
+        may_claim = (self._may_claim or self._announced) and self._dispatcher.wanted(now) > 0
         if pending.outcomes:
-            enough = len(pending.outcomes) >= self._pool.held
+            enough = len(pending.outcomes) >= self._pool.held or (self._announced and may_claim)
             return now if enough else pending.outcomes[0].ended + LINGER
-        if self._may_claim and self._dispatcher.wanted(now) > 0:
-            return now
+        if may_claim:
+            return max(now, self._look_at) if self._may_claim else now
         return min(self._moments(now))
 
     def _moments(self, now: float) -> Iterator[float]:
@@ -191,33 +173,56 @@ class Coordinator:
             yield max(self._note_at, min(unnoted))
 
     def send(self, now: float, *, arriving: int = 0) -> None:
-        """Send a request for all that there is to do; so many claimed tasks are not here yet."""
+        """Send a request for what is to be done next; so many claimed tasks are not here yet.
+
+        A claim of announced tasks goes before all else. The duties have requests of their own, in
+        turns with others: what was claimed is handed out before they are served.
+        """
+        are_due = now >= self._duties_at and not self._state.is_stopping
+        request = self._announced_claim(now)
+        if request is None and self._are_duties_next and are_due:
+            request = Exchange(with_duties=True)
+        if request is None:
+            request = self._all_else(now, arriving)
+            request.with_duties = are_due and request.is_empty
+        self._are_duties_next = are_due and not request.with_duties
+        self._database.send(request)
+        self._sent_at = now
+
+    def _announced_claim(self, now: float) -> Exchange | None:
+        """A claim of announced tasks, where the last claim of all queues left nothing behind."""
+        has_more = self._may_claim or self._is_to_reconcile or self.outage.is_on
+        has_more = has_more or bool(self._pending.outcomes or self._pending.unsure)
+        want = self._dispatcher.wanted(now) if self._announced and not has_more else 0
+        if not want:
+            return None
+        queues, self._announced = self._announced, set()
+        unknown = self._pending.unknown_names(now, limit=self._unknown_limit)
+        return Exchange(announced=self._options.queues.serving(queues), want=want, unknown=unknown)
+
+    def _all_else(self, now: float, arriving: int) -> Exchange:
+        """All that there is to write, and a claim of all queues."""
         pending = self._pending
         want = self._dispatcher.wanted(now) if self._may_claim or pending.outcomes else 0
         want = max(0, want - arriving)
         if want:
             # What is heard from here on may be newer than what the claim sees.
             self._may_claim = False
+            self._announced.clear()
         outcomes, pending.outcomes = pending.outcomes, []
         lines, pending.lines = pending.lines, []
-        self._database.send(
-            Exchange(
-                outcomes=outcomes,
-                lines=lines,
-                notes=pending.take_notes(
-                    self._pool.running(), now, started_before=now - NOTE_AFTER
-                ),
-                want=want,
-                unknown=pending.unknown_names(now, limit=self._unknown_limit),
-                unsure=list(pending.unsure),
-                held=list(self._leases.held) if self._is_to_reconcile else None,
-                is_busy=self._full_claims >= BUSY_CLAIMS or self._state.is_quiet,
-                may_sleep=self._state.takes_tasks,
-                with_duties=now >= self._duties_at and not self._state.is_stopping,
-            )
-        )
-        self._sent_at = now
         self._note_at = now + NOTE_INTERVAL
+        return Exchange(
+            outcomes=outcomes,
+            lines=lines,
+            notes=pending.take_notes(self._pool.running(), now, started_before=now - NOTE_AFTER),
+            want=want,
+            unknown=pending.unknown_names(now, limit=self._unknown_limit),
+            unsure=list(pending.unsure),
+            held=list(self._leases.held) if self._is_to_reconcile else None,
+            is_busy=self._full_claims >= BUSY_CLAIMS or self._state.is_quiet,
+            may_sleep=self._state.takes_tasks,
+        )
 
     # Entering what came of it
 
@@ -229,7 +234,7 @@ class Coordinator:
         self._resolve(report, now)
         if report.is_recorded:
             self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
-            jobs = self._claimed(report)
+            jobs = self._claimed(report, now)
         else:
             # The fence knows what had been recorded, and refuses it the second time.
             self._pending.put_back(report.outcomes, report.lines, report.notes)
@@ -256,10 +261,17 @@ class Coordinator:
         for lease_id in report.running:
             pending.outcomes.append(unconfirmed(pending.unsure.pop(lease_id)))
 
-    def _claimed(self, report: Exchange) -> list[Job]:
+    def _claimed(self, report: Exchange, now: float) -> list[Job]:
         want, count = report.want, len(report.claimed)
         if want:
             self._state.meter.claimed_batch(count)
+        if report.announced:
+            # What came unannounced is next; where others were faster, it may be all there is.
+            self._may_claim, self._is_dry = True, False
+            self._look_at = now + LOOK_AFTER if count else now
+            if not count:
+                self.look_again()
+        elif want:
             is_full = count >= want
             self._is_dry = not is_full and not count
             self._full_claims = self._full_claims + 1 if is_full else 0

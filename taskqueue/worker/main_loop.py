@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
+from taskqueue.engine.notify import STOP
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
@@ -99,10 +100,10 @@ class MainLoop:
 
     def _hear(self, payload: str) -> None:
         """Take in a notification, in whichever thread uses the database connection."""
-        if payload == "stop":
+        if payload == STOP:
             self._heartbeat.hurry()
         else:
-            self._state.has_heard = True
+            self._state.heard.append(payload)
 
     def run(self) -> None:
         """Take in what came, act on what is due, and sleep until something happens."""
@@ -152,9 +153,8 @@ class MainLoop:
 
     def _take_report(self, now: float) -> None:
         # A request answers what was heard before its report.
-        if self._state.has_heard:
-            self._state.has_heard = False
-            self._coordinator.look_again()
+        if heard := self._state.take_heard():
+            self._coordinator.hear(heard, now)
         jobs = self._coordinator.take_in(now)
         if jobs is None:
             return

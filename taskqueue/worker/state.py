@@ -48,7 +48,7 @@ class WorkerState:
         self.is_quiet = False  # Whether it finishes what runs, and stays.
         # Whether another worker has this one's name: this one ends, and writes nothing more.
         self.is_replaced = False
-        self.has_heard = False  # Whether something was enqueued.
+        self.heard: deque[str] = deque()  # The payloads of notifications.
         self.request = ""
         self.renewals: deque[Renewal] = deque()  # Pings that found something to do.
 
@@ -63,6 +63,13 @@ class WorkerState:
         if self.is_stopping:
             return WorkerStatus.STOPPING
         return WorkerStatus.QUIET if self.is_quiet else WorkerStatus.RUNNING
+
+    def take_heard(self) -> set[str]:
+        """The payloads of the notifications that arrived since this was last asked."""
+        heard = set()
+        while self.heard:
+            heard.add(self.heard.popleft())
+        return heard
 
     def set_request(self, asked: Asked) -> None:
         """Keep the request of a ping; the database keeps a weaker one from replacing it.
@@ -146,6 +153,10 @@ class QueueQuotas:
         """Of the queues that have tasks, those that this worker serves, in its order."""
         names = set(ready)
         return [name for name in self.weights or sorted(names) if name in names]
+
+    def is_outranked(self, names: Sequence[str]) -> bool:
+        """Whether a queue goes before all of these, however little waits in it."""
+        return self._is_strict and names[:1] != list(self.weights)[:1]
 
     def quotas(self, names: Sequence[str], size: int) -> Quotas:
         """How many of `size` tasks to take from each of these queues."""

@@ -10,29 +10,28 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from queue import SimpleQueue
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome, Recorded
+from taskqueue.core.outcomes import Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.rows import Claimed, Held, Note
+from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.duties import Duties
-from taskqueue.worker.frames import Line
+from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import aged
 from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.state import WorkerState
@@ -41,46 +40,6 @@ logger = logging.getLogger("taskqueue.worker")
 
 # Seconds until the next try to prove a session, where there was no connection for a witness.
 PROOF_INTERVAL = 60.0
-
-
-@dataclass(kw_only=True)
-class Exchange:
-    """A request of the main thread, and what came of it, as far as it got."""
-
-    outcomes: list[Outcome]
-    lines: list[Line]
-    notes: list[Note]
-    want: int
-    unknown: list[str]  # Names that this worker cannot run, and does not claim.
-    unsure: list[int]  # Leases whose COMMIT got no answer.
-    # The leases that the worker knows, where it is to hand back those that it does not.
-    held: list[int] | None
-    # Whether the worker has been claiming without a pause, so that nobody need wake it.
-    is_busy: bool
-    may_sleep: bool
-    with_duties: bool
-
-    is_recorded: bool = False  # Whether all was written, and the claim answered.
-    recorded: dict[int, Recorded] = field(default_factory=dict)
-    claimed: list[Claimed] = field(default_factory=list)
-    claimed_at: float = 0.0
-    ended: Collection[int] = ()  # Of the unsure ones, those that had ended.
-    running: Collection[int] = ()  # Of the unsure ones, those that had not.
-    unknown_leases: Collection[int] = ()
-    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
-    duties_at: float | None = None  # When they are to be served next.
-    error: Exception | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it was carried out, and was about outcomes and tasks alone."""
-        is_whole = self.is_recorded and self.error is None
-        return is_whole and not self.unsure and self.held is None and self.has_ready is None
-
-    @property
-    def writes(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self.outcomes or self.lines or self.notes)
 
 
 class WorkerSession:
@@ -173,12 +132,18 @@ class WorkerSession:
                 renewal = dialect_for(connection).renew(connection, held)
             exchange.ended, exchange.running = renewal.ended, renewal.renewed
         exchange.claimed_at = time.monotonic()
-        if exchange.writes:
+        if exchange.announced:
+            exchange.claimed = self._claims.claim_announced(
+                connection, exchange.want, unknown, exchange.announced
+            )
+        elif exchange.writes:
             exchange.recorded, exchange.claimed = self._record_and_claim(exchange)
         elif exchange.want:
             exchange.claimed = self._claims.look_and_claim(connection, exchange.want, unknown)
         exchange.is_recorded = True
         left = exchange.want - len(exchange.claimed)
+        if exchange.announced:
+            return
         if exchange.is_busy:
             self._declare_idle(False)
         elif left > 0 and exchange.may_sleep and self._declare_idle(True):

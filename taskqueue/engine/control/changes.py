@@ -21,7 +21,7 @@ from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.mutable_options import apply_changes, check_changes
 from taskqueue.engine.control.tasks import Ended, end_attempts, lost_among
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import ANYWHERE, STOP, wake
 from taskqueue.engine.ready import make_due, make_ready
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Occurrence, Task
@@ -82,7 +82,7 @@ def update_each(selection: Selection, *, changes: Mapping[str, Any]) -> dict[UUI
     if changed:
         _audited(selection, "update", changed)
         # A running one may have to leave its worker, or is pinged at another pace.
-        wake(selection.connection, "stop")
+        wake(selection.connection, STOP)
     return {task.id: bool(detail) for task, detail in details.items()}
 
 
@@ -110,7 +110,7 @@ def _audited(selection: Selection, verb: str, details: Mapping[Task, str]) -> di
     """Audit what was done to the tasks, and have the duties look at their times."""
     acts = [Act(str(task.id), task.status, detail) for task, detail in details.items()]
     selection.audit(verb, acts)
-    wake(selection.connection, "")
+    wake(selection.connection, ANYWHERE)
     return dict.fromkeys(task.id for task in details)
 
 
@@ -137,7 +137,7 @@ def retry_each(selection: Selection) -> dict[UUID, None]:
     acts = [Act(str(task.id), before=task.status) for task in tasks]
     acts += [Act(str(key), TaskStatus.RUNNING.value, end.detail) for key, end in ended.items()]
     selection.audit("retry", acts)
-    wake(selection.connection, "")
+    wake(selection.connection, ANYWHERE)
     return dict.fromkeys([*(task.id for task in tasks), *ended])
 
 

@@ -17,7 +17,7 @@ from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Queue
@@ -72,7 +72,7 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
             paused_at=None, paused_until=None, paused_by="", pause_reason=""
         )
         audit(connection, "queue", "resume", [Act(name, "paused")], person=who)
-        wake(connection, "")
+        wake(connection, ANYWHERE)
 
 
 def _locked(

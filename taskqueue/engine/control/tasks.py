@@ -20,7 +20,7 @@ from taskqueue.engine.control.audit import Act
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.lost import ENDED_BY_HAND, LostAttempt, lost_attempts
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import STOP, wake
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.takeover import record_lost
 from taskqueue.engine.tally import Tally
@@ -142,7 +142,7 @@ def _ask(selection: Selection, leases: Iterable[Lease]) -> None:
         stop_requested_by=selection.person.by,
         stop_reason=selection.person.reason,
     ):
-        wake(selection.connection, "stop")
+        wake(selection.connection, STOP)
 
 
 def _asked_anew(running: Iterable[Lease], by: str) -> dict[UUID, str]:

@@ -14,7 +14,7 @@ from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import STOP, wake
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
 from taskqueue.models import Worker
@@ -139,7 +139,7 @@ def _write(
     )
     acts = [Act(worker.name, worker.status, worker.request) for worker in workers]
     audit(connection, "worker", verb, acts, person=who)
-    wake(connection, "stop")
+    wake(connection, STOP)
 
 
 def _locked(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) -> list[Worker]:

@@ -19,7 +19,7 @@ from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.control.task_verbs import bulk_verb
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.operations.walking import estimate, newest_id
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
@@ -72,7 +72,7 @@ def start_operation(
             operation.save(using=connection.alias, force_insert=True)
             act = Act(str(operation.id), detail=f"{verb}: {_words(which, operation.query)}")
             audit(connection, "operation", "start", [act], person=who)
-            wake(connection, "")
+            wake(connection, ANYWHERE)
     except IntegrityError:
         if operation_id is None:
             raise

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.specs import (
     COLUMNS,
     LIMIT_COLUMNS,
@@ -70,7 +71,7 @@ WITH clock AS MATERIALIZED (
     SELECT {", ".join(_VALUES.values())}
     FROM times
     ON CONFLICT (unique_key, unique_scope) WHERE holds_unique_key DO NOTHING
-    RETURNING status, enqueued_at, ready_at, queue_name, name
+    RETURNING status, enqueued_at, ready_at, queue_name, name, route
 ), counted AS (
     INSERT INTO taskqueue_arrival (id, queue_name, name, number)
     SELECT 0, queue_name, name, 1
@@ -78,7 +79,15 @@ WITH clock AS MATERIALIZED (
 )
 SELECT
     status, enqueued_at, ready_at,
-    (SELECT pg_notify('taskqueue', queue_name) FROM taskqueue_worker WHERE is_idle LIMIT 1)
+    (
+        SELECT pg_notify(
+            'taskqueue',
+            CASE WHEN task.status = 'ready' AND task.route = 0 THEN task.queue_name ELSE '' END
+        )
+        FROM taskqueue_worker
+        WHERE is_idle
+        LIMIT 1
+    )
 FROM task
 """  # noqa: S608  (the columns are constants)
 
@@ -131,7 +140,8 @@ def insert_many(
         with connection.wrap_database_errors, cast(Any, cursor).copy(COPY) as copy:
             for block in _blocks(payloads, tail):
                 copy.write(block)
-        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(payloads), spec.queue_name))
+        announced = spec.queue_name if shared["status"] == "ready" else ANYWHERE
+        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(payloads), announced))
     times = shared["status"], shared["enqueued_at"], shared["ready_at"]
     return [Enqueued(payload.id, *times) for payload in payloads]
 

@@ -22,7 +22,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import wake
+from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.schedules.advancing import catch_up, save
 from taskqueue.engine.schedules.editing import (
     apply,
@@ -97,7 +97,7 @@ def create_schedule(
                 begin(connection, schedule, now)
                 act = Act(name, detail=rule_text(schedule))
                 audit(connection, "schedule", "create", [act], person=person(by, reason))
-                wake(connection, "")
+                wake(connection, ANYWHERE)
             return schedule
         except IntegrityError:
             # One of that name that was deleted meanwhile is in nobody's way.
@@ -137,7 +137,7 @@ def edit_schedule(
         if changed:
             act = Act(name, detail=", ".join(changed))
             audit(connection, "schedule", "edit", [act], person=person(by, reason))
-            wake(connection, "")
+            wake(connection, ANYWHERE)
     return schedule
 
 
@@ -170,7 +170,7 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen 
         schedule.failures_in_row = 0
         save(connection, schedule)
         audit(connection, "schedule", "resume", [Act(name, "paused")], person=person(by, reason))
-        wake(connection, "")
+        wake(connection, ANYWHERE)
 
 
 def run_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> Occurrence:

@@ -1,0 +1,56 @@
+"""A request of the main thread to the database thread, which comes back as its report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from taskqueue.core.outcomes import Outcome, Recorded
+from taskqueue.engine.rows import Claimed, Note
+from taskqueue.worker.frames import Line
+
+
+@dataclass(kw_only=True)
+class Exchange:
+    """A request of the main thread, and what came of it, as far as it got."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    want: int = 0
+    announced: Sequence[str] = ()  # The queues to claim from, before all else; none: all of them.
+    unknown: Sequence[str] = ()  # Names that this worker cannot run, and does not claim.
+    unsure: Sequence[int] = ()  # Leases whose COMMIT got no answer.
+    # The leases that the worker knows, where it is to hand back those that it does not.
+    held: list[int] | None = None
+    # Whether the worker has been claiming without a pause, so that nobody need wake it.
+    is_busy: bool = False
+    may_sleep: bool = False
+    with_duties: bool = False
+
+    is_recorded: bool = False  # Whether all was written, and the claim answered.
+    recorded: dict[int, Recorded] = field(default_factory=dict)
+    claimed: list[Claimed] = field(default_factory=list)
+    claimed_at: float = 0.0
+    ended: Collection[int] = ()  # Of the unsure ones, those that had ended.
+    running: Collection[int] = ()  # Of the unsure ones, those that had not.
+    unknown_leases: Collection[int] = ()
+    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
+    duties_at: float | None = None  # When they are to be served next.
+    error: Exception | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it was carried out, and was about outcomes and tasks alone."""
+        is_whole = self.is_recorded and self.error is None
+        return is_whole and not self.unsure and self.held is None and self.has_ready is None
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self.outcomes or self.lines or self.notes)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write, to claim or to find out."""
+        return not (self.writes or self.want or self.unsure or self.held is not None)
