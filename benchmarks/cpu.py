@@ -16,8 +16,8 @@ from benchmarks.databases import PostgreSQL
 INTERVAL = 0.05
 SKIPPED = 0.25
 """The share of a run, from its first claim, in which processes may still be starting."""
-CHILD = "taskqueue.worker.child"
-"""The module that a child's command line names."""
+CHILD = ("taskqueue.worker.child", "taskqueue-child")
+"""What a child's command line names, where it was started clean, and its own name."""
 
 Seconds = dict[str, float]
 
@@ -82,4 +82,9 @@ class Sampler:
     def _role(self, process: psutil.Process, own: list[psutil.Process]) -> str:
         if process not in own:
             return "server"
-        return "child" if CHILD in process.cmdline() else "parent"
+        return "child" if is_child(process) else "parent"
+
+
+def is_child(process: psutil.Process) -> bool:
+    """Whether bodies run in it."""
+    return not {*process.cmdline(), process.name()}.isdisjoint(CHILD)

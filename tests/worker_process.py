@@ -49,7 +49,8 @@ def children_of(worker: int) -> list[psutil.Process]:
     found = []
     for process in psutil.Process(worker).children():
         with suppress(psutil.NoSuchProcess):  # It may end while it is looked at.
-            if "taskqueue.worker.child" in process.cmdline():
+            # A copy of the template has the command line of the worker, and a name of its own.
+            if process.name() == "taskqueue-child" or "taskqueue.worker.child" in process.cmdline():
                 found.append(process)
     return found
 

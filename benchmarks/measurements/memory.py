@@ -1,6 +1,7 @@
 """What a worker's idle processes hold, beside a process that has only made the project's imports.
 
-USS is what would be free again if the process ended; RSS counts shared pages too.
+USS is what would be free again if the process ended; RSS counts shared pages too, PSS
+its share of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks.cpu import CHILD
+from benchmarks.cpu import is_child
 from benchmarks.databases import PostgreSQL
 from benchmarks.figures import Below, Figure
 from benchmarks.harness import Bench
@@ -48,16 +49,18 @@ def measure(bench: Bench) -> Iterator[Figure]:
         database.fill("ready", 1_000)
         _wait(lambda: database.succeeded() == 1_000)
         parent = psutil.Process(process.pid)
-        others = [each for each in parent.children() if CHILD not in each.cmdline()]
-        children = [each for each in parent.children() if CHILD in each.cmdline()]
+        others = [each for each in parent.children() if not is_child(each)]
+        children = [each for each in parent.children() if is_child(each)]
         if len(children) != CHILDREN:
             raise Failed(f"The worker has {len(children)} children instead of {CHILDREN}.")
         bases = {name: psutil.Process(each.pid) for name, each in bare.items()}
-        for kind in ("uss", "rss"):
+        for kind in ("uss", "pss", "rss"):
             of_bases = {name: _megabytes(each, kind) for name, each in bases.items()}
             of_children = [_megabytes(child, kind) for child in children]
             own = sum(_megabytes(each, kind) for each in (parent, *others))
-            yield Figure(what=f"idle parent, {kind.upper()}", unit="MB", values=[own])
+            yield Figure(
+                what=f"idle parent, guardian and template, {kind.upper()}", unit="MB", values=[own]
+            )
             yield Figure(what=f"idle child, {kind.upper()}", unit="MB", values=of_children)
             for name, base in of_bases.items():
                 yield Figure(what=f"{name}, {kind.upper()}", unit="MB", values=[base])

@@ -1,6 +1,7 @@
 """The program of a child process, which runs the bodies that its parent orders.
 
-It is started clean, never forked from the parent, and shares nothing with it but a socket.
+It is started clean or copied from the template, never from the parent as it works, and shares
+nothing with it but a socket.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import socket
 import sys
 import threading
 import traceback
+from functools import cache
+from importlib import import_module
+from typing import Any, NoReturn
 
 from taskqueue.worker import frames
 from taskqueue.worker.frames import pack
 
 EXIT_SECONDS = 3.0  # Seconds that the functions registered with `atexit` may take.
-PARENT_DIED = 1  # PR_SET_PDEATHSIG
+PARENT_DIED, PROCESS_NAME = 1, 15  # PR_SET_PDEATHSIG, PR_SET_NAME
 
 
 def die_with_parent(parent: int) -> None:
@@ -28,6 +32,12 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def name_process(name: str) -> None:
+    """Show this process under that name in `top` and `ps -o comm`, where the kernel can (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PROCESS_NAME, name.encode())
 
 
 def leave_to_parent(number: int, stack: object) -> None:
@@ -44,29 +54,40 @@ def end_in_order() -> None:
     sys.stderr.flush()
 
 
-def main() -> None:
-    """Start with the settings that the parent left in the environment, then obey its frames."""
-    setup = json.loads(os.environ.pop("TASKQUEUE_CHILD"))
-    die_with_parent(setup["parent"])
+def obey_parent_alone(parent: int) -> None:
+    """Die with the parent, and leave the signals of terminals and supervisors to it."""
+    die_with_parent(parent)
     # A handler, not SIG_IGN, which the programs that bodies start would inherit.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave_to_parent)
-    sock = socket.socket(fileno=setup["socket"])
-    sock.set_inheritable(False)
-    if setup["presence"] is not None:
-        # This process holds the worker's lock until it ends; the programs that it starts do not.
-        os.set_inheritable(setup["presence"], False)
-    sys.path[:] = setup["path"]
-    sys.argv[0] = setup["argv0"]
-    try:
-        import django
 
+
+@cache
+def load_project() -> None:
+    """Import what bodies need, once. Raises what the project raises."""
+    import django
+    from django.apps import apps
+
+    if not apps.ready:
         django.setup()
-        from taskqueue.declarations.discovery import discover_tasks
-        from taskqueue.worker.logs import show_logs
+    from taskqueue.declarations.discovery import discover_tasks
+    from taskqueue.worker.logs import show_logs
 
-        show_logs()
-        discover_tasks()
+    show_logs()
+    discover_tasks()
+    import_module("taskqueue.worker.orders")
+
+
+def be_child(sock: socket.socket, presence: int | None, setup: dict[str, Any]) -> NoReturn:
+    """Obey the frames of the parent until the end."""
+    obey_parent_alone(setup["parent"])
+    name_process("taskqueue-child")
+    sock.set_inheritable(False)
+    if presence is not None:
+        # This process holds the worker's lock until it ends; the programs that it starts do not.
+        os.set_inheritable(presence, False)
+    try:
+        load_project()
         from taskqueue.worker.orders import OrderRunner
 
         runner = OrderRunner(sock, setup=setup)
@@ -78,6 +99,14 @@ def main() -> None:
     end_in_order()
     # Threads that a body left behind would keep an ordinary exit waiting for ever.
     os._exit(0)
+
+
+def main() -> None:
+    """Start clean, with the settings that the parent left in the environment."""
+    setup = json.loads(os.environ.pop("TASKQUEUE_CHILD"))
+    sys.path[:] = setup["path"]
+    sys.argv[0] = setup["argv0"]
+    be_child(socket.socket(fileno=setup["socket"]), setup["presence"], setup)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from taskqueue.worker import frames
+from taskqueue.worker.forks import ForkedProcess, Template
 from taskqueue.worker.frames import Frame, Unpacker, pack
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.state import WorkerOptions
@@ -38,30 +40,20 @@ class ChildProcess:
         declares: bool,
         watchdog: Watchdog,
         presence: int | None = None,
+        template: Template | None = None,
     ) -> None:
-        self.socket, theirs = socket.socketpair()
-        self.socket.setblocking(False)
         setup = {
             "pool": options.pool,
             "slots": slots,
             "worker_name": options.name,
             "max_memory": options.max_memory,
             "declares": declares,
-            "socket": theirs.fileno(),
-            "presence": presence,
             "parent": os.getpid(),
-            "path": sys.path,
-            "argv0": sys.argv[0],
         }
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "taskqueue.worker.child"],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
-                env={**os.environ, "TASKQUEUE_CHILD": json.dumps(setup)},
-                # Signals of the terminal are the parent's to answer.
-                start_new_session=True,
-            )
+        forked = template and _forked(setup, presence, template)
+        self.process: subprocess.Popen[bytes] | ForkedProcess
+        self.socket, self.process = forked or _started_clean(setup, presence)
+        self.socket.setblocking(False)
         self.slots = slots
         # Whether it brings the schedules that its code declares to the database.
         self.declares = declares
@@ -215,6 +207,43 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             return self.process.wait()
+
+
+def _forked(
+    setup: dict[str, Any], presence: int | None, template: Template
+) -> tuple[socket.socket, ForkedProcess] | None:
+    """A copy of the template, and our end of the socket to it; None where there is no template."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        files = [theirs.fileno(), *([] if presence is None else [presence])]
+        process = template.fork(setup, files)
+    if process is None:
+        # One that is made too late ends as it finds the other end closed.
+        ours.close()
+        return None
+    return ours, process
+
+
+def _started_clean(
+    setup: dict[str, Any], presence: int | None
+) -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """A process that imports the project itself, and our end of the socket to it."""
+    ours, theirs = socket.socketpair()
+    own = {
+        "socket": theirs.fileno(),
+        "presence": presence,
+        "path": sys.path,
+        "argv0": sys.argv[0],
+    }
+    with theirs:
+        return ours, subprocess.Popen(
+            [sys.executable, "-m", "taskqueue.worker.child"],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
+            env={**os.environ, "TASKQUEUE_CHILD": json.dumps({**setup, **own})},
+            # Signals of the terminal are the parent's to answer.
+            start_new_session=True,
+        )
 
 
 def describe_exit(code: int) -> str:

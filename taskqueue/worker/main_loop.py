@@ -68,7 +68,7 @@ class MainLoop:
         self._listener: int | None = None
 
     def start(self) -> None:
-        """Start the children and the heartbeat."""
+        """Start the children, once their template has loaded, and the heartbeat."""
         sys.setswitchinterval(SWITCH_INTERVAL)
         self._populate(time.monotonic())
         self._heartbeat.thread.start()
@@ -88,6 +88,11 @@ class MainLoop:
         self._leases.end()
         sys.setswitchinterval(self._switch_interval)
         return self._coordinator.has_work
+
+    def _hear_template(self) -> None:
+        template = self._pool.template
+        self._watch.remove(template.socket)
+        template.hear()
 
     def _obstacle(self) -> str:
         """Return why the worker takes no tasks, if so; called from the thread of a port."""
@@ -127,6 +132,8 @@ class MainLoop:
         self._watchdog.ensure(now)
         for child in self._pool.populate(now):
             self._watch.add(child.socket, partial(self._receive, child))
+        if self._pool.template.is_loading:
+            self._watch.add(self._pool.template.socket, self._hear_template)
 
     # Taking in what came
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from taskqueue.worker import frames
 from taskqueue.worker.children import ChildProcess, describe_exit
+from taskqueue.worker.forks import Template
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.state import WorkerState
 from taskqueue.worker.watchdog import NEAR, Watchdog
@@ -23,11 +24,14 @@ LONGEST_EXIT = 5.0  # Seconds for idle children to end in; they give themselves 
 class Pool:
     """The children, and when missing ones are started."""
 
-    def __init__(self, state: WorkerState, watchdog: Watchdog) -> None:
+    def __init__(
+        self, state: WorkerState, watchdog: Watchdog, template: Template | None = None
+    ) -> None:
         self._state = state
         self._options = state.options
         self._meter = state.meter
         self._watchdog = watchdog
+        self.template = template or Template()
         # Whether a body can be killed without its siblings.
         self.can_kill = state.options.pool == "process"
         self._size = state.options.concurrency if self.can_kill else 1
@@ -71,9 +75,9 @@ class Pool:
 
     @property
     def respawn_at(self) -> float | None:
-        """When missing children are started, if any are missing."""
+        """When missing children are started, if any are missing and need not wait for others."""
         missing = len(self.children) < self._size and not self._state.is_stopping
-        return self._respawn_at if missing else None
+        return self._respawn_at if missing and not self.template.is_loading else None
 
     def running(self) -> Iterator[Job]:
         """The jobs whose bodies have started."""
@@ -87,13 +91,14 @@ class Pool:
         if self._state.is_stopping or now < self._respawn_at:
             return []
         started = []
-        while len(self.children) < self._size:
+        while len(self.children) < self._size and not self.template.is_loading:
             child = ChildProcess(
                 self._options,
                 slots=1 if self.can_kill else self._options.concurrency,
                 declares=self._lacks_declarer,
                 watchdog=self._watchdog,
                 presence=self._state.presence,
+                template=self.template,
             )
             self._meter.children_started += 1
             self.children.append(child)

@@ -25,6 +25,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.duties import rest_schedules
+from taskqueue.worker.forks import Template
 from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.pool import Pool
@@ -40,7 +41,9 @@ class WorkerFailed(Exception):
     """The worker could not do its work; the message says why."""
 
 
-def run_worker(options: WorkerOptions, settings: Settings, meter: Meter) -> None:
+def run_worker(
+    options: WorkerOptions, settings: Settings, meter: Meter, template: Template
+) -> None:
     """Register a worker, and work until told to stop, or drained.
 
     Raises `NameTaken` and `WorkerFailed`.
@@ -52,7 +55,7 @@ def run_worker(options: WorkerOptions, settings: Settings, meter: Meter) -> None
         Signals(wake_pipe.wake) as signals,
     ):
         state = WorkerState(options, settings, meter, wake_pipe.wake)
-        dispatcher = Dispatcher(state, Pool(state, watchdog))
+        dispatcher = Dispatcher(state, Pool(state, watchdog, template))
         meter.begin(options.name, options.pool, dispatcher.occupancy, named=options.queues.weights)
         state.registration = registration_of(options, settings)
         with closing(Presence(state.registration.incarnation)) as presence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.declarations.checks import check_transactions, definitions_unread
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.exceptions import InvalidTask
+from taskqueue.worker.forks import Template
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.ports import Address, PortRefused, Route, listening
@@ -71,7 +72,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **flags: Any) -> None:
         if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
             raise CommandError(IN_TESTS)
-        show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
+        with closing(Template()) as template:
+            # First of all: threads and connections of the worker must not be in it.
+            template.begin()
+            show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
+            self._work(flags, template)
+
+    def _work(self, flags: dict[str, Any], template: Template) -> None:
         meter = Meter()
         try:
             # Probes are answered while the worker waits for its database, and until it has ended.
@@ -84,7 +91,7 @@ class Command(BaseCommand):
                 options = self._options(settings, flags)
                 # Only a signal ends the waiting: see `ending_at_once`.
                 until_reached(partial(self._refuse_unapplied_migrations, settings))
-                run_worker(options, settings, meter)
+                run_worker(options, settings, meter, template)
         except (NameTaken, PortRefused, WorkerFailed) as error:
             raise CommandError(str(error)) from None
 
