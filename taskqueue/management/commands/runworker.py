@@ -7,17 +7,19 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from django.conf import settings as django_settings
 from django.core import mail
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.conf import Settings, get_settings
 from taskqueue.declarations.checks import check_transactions, definitions_unread
-from taskqueue.engine.connections import open_worker_connection
+from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.exceptions import InvalidTask
 from taskqueue.worker.forks import Template
 from taskqueue.worker.logs import show_logs
@@ -130,18 +132,20 @@ class Command(BaseCommand):
 
     def _refuse_unapplied_migrations(self, settings: Settings) -> None:
         alias = settings.DATABASE
+        module, _ = MigrationLoader.migrations_module("taskqueue")
+        if module is None:
+            return
+        package = import_module(module)
+        names = {each.name for each in iter_modules(package.__path__) if each.name[0] not in "_~"}
         # The project's own connection may wait without a limit for a host that does not answer.
-        open_worker_connection(silence=settings.LEASE_DURATION.total_seconds() / 3).close()
-        try:
-            executor = MigrationExecutor(connections[alias])
-            leaves = executor.loader.graph.leaf_nodes()
-            missing = executor.migration_plan([node for node in leaves if node[0] == "taskqueue"])
-        finally:
-            connections[alias].close()
+        connection = open_worker_connection(silence=settings.LEASE_DURATION.total_seconds() / 3)
+        with closing(connection), installed(connection):
+            applied = MigrationRecorder(connection).applied_migrations()
+        missing = sorted(name for name in names if ("taskqueue", name) not in applied)
         if missing:
-            names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in missing)
             raise CommandError(
-                f"Migrations are not applied: {names}. Run manage.py migrate --database {alias}."
+                f"Migrations are not applied: {', '.join(f'taskqueue.{name}' for name in missing)}."
+                f" Run manage.py migrate --database {alias}."
             )
 
 
