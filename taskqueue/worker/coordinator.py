@@ -148,11 +148,11 @@ class Coordinator:
             return self.outage.retry_at
         if self._is_to_reconcile or self._are_duties_next:
             return now
-        may_claim = (self._may_claim or self._announced) and self._dispatcher.wanted(now) > 0
         if pending.outcomes:
-            enough = len(pending.outcomes) >= self._pool.held or (self._announced and may_claim)
+            enough = len(pending.outcomes) >= self._pool.held
+            enough = enough or (bool(self._announced) and self._dispatcher.wanted(now) > 0)
             return now if enough else pending.outcomes[0].ended + LINGER
-        if may_claim:
+        if (self._may_claim or self._announced) and self._dispatcher.wanted(now) > 0:
             return max(now, self._look_at) if self._may_claim else now
         return min(self._moments(now))
 
