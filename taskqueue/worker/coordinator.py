@@ -25,7 +25,7 @@ NOTE_INTERVAL = 0.25
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
 # Seconds from a claim of announced tasks to one of all queues, if no outcome is written before.
 LOOK_AFTER = 0.005
-DUTIES_AFTER = 0.1  # Seconds after which the duties look at what was announced and has a deadline.
+DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
