@@ -55,6 +55,12 @@ def children_of(worker: int) -> list[psutil.Process]:
     return found
 
 
+def templates_of(worker: int) -> list[psutil.Process]:
+    """The process that a worker's children are copies of, if there is one."""
+    below = psutil.Process(worker).children()
+    return [process for process in below if process.name() == "taskqueue-base"]
+
+
 def guardian_of(worker: int) -> psutil.Process:
     """The process that ends a worker's children when nobody renews their leases."""
     return next(
