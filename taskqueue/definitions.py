@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -62,16 +62,17 @@ class Definition(BaseDefinition[P, R]):
 
         return await sync_to_async(write, thread_sensitive=True)()
 
-    def enqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[R]]:
+    def enqueue_many(self, calls: Iterable[Call]) -> Sequence[TaskResult[R]]:
         """Write many tasks, all or none; return the results in the order of the calls.
 
-        `calls` holds pairs of positional and keyword arguments. Raises as `enqueue` does.
+        Each result is made when it is looked at. `calls` holds pairs of positional and keyword
+        arguments. Raises as `enqueue` does.
         """
         from taskqueue.results import enqueue_many
 
         return enqueue_many(self, calls)
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> list[TaskResult[R]]:
+    async def aenqueue_many(self, calls: Iterable[Call]) -> Sequence[TaskResult[R]]:
         """Enqueue many tasks from async code."""
         return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
 

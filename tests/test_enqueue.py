@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync
 from django.db import connection, transaction
 
 from taskqueue import InvalidArguments
+from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Task
 from taskqueue.results import TaskResult
@@ -38,6 +39,47 @@ def test_an_enqueue_writes_one_ready_task_and_returns_what_stands_in_its_row() -
     assert result.created
     assert not result.updated
     assert not result.is_finished
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_parameters_may_be_bound_by_the_server() -> None:
+    own = open_worker_connection(silence=2)
+    with closing(own), installed(own):
+        results = [
+            add.using(priority=-5, lease_duration=60, metadata={"a": "é"}).enqueue(
+                "ü", b=[None, 1.5]
+            ),
+            *add.enqueue_many([((1,), {"b": {"c": True}})]),
+        ]
+    assert [(task_of(each).args, task_of(each).kwargs) for each in results] == [
+        (["ü"], {"b": [None, 1.5]}),
+        ([1], {"b": {"c": True}}),
+    ]
+    task = task_of(results[0])
+    assert (task.priority, task.lease_duration, task.metadata) == (-5, MINUTE, {"a": "é"})
+
+
+PLAIN = {
+    "queue_name": "mail", "priority": -100, "metadata": {"a": "\té\\"}, "max_attempts": 7,
+    "max_crashes": 9, "crash_delay": timedelta(days=2, seconds=3, microseconds=4),
+    "lease_duration": 90.5, "retention": 1,
+}  # fmt: skip
+LIMITED = {"ping_interval": 2.5, "deadline": timedelta(days=400), "expires_after": MINUTE}
+
+
+@pytest.mark.parametrize("options", [PLAIN, {**PLAIN, **LIMITED}], ids=["plain", "limited"])
+def test_many_tasks_have_all_columns_of_one(options: dict[str, Any]) -> None:
+    chosen = add.using(**options)
+    one, many = task_of(chosen.enqueue(1)), task_of(chosen.enqueue_many([((1,), {})])[0])
+    assert one.crash_delay == options["crash_delay"]
+    times = {"run_after", "ready_at", "deadline_at", "expires_at"}
+    for field in Task._meta.concrete_fields:
+        values = [getattr(task, field.name) for task in (one, many)]
+        if field.name in times and None not in values:
+            values = [values[0] - one.enqueued_at, values[1] - many.enqueued_at]
+        if field.name not in ("id", "enqueued_at"):
+            assert values[0] == values[1], field.name
 
 
 def test_the_id_is_a_uuid_that_sorts_by_time() -> None:

@@ -8,8 +8,9 @@ tasks of the backend that do not set them, such as `{"max_attempts": 5}`.
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from functools import lru_cache, partial
@@ -32,6 +33,7 @@ from taskqueue.backend.framework import (
     task_backends,
 )
 from taskqueue.backend.tasks import DJANGO_FIELDS, QueueTask, changed, errors_of_django
+from taskqueue.core.lazy import LazySequence
 from taskqueue.declarations.definition import Call, registry
 from taskqueue.declarations.options import check_options
 from taskqueue.engine.connections import project_connection
@@ -81,11 +83,12 @@ class TaskQueueBackend(BaseTaskBackend):
 
         self.validate_task(task)
         with self._naming_holder():
-            result = results.enqueue(self.definition_of(task), args, kwargs)
-            answers = self._results([result], task)
-        return self._announced([result], answers)[0]
+            written = [results.enqueue(self.definition_of(task), args, kwargs)]
+            answers = self._results(written, task, seen=written)
+        self._announce(written, answers)
+        return answers[0]
 
-    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> list[AnyResult]:
+    def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> Sequence[AnyResult]:
         """Write many tasks, all or none; return the results in the order of the calls."""
         from taskqueue import results
 
@@ -93,8 +96,11 @@ class TaskQueueBackend(BaseTaskBackend):
         definition = self.definition_of(task)
         with self._naming_holder(), _all_or_none(definition):
             written = results.enqueue_many(definition, calls)
-            answers = self._results(written, task)
-        return self._announced(written, answers)
+            # A unique key may lead to an existing task, and in tests a task may run at once.
+            has_key = definition.options.unique_key is not None
+            answers = self._results(written, task, seen=written if has_key else written.made())
+        self._announce(written, answers)
+        return answers
 
     @contextmanager
     def _naming_holder(self) -> Iterator[None]:
@@ -107,32 +113,39 @@ class TaskQueueBackend(BaseTaskBackend):
                 duplicate.result = self.get_result(str(holder.id))
             raise
 
-    def _results(self, written: list[Any], task: AnyTask) -> list[AnyResult]:
-        """Return Django's results of an enqueue.
+    def _results(
+        self, written: Sequence[Any], task: AnyTask, *, seen: Iterable[Any]
+    ) -> LazySequence[AnyResult]:
+        """Return Django's results of an enqueue. All but the seen ones are new, and have not run.
 
         Raises `DuplicateTask` where a task that Django's framework does not know holds the key.
         """
         from taskqueue.backend.results import enqueued_result, read_rows, stored_result
 
-        # A unique key may lead to an existing task, and in tests a task may run at once.
-        known = [handle.id for handle in written if not handle.created or handle.attempts]
+        known = [handle.id for handle in seen if not handle.created or handle.attempts]
         rows = read_rows(known) if known else {}
-        answers = []
-        for handle in written:
+        own = changed(task, backend=self.alias)
+
+        def make(place: int) -> AnyResult:
+            handle = written[place]
             if handle.id not in rows:
-                result = enqueued_result(handle, changed(task, backend=self.alias))
-            else:
-                own = task if handle.name == self.definition_of(task).name else _task_of(handle)
-                result = stored_result(rows[handle.id], own, backend=self.alias)
-            answers.append(result)
+                return enqueued_result(handle, own)
+            is_own = handle.name == self.definition_of(task).name
+            its_task = task if is_own else _task_of(handle)
+            return stored_result(rows[handle.id], its_task, backend=self.alias)
+
+        answers = LazySequence(len(written), make)
+        if rows:  # Looks at each.
+            list(answers)
         return answers
 
-    def _announced(self, written: list[Any], answers: list[AnyResult]) -> list[AnyResult]:
-        """Send Django's signal for new and changed tasks, and return the results."""
+    def _announce(self, written: Sequence[Any], answers: Sequence[AnyResult]) -> None:
+        """Send Django's signal for new and changed tasks."""
+        if not _is_heard():
+            return
         for handle, result in zip(written, answers, strict=True):
             if handle.created or handle.updated:
                 signals.task_enqueued.send(type(self), task_result=result)
-        return answers
 
     def get_result(self, result_id: str) -> AnyResult:
         """Return the result of a task by its id. Raises `TaskResultDoesNotExist`.
@@ -172,6 +185,13 @@ class TaskQueueBackend(BaseTaskBackend):
                 )
             )
         return messages
+
+
+def _is_heard() -> bool:
+    """Return whether Django's signal has a receiver, other than its own, which logs at DEBUG."""
+    own = id(signals.log_task_enqueued)
+    keys = [key for key, *_ in signals.task_enqueued.receivers]
+    return signals.logger.isEnabledFor(logging.DEBUG) or any(first != own for first, _ in keys)
 
 
 def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:

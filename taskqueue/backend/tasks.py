@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -126,16 +126,16 @@ class QueueTask(Lazy, AnyTask):
             changes["options"] = {**self.options, **checked}
         return replace(self, **changes)
 
-    def enqueue_many(self, calls: Iterable[Call]) -> list[AnyResult]:
+    def enqueue_many(self, calls: Iterable[Call]) -> Sequence[AnyResult]:
         """Write many tasks, all or none; return the results in the order of the calls.
 
         `calls` holds pairs of positional and keyword arguments.
         """
         backend: Any = self.get_backend()
-        results: list[AnyResult] = backend.enqueue_many(self, calls)
+        results: Sequence[AnyResult] = backend.enqueue_many(self, calls)
         return results
 
-    async def aenqueue_many(self, calls: Iterable[Call]) -> list[AnyResult]:
+    async def aenqueue_many(self, calls: Iterable[Call]) -> Sequence[AnyResult]:
         """Async version of `enqueue_many`."""
         return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
 

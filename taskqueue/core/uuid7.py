@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 from uuid import UUID
@@ -28,15 +29,13 @@ def uuid7_hex() -> str:
 def uuid7_hexes(count: int) -> list[str]:
     """Return the digits of this many new UUIDs, in order."""
     first = _reserve(count)
-    chance = os.urandom(8 * count)
-    return [
-        f"{_with_chance(first + place, chance[8 * place : 8 * place + 8]):032x}"
-        for place in range(count)
-    ]
+    chances = struct.unpack(f">{count}Q", os.urandom(8 * count))
+    stamps = range(first, first + count)
+    return [f"{_with_chance(*both):032x}" for both in zip(stamps, chances, strict=True)]
 
 
 def _number() -> int:
-    return _with_chance(_reserve(1), os.urandom(8))
+    return _with_chance(_reserve(1), int.from_bytes(os.urandom(8), "big"))
 
 
 def _reserve(count: int) -> int:
@@ -50,9 +49,9 @@ def _reserve(count: int) -> int:
     return first
 
 
-def _with_chance(stamp: int, chance: bytes) -> int:
+def _with_chance(stamp: int, chance: int) -> int:
     high = (stamp >> 12) << 16 | 0x7000 | (stamp & 0xFFF)
-    return (high << 64) | 0x8000000000000000 | (int.from_bytes(chance, "big") >> 2)
+    return (high << 64) | 0x8000000000000000 | (chance >> 2)
 
 
 def _forget_after_fork() -> None:

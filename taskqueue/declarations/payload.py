@@ -10,6 +10,7 @@ import json
 import re
 from collections import UserString
 from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from taskqueue.exceptions import InvalidArguments, UnsupportedType
@@ -20,6 +21,8 @@ LARGEST_INTEGER = 2**63
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Whole floats from here on are written with an exponent, which jsonb turns into an integer.
 _INEXACT_FLOAT = 1e15
+
+_WORDS = {None: "null", False: "false", True: "true"}
 
 dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -43,9 +46,8 @@ def encode(value: Any, *, limit: int, what: str) -> str:
     Raises `InvalidArguments` or `UnsupportedType`, naming the place of the mistake. `what` is the
     name of the value in the message.
     """
-    if type(value) is list and all(map(_is_plain, value)):
-        text = dumps(value)
-    else:
+    text = _text_of_plain(value)
+    if text is None:
         finder = _Normaliser(what)
         normal = finder.normalise(value, 0)
         text = _PlainFloats().encode(normal) if finder.has_large_float else dumps(normal)
@@ -58,14 +60,26 @@ def encode(value: Any, *, limit: int, what: str) -> str:
     return text
 
 
-def _is_plain(value: Any) -> bool:
-    """Return whether JSON obviously keeps the value as it is, as it does most arguments."""
+def _text_of_plain(value: Any) -> str | None:
+    """Return the JSON text of a list or dict of plain items, which most arguments are, or None."""
+    if type(value) is list:
+        items = list(map(_text_of_item, value))
+        return None if None in items else f"[{','.join(items)}]"  # type: ignore[arg-type]
+    if type(value) is dict and all(type(key) is str for key in value):
+        pairs = [(_text_of_item(key), _text_of_item(item)) for key, item in value.items()]
+        if all(None not in pair for pair in pairs):
+            return f"{{{','.join([f'{key}:{item}' for key, item in pairs])}}}"
+    return None
+
+
+def _text_of_item(value: Any) -> str | None:
+    """Return the JSON text of a value that JSON obviously keeps as it is, or None."""
     kind = type(value)
     if kind is int:
-        return bool(-LARGEST_INTEGER <= value < LARGEST_INTEGER)
+        return repr(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else None
     if kind is str:
-        return bool(value.isascii() and "\x00" not in value)
-    return value is None or kind is bool
+        return encode_basestring_ascii(value) if value.isascii() and "\x00" not in value else None
+    return _WORDS[value] if value is None or kind is bool else None
 
 
 class _Normaliser:

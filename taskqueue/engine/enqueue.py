@@ -61,7 +61,7 @@ def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueu
 
 def enqueue_many(
     spec: EnqueueSpec, payloads: Sequence[Payload], *, on_duplicate: str
-) -> list[Enqueued]:
+) -> Sequence[Enqueued]:
     """Insert many tasks, all or none, in their order."""
     connection = project_connection()
     plain = not spec.is_apart and all(payload.unique_key is None for payload in payloads)

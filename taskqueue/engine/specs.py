@@ -80,6 +80,11 @@ class EnqueueSpec:
             workers=self.workers, worker_names=self.worker_names, broadcast=self.broadcast
         )
 
+    @cached_property
+    def plain_values(self) -> tuple[Any, ...]:
+        """The `PLAIN_PARAMETERS` behind those of a payload."""
+        return tuple(self.parameters[column] for column in PLAIN_PARAMETERS[len(OWN_COLUMNS) :])
+
     def columns_at(self, now: datetime) -> dict[str, Any]:
         """The columns of its tasks, but those that a payload decides, at that moment."""
         run_after = self.run_after_at(now)
@@ -159,15 +164,15 @@ NOT_STORED = frozenset(
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
 KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
+OWN_COLUMNS = ("id", "args", "kwargs")
+# The columns of a new task that is plain, but those that a clock decides.
+PLAIN_PARAMETERS = OWN_COLUMNS + tuple(
+    field.name
+    for field in fields(EnqueueSpec)
+    if field.name not in {*NOT_STORED, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS}
+)
 # The columns of a new task that is plain; the others have a default in the database.
-PLAIN_COLUMNS = (
-    "id", "args", "kwargs", "status", "run_after", "enqueued_at", "ready_at",
-    *(
-        field.name
-        for field in fields(EnqueueSpec)
-        if field.name not in {*NOT_STORED, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS}
-    ),
-)  # fmt: skip
+PLAIN_COLUMNS = (*PLAIN_PARAMETERS, "status", "run_after", "enqueued_at", "ready_at")
 # The columns of any new task.
 COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS)
 NO_KEY = dict.fromkeys(KEY_COLUMNS) | {

@@ -83,6 +83,48 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
     )
 
 
+# The enqueue of a task that any worker may run at once. In a procedure the server keeps its plans for
+# the session, whoever is served by it: planning took a third of the time of the same statement as
+# text, and what a client prepares for itself does not survive a pooler. By CALL, since some proxies
+# send what begins with SELECT to a standby.
+#
+# The NOTIFY goes out only where a worker sleeps: it takes a lock at commit that all databases of the
+# server share. The parameters are named like the columns.
+CREATE_ENQUEUE = """
+CREATE OR REPLACE PROCEDURE taskqueue_enqueue(
+    id uuid, args jsonb, kwargs jsonb, name text, queue_name text, priority integer, options jsonb,
+    metadata jsonb, max_attempts integer, max_crashes integer, crash_delay interval,
+    lease_duration interval, retention interval, enqueued_at timestamptz, INOUT microseconds bigint
+) LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO taskqueue_task (
+        id, args, kwargs, name, queue_name, priority, options, metadata, max_attempts, max_crashes,
+        crash_delay, lease_duration, retention, status, run_after, ready_at, enqueued_at
+    ) VALUES (
+        id, args, kwargs, name, queue_name, priority, options, metadata, max_attempts, max_crashes,
+        crash_delay, lease_duration, retention, 'ready', enqueued_at, enqueued_at, enqueued_at
+    );
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number) VALUES (0, queue_name, name, 1);
+    IF EXISTS (SELECT FROM taskqueue_worker WHERE is_idle) THEN
+        PERFORM pg_notify('taskqueue', queue_name);
+    END IF;
+    microseconds := EXTRACT(epoch FROM enqueued_at) * 1000000;
+END $$
+"""
+
+
+def create_enqueue(apps: Any, schema_editor: Any) -> None:
+    """The procedure of an enqueue, on PostgreSQL."""
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(CREATE_ENQUEUE)
+
+
+def drop_enqueue(apps: Any, schema_editor: Any) -> None:
+    """Undo `create_enqueue`."""
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("DROP PROCEDURE taskqueue_enqueue")
+
+
 class Migration(migrations.Migration):
     initial = True
 
@@ -646,4 +688,5 @@ class Migration(migrations.Migration):
             for name, words, base in PAGES
         ),
         migrations.RunPython(tune_postgresql, migrations.RunPython.noop),
+        migrations.RunPython(create_enqueue, drop_enqueue),
     ]

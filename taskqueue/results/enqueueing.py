@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -13,6 +12,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import signals
+from taskqueue.core.lazy import LazySequence
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.definition import BaseDefinition, Call, registry
 from taskqueue.engine import enqueue as engine
@@ -32,10 +32,12 @@ def enqueue(
 ) -> TaskResult[R]:
     """Write one task of a definition, with this id if one is given. See `Definition.enqueue`."""
     payload = Payload(task_id or uuid7_hex(), *definition.encode(args, kwargs))
-    with _naming_holder():
-        enqueued = engine.enqueue(
-            spec_of(definition), payload, on_duplicate=definition.options.on_duplicate
-        )
+    on_duplicate = definition.options.on_duplicate
+    try:
+        enqueued = engine.enqueue(spec_of(definition), payload, on_duplicate=on_duplicate)
+    except DuplicateTask as duplicate:
+        _name_holder(duplicate, [])
+        raise
     result = _handle(definition, enqueued, payload)
     _send_enqueued(definition, [result])
     return result
@@ -47,22 +49,24 @@ def enqueue_many(
     *,
     task_ids: Sequence[str] | None = None,
     at: datetime | None = None,
-) -> list[TaskResult[R]]:
+) -> LazySequence[TaskResult[R]]:
     """Write many tasks of a definition. See `Definition.enqueue_many`.
 
     `task_ids` and `at` let tasks of several definitions run in one order.
     """
     payloads = _payloads(definition, calls, task_ids)
     spec = spec_of(definition)
-    with _naming_holder(payloads):
-        enqueued = engine.enqueue_many(
-            spec if at is None else replace(spec, at=at),
-            payloads,
-            on_duplicate=definition.options.on_duplicate,
-        )
-    results = [
-        _handle(definition, row, payload) for row, payload in zip(enqueued, payloads, strict=True)
-    ]
+    if at is not None:
+        spec = replace(spec, at=at)
+    on_duplicate = definition.options.on_duplicate
+    try:
+        enqueued = engine.enqueue_many(spec, payloads, on_duplicate=on_duplicate)
+    except DuplicateTask as duplicate:
+        _name_holder(duplicate, payloads)
+        raise
+    results = LazySequence(
+        len(payloads), lambda place: _handle(definition, enqueued[place], payloads[place])
+    )
     _send_enqueued(definition, results)
     return results
 
@@ -70,23 +74,21 @@ def enqueue_many(
 SAME_KEY = "Another of these tasks has the same unique key."
 
 
-@contextmanager
-def _naming_holder(many: Sequence[Payload] = ()) -> Iterator[None]:
-    """Let a `DuplicateTask` carry the holder's result instead of its id, and the call's place."""
-    try:
-        yield
-    except DuplicateTask as duplicate:
-        ids = [UUID(payload.id) for payload in many]
-        refused = (
-            place
-            for place, payload in enumerate(many)
-            if payload.unique_key == duplicate.unique_key and ids[place] != duplicate.result
-        )
-        duplicate.place = next(refused, None)
-        if duplicate.result in ids:  # It is rolled back too: nobody could find it.
-            raise DuplicateTask(SAME_KEY, place=duplicate.place) from None
-        duplicate.result = get_result(cast(UUID, duplicate.result))
-        raise
+def _name_holder(duplicate: DuplicateTask, many: Sequence[Payload]) -> None:
+    """Give a `DuplicateTask` the holder's result instead of its id, and the call's place.
+
+    Raises another one where the holder is one of these tasks.
+    """
+    ids = [UUID(payload.id) for payload in many]
+    refused = (
+        place
+        for place, payload in enumerate(many)
+        if payload.unique_key == duplicate.unique_key and ids[place] != duplicate.result
+    )
+    duplicate.place = next(refused, None)
+    if duplicate.result in ids:  # It is rolled back too: nobody could find it.
+        raise DuplicateTask(SAME_KEY, place=duplicate.place) from None
+    duplicate.result = get_result(cast(UUID, duplicate.result))
 
 
 def _send_enqueued(
@@ -112,6 +114,8 @@ def _payloads(
 
 def _checked(call: Call) -> Call:
     """Return the call. Raises `InvalidArguments` unless it is a pair of arguments."""
+    if type(call) is tuple and tuple(map(type, call)) == (tuple, dict):
+        return call
     if isinstance(call, tuple | Sequence) and len(call) == 2:
         args, kwargs = call
         if isinstance(kwargs, dict | Mapping) and not isinstance(args, str | bytes | dict):

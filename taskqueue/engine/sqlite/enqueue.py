@@ -9,10 +9,13 @@ from operator import itemgetter
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.lazy import LazySequence
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.specs import (
     COLUMNS,
     DURATIONS,
+    NO_KEY,
+    OWN_COLUMNS,
     Enqueued,
     EnqueueSpec,
     Payload,
@@ -27,7 +30,7 @@ INSERT INTO taskqueue_task ({", ".join(COLUMNS)})
 VALUES ({", ".join("%s" for _ in COLUMNS)})
 ON CONFLICT DO NOTHING
 """  # noqa: S608  (the columns are constants)
-in_order = itemgetter(*COLUMNS)
+in_order, in_order_behind_own = itemgetter(*COLUMNS), itemgetter(*COLUMNS[len(OWN_COLUMNS) :])
 TIMES = "run_after", "enqueued_at", "ready_at", "deadline_at", "expires_at", "unique_until"
 ARRIVED = "INSERT INTO taskqueue_arrival (queue_name, name, number) VALUES (%s, %s, %s)"
 
@@ -42,7 +45,7 @@ def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload)
 
 def insert_many(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
-) -> list[Enqueued]:
+) -> Sequence[Enqueued]:
     """Insert the tasks and count them, both or neither; nothing where their key is held."""
     with _together(connection), connection.cursor() as cursor:
         shared = spec.columns_at(spec.at or clock())
@@ -51,7 +54,13 @@ def insert_many(
             shared[column] = stored(shared[column])
         for column in DURATIONS:
             shared[column] = microseconds(shared[column])
-        rows = [in_order({**shared, **payload_columns(payload)}) for payload in payloads]
+        without_key = in_order_behind_own({**shared, **NO_KEY})
+        rows = [
+            (*payload[: len(OWN_COLUMNS)], *without_key)
+            if payload.unique_key is None
+            else in_order({**shared, **payload_columns(payload)})
+            for payload in payloads
+        ]
         if len(rows) == 1:
             cursor.execute(INSERT, rows[0])
         else:
@@ -59,7 +68,7 @@ def insert_many(
         if not cursor.rowcount:
             return []
         cursor.execute(ARRIVED, (spec.queue_name, spec.name, cursor.rowcount))
-    return [Enqueued(payload.id, *times) for payload in payloads]
+    return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
 
 
 def _together(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
