@@ -161,7 +161,9 @@ OTHERS = """
     WHERE datname = current_database()
         AND pid <> pg_backend_pid()
         AND backend_type = 'client backend'
+        AND state LIKE 'idle%'
 """
+"""Statements that have ended: one that runs has a new `query_start` once it has been planned."""
 
 
 def has_rested_since(result: TaskResult[None]) -> bool:
