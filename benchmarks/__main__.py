@@ -8,13 +8,21 @@ import os
 import platform
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from benchmarks.figures import Figure, table
 from benchmarks.harness import DEFAULT, FULL, QUICK, Bench, say
-from benchmarks.measurements import MEASUREMENTS
+from benchmarks.measurements import MEASUREMENTS, SIDE_BY_SIDE
+from taskqueue.engine.sessions import PLANNING
+
+SHOWN = (
+    *("server_version", "fsync", "synchronous_commit", "autovacuum", "autovacuum_naptime"),
+    *("shared_buffers", "max_wal_size", "checkpoint_timeout"),
+)
+PLANS = [f"{name} {value}" for name, value in PLANNING.items()]
 
 
 def main() -> None:
@@ -22,19 +30,24 @@ def main() -> None:
     arguments = _parser().parse_args()
     signal.signal(signal.SIGTERM, _end_as_ctrl_c_does)
     figures: list[Figure] = []
+    size = arguments.size
+    if arguments.rounds:
+        size = replace(size, rounds=arguments.rounds)
     bench = Bench(
-        arguments.size,
+        size,
+        against=arguments.against,
         fsync=not arguments.no_fsync,
         synchronous_commit=not arguments.asynchronous_commit,
     )
     with bench:
-        say(_surroundings(bench))
+        surroundings = _surroundings(bench)
+        say(surroundings)
         for name in arguments.only or MEASUREMENTS:
             began = time.monotonic()
             say(f"{name} ...")
             figures += MEASUREMENTS[name](bench)
             say(f"{name}: {time.monotonic() - began:.0f} s")
-    print(table(figures))
+    print(f"{surroundings}\n\n{table(figures)}")
     if arguments.json:
         arguments.json.write_text(json.dumps([each.as_json() for each in figures], indent=2) + "\n")
 
@@ -59,6 +72,11 @@ def _parser() -> argparse.ArgumentParser:
         "--only", nargs="+", metavar="NAME", choices=list(MEASUREMENTS),
         help=f"some of: {', '.join(MEASUREMENTS)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--against", metavar="REVISION",
+        help=f"also measure the code of that commit, in the same rounds: {', '.join(SIDE_BY_SIDE)}",
+    )  # fmt: skip
+    parser.add_argument("--rounds", type=int, metavar="N", help="instead of 5")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all values there")
     parser.add_argument("--no-fsync", action="store_true", help="PostgreSQL with fsync off")
     parser.add_argument(
@@ -69,10 +87,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _surroundings(bench: Bench) -> str:
     load = os.getloadavg()[0]
+    server = ", ".join(f"{name} {bench.server.query(f'SHOW {name}')}" for name in SHOWN)
+    against = f", against {bench.against}" if bench.against else ""
     return (
-        f"Python {platform.python_version()}, {bench.server.query('SHOW server_version')} of "
-        f"PostgreSQL, fsync {bench.server.query('SHOW fsync')}, synchronous_commit "
-        f"{bench.server.query('SHOW synchronous_commit')}, {os.cpu_count()} CPUs, load {load:.1f}"
+        f"Python {platform.python_version()}, PostgreSQL {server}, {os.cpu_count()} CPUs,"
+        f" load {load:.1f}, {bench.size.rounds} rounds{against}.\n"
+        f"Sessions of workers and of raw loops: {', '.join(PLANS)}.\n"
+        "The raw loop claims 100 and records 100, each in a transaction of its own; a worker"
+        " records one batch and claims the next in one transaction."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -23,10 +24,10 @@ Seconds = dict[str, float]
 
 
 class Sampler:
-    """Reads, from a thread, what a process, its children and the server have used."""
+    """Reads, from a thread, what processes, their children and the server have used."""
 
-    def __init__(self, pid: int, server: int) -> None:
-        self._process = psutil.Process(pid)
+    def __init__(self, pids: Sequence[int], server: int) -> None:
+        self._processes = [psutil.Process(pid) for pid in pids]
         self._server = psutil.Process(server)
         self._roles: dict[int, str] = {}
         self._used: dict[int, float] = {}
@@ -67,7 +68,10 @@ class Sampler:
                 self._sample()
 
     def _sample(self) -> None:
-        own = [self._process, *self._process.children(recursive=True)]
+        own: list[psutil.Process] = []
+        for process in self._processes:
+            with suppress(psutil.NoSuchProcess):
+                own += [process, *process.children(recursive=True)]
         for process in [*own, *self._server.children()]:
             # One that has just ended keeps what it had used.
             with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):

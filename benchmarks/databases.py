@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks.processes import client, django_command
+from benchmarks.processes import ROOT, client, django_command
 from project.postgres import Server
 
 COLUMNS = """
@@ -59,6 +59,7 @@ SELECT
     clock_timestamp() + interval '30 seconds', clock_timestamp(), '', '', '', '', '', ''
 FROM task
 """
+NOOP = "'benchmarks.tasks.noop'"
 FILLINGS = {"ready": FILL_READY, "scheduled": FILL_SCHEDULED, "finished": FILL_FINISHED}
 
 # While every worker was at work: from the last one's first claim to the first one's last end.
@@ -87,6 +88,12 @@ SELECT EXTRACT(epoch FROM min(claimed_at)), EXTRACT(epoch FROM max(finished_at))
 FROM taskqueue_lease
 """
 
+# All leases of one claim begin at one moment.
+BATCH = """
+SELECT count(*)::float8 / greatest(1, count(DISTINCT (worker_id, claimed_at)))
+FROM taskqueue_lease
+"""
+
 FINISHED_BETWEEN = """
 SELECT count(*) FROM taskqueue_lease
 WHERE finished_at BETWEEN to_timestamp(%s) AND to_timestamp(%s)
@@ -99,18 +106,26 @@ FROM taskqueue_lease
 
 
 class PostgreSQL:
-    """A migrated database on the benchmark's server."""
+    """A migrated database on the benchmark's server; `root` holds the code that works on it."""
 
-    def __init__(self, server: Server, name: str, *, template: str | None = None) -> None:
+    def __init__(
+        self, server: Server, name: str, *, template: str | None = None, root: Path = ROOT
+    ) -> None:
         self.settings: Mapping[str, Any] = server.django_settings(name)
+        self.root = root
         if template is None:
             server.create_database(name)
         else:
             server.query(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         if template is None:
-            _migrate(self.settings)
+            _migrate(self.settings, root)
         self._dsn = f"host={server.host} port={server.port} user=postgres dbname={name}"
         self._connection: psycopg.Connection[Any] | None = None
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What a process needs to work on it with the code that it belongs to."""
+        return {"settings": self.settings, "root": self.root}
 
     def query(self, sql: Any, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement on a connection of the benchmark's own; its rows."""
@@ -129,16 +144,21 @@ class PostgreSQL:
         """Leave no task and no lease."""
         self.query("TRUNCATE taskqueue_task, taskqueue_lease, taskqueue_tasklog, taskqueue_worker")
 
-    def fill(self, status: str, count: int) -> None:
+    def fill(self, status: str, count: int, *, task: str = "noop") -> None:
         """Add tasks of a status, and leave the tables as autovacuum would."""
-        self.add(status, count)
+        self.add(status, count, task=task)
         self.settle()
 
-    def add(self, status: str, count: int) -> None:
+    def add(self, status: str, count: int, *, task: str = "noop") -> None:
         """Add tasks of a status."""
         step = 250_000
+        filling = FILLINGS[status].replace(NOOP, f"'benchmarks.tasks.{task}'")
         for start in range(0, count, step):
-            self.query(FILLINGS[status], (min(step, count - start),))
+            self.query(filling, (min(step, count - start),))
+
+    def enqueue(self, count: int, *, task: str = "noop") -> None:
+        """Enqueue tasks by the code that this database belongs to."""
+        _enqueue(self, count, task)
 
     def disable_autovacuum(self) -> None:
         """Leave dead rows where they are."""
@@ -152,6 +172,10 @@ class PostgreSQL:
     def rate(self) -> float:
         """Tasks a second that were claimed and recorded, by their leases."""
         return float(self.query(RATE)[0][0])
+
+    def batch(self) -> float:
+        """How many tasks a claim took, in the mean."""
+        return float(self.query(BATCH)[0][0])
 
     def rate_of(self, worker: str) -> float:
         """Tasks a second that this worker claimed and recorded."""
@@ -175,8 +199,9 @@ class PostgreSQL:
 class SQLite:
     """A migrated database in a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, root: Path = ROOT) -> None:
         self._path = path
+        self.root = root
         self.settings: Mapping[str, Any] = {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": str(path),
@@ -186,7 +211,12 @@ class SQLite:
                 "timeout": 20,
             },
         }
-        _migrate(self.settings)
+        _migrate(self.settings, root)
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What a process needs to work on it with the code that it belongs to."""
+        return {"settings": self.settings, "root": self.root}
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement; its rows."""
@@ -206,14 +236,22 @@ class SQLite:
 
     def fill(self, count: int) -> None:
         """Enqueue no-op tasks."""
-        with client("enqueue_noops", count, settings=self.settings) as process:
-            process.output()
+        self.enqueue(count)
+
+    def enqueue(self, count: int, *, task: str = "noop") -> None:
+        """Enqueue tasks by the code that this database belongs to."""
+        _enqueue(self, count, task)
 
     def rate(self) -> float:
         """Tasks a second that were claimed and recorded, by their leases."""
         return float(self.query(RATE_SQLITE)[0][0])
 
 
-def _migrate(settings: Mapping[str, Any]) -> None:
-    with django_command("migrate", "--verbosity=0", settings=settings) as process:
+def _enqueue(database: PostgreSQL | SQLite, count: int, task: str) -> None:
+    with client("enqueue_noops", count, task, **database.where) as process:
+        process.output()
+
+
+def _migrate(settings: Mapping[str, Any], root: Path) -> None:
+    with django_command("migrate", "--verbosity=0", settings=settings, root=root) as process:
         process.output()

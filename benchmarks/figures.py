@@ -23,6 +23,20 @@ class AtLeast:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """The ratio to the counterpart may not be higher than this."""
+
+    limit: float
+
+    def is_reached(self, figure: Figure) -> bool | None:
+        """Whether it is not; None without a counterpart."""
+        return None if figure.ratio is None else figure.ratio <= self.limit
+
+    def __str__(self) -> str:
+        return f"ratio <= {self.limit:g}"
+
+
+@dataclass(frozen=True)
 class Above:
     """The figure itself has to reach this."""
 
@@ -50,6 +64,9 @@ class Below:
         return f"<= {self.limit:,g}"
 
 
+Target = AtLeast | AtMost | Above | Below
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figure:
     """One line: a value a round, and its counterpart of the same round."""
@@ -59,7 +76,7 @@ class Figure:
     values: Sequence[float]
     against: str = ""
     counterparts: Sequence[float] = ()
-    target: AtLeast | Above | Below | None = None
+    target: Target | None = None
 
     @property
     def measured(self) -> float:

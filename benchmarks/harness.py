@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from benchmarks.databases import PostgreSQL, SQLite
+from benchmarks.processes import ROOT
+from benchmarks.revision import tree_of
 from project.postgres import Server
 
 # Large enough that no checkpoint falls into one side of a comparison. Autovacuum runs as it does in
@@ -19,6 +21,9 @@ SERVER_SETTINGS: dict[str, str | int] = {
     "max_wal_size": "8GB",
     "checkpoint_timeout": "1h",
 }
+
+
+OURS = "this code"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +48,7 @@ class Size:
 
 
 DEFAULT = Size(
-    rounds=4,
+    rounds=5,
     tasks=40_000,
     sqlite_tasks=20_000,
     single_enqueues=2_000,
@@ -78,6 +83,8 @@ class Bench:
     size: Size
     fsync: bool = True
     synchronous_commit: bool = True
+    against: str | None = None
+    """The commit whose code is measured in the same rounds."""
     _opened: list[PostgreSQL] = field(default_factory=list)
 
     def __enter__(self) -> Self:
@@ -88,7 +95,11 @@ class Bench:
         )
         self.server.start()
         self._folder = tempfile.TemporaryDirectory(prefix="taskqueue-benchmark-")
-        self._postgresql: PostgreSQL | None = None
+        self._postgresql: dict[str, PostgreSQL] = {}
+        folder = Path(self._folder.name)
+        self.roots = {OURS: ROOT}
+        if self.against:
+            self.roots[self.against] = tree_of(self.against, folder / "against")
         return self
 
     def __exit__(
@@ -105,11 +116,22 @@ class Bench:
     @property
     def postgresql(self) -> PostgreSQL:
         """The database that most measurements share; empty."""
-        if self._postgresql is None:
-            self._postgresql = PostgreSQL(self.server, "benchmark")
-            self._opened.append(self._postgresql)
-        self._postgresql.empty()
-        return self._postgresql
+        return self.postgresql_of(OURS)
+
+    @property
+    def others(self) -> list[str]:
+        """The commits whose code is measured beside this one's."""
+        return [revision for revision in self.roots if revision != OURS]
+
+    def postgresql_of(self, revision: str) -> PostgreSQL:
+        """That of a commit's code; empty."""
+        if revision not in self._postgresql:
+            name = "benchmark" if revision == OURS else "benchmark_against"
+            database = PostgreSQL(self.server, name, root=self.roots[revision])
+            self._postgresql[revision] = database
+            self._opened.append(database)
+        self._postgresql[revision].empty()
+        return self._postgresql[revision]
 
     def new_postgresql(self, name: str) -> PostgreSQL:
         """A database of a measurement's own; empty."""
@@ -124,9 +146,11 @@ class Bench:
         self._opened.remove(database)
         self.server.query(f'DROP DATABASE "{database.settings["NAME"]}" WITH (FORCE)')
 
-    def new_sqlite(self, name: str) -> SQLite:
+    def new_sqlite(self, name: str, revision: str = OURS) -> SQLite:
         """A file of a measurement's own; empty."""
-        return SQLite(Path(self._folder.name) / f"{name}.sqlite3")
+        side = "" if revision == OURS else "-against"
+        path = Path(self._folder.name) / f"{name}{side}.sqlite3"
+        return SQLite(path, root=self.roots[revision])
 
 
 def say(text: str) -> None:

@@ -26,13 +26,17 @@ class Process:
     """A Python process in a group of its own; nothing of it outlives its `with` block."""
 
     def __init__(
-        self, *arguments: str, settings: Mapping[str, Any], env: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        settings: Mapping[str, Any],
+        env: Mapping[str, str] | None = None,
+        root: Path = ROOT,
     ) -> None:
         self.command = [sys.executable, *arguments]
         self._process = subprocess.Popen(
             self.command,
-            cwd=ROOT,
-            env={**_environment(settings), **(env or {})},
+            cwd=root,
+            env={**_environment(settings), "PYTHONPATH": str(root), **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -25,3 +25,4 @@ if not os.environ.get("TASKQUEUE_BENCHMARK_BARE"):
 SECRET_KEY = "not a secret: it guards nothing but a benchmark"
 TIME_ZONE = "UTC"
 USE_TZ = True
+TASKS = {"default": {"BACKEND": "taskqueue.backend.TaskQueueBackend"}}

@@ -13,6 +13,11 @@ def noop(number: int = 0) -> None:
 
 
 @task
+async def noop_async(number: int = 0) -> None:
+    """Nothing, in a coroutine."""
+
+
+@task
 def moment() -> int:
     """When the body started, in nanoseconds by the clock of this host."""
     return time.time_ns()

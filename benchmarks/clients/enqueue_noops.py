@@ -1,4 +1,4 @@
-"""Enqueue no-op tasks, 10,000 at a time."""
+"""Enqueue tasks of the benchmark, no-op ones if no other is named, 10,000 at a time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import django
 
 django.setup()
 
-from benchmarks.tasks import noop  # noqa: E402
+from benchmarks import tasks  # noqa: E402
+
+Call = tuple[tuple[object, ...], dict[str, object]]
 
 if __name__ == "__main__":
-    left = int(sys.argv[1])
+    left, definition = int(sys.argv[1]), getattr(tasks, sys.argv[2])
     while left > 0:
-        noop.enqueue_many([((number,), {}) for number in range(min(left, 10_000))])
+        calls: list[Call] = [((), {})] * min(left, 10_000)
+        definition.enqueue_many(calls)
         left -= 10_000

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from benchmarks.figures import Figure
 from benchmarks.harness import Bench
 from benchmarks.measurements import (
+    async_drain,
     backlog,
     dead_rows,
     drain,
@@ -15,6 +16,7 @@ from benchmarks.measurements import (
     enqueue_one,
     memory,
     pick_up,
+    start,
     statements,
 )
 
@@ -23,11 +25,15 @@ Measure = Callable[[Bench], Iterable[Figure]]
 MEASUREMENTS: dict[str, Measure] = {
     "dead_rows": dead_rows.measure,
     "drain": drain.measure,
+    "async_drain": async_drain.measure,
     "drain_sqlite": drain_sqlite.measure,
     "enqueue_one": enqueue_one.measure,
     "enqueue_many": enqueue_many.measure,
     "pick_up": pick_up.measure,
+    "start": start.measure,
     "statements": statements.measure,
     "memory": memory.measure,
     "backlog": backlog.measure,
 }
+SIDE_BY_SIDE = ("drain", "drain_sqlite", "enqueue_one", "enqueue_many", "pick_up", "start")
+"""Those that also measure the code of another commit, if one is given."""

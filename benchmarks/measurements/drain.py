@@ -4,100 +4,152 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 from benchmarks.cpu import Sampler
 from benchmarks.databases import PostgreSQL
-from benchmarks.figures import AtLeast, Figure
-from benchmarks.harness import Bench, say
+from benchmarks.figures import AtLeast, Figure, Target
+from benchmarks.harness import OURS, Bench, say
 from benchmarks.processes import Failed, Process, client, worker
-
-Start = Callable[[PostgreSQL, int], Process]
-
-
-def _raw(database: PostgreSQL, number: int) -> Process:
-    return client("raw_loop", f"raw-{number}", settings=database.settings)
-
-
-def _worker(pool: str) -> Start:
-    def start(database: PostgreSQL, number: int) -> Process:
-        name = f"worker-{number}"
-        return worker("--drain", "--pool", pool, "--name", name, settings=database.settings)
-
-    return start
-
 
 ROLES = {"parent": "parent", "child": "children", "server": "server"}
 ROLES_OF_RAW = {"parent": "client", "server": "server"}
-SIDES: dict[str, Start] = {
-    "raw": _raw,
-    "process": _worker("process"),
-    "thread": _worker("thread"),
+COUNTS = {1: "one", 2: "two"}
+WORKERS_BATCH = 190
+"""Tasks that a worker with the defaults records and claims at once."""
+RAW = {
+    "raw loop": (),
+    "raw loop, least statements": ("--statements", "least"),
+    "raw loop, batch and commits of a worker": ("--joined", "--batch", WORKERS_BATCH),
 }
+RAW_TARGETS = {
+    "raw loop": AtLeast(0.65),
+    "raw loop, least statements": AtLeast(0.65),
+    "raw loop, batch and commits of a worker": None,
+}
+
+
+@dataclass(frozen=True)
+class Side:
+    """What drains: a raw loop, or workers with a pool, of this code or of another commit's."""
+
+    what: str
+    processes: int
+    task: str = "noop"
+    revision: str = OURS
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        if self.what in RAW:
+            return f"{self.what}, {COUNTS[self.processes]}"
+        plural = "s" if self.processes > 1 else ""
+        return f"{COUNTS[self.processes]} worker{plural}, {self.what} pool"
+
+    def start(self, database: PostgreSQL, number: int) -> Process:
+        """One of its processes."""
+        if self.what in RAW:
+            return client("raw_loop", f"raw-{number}", *RAW[self.what], **database.where)
+        return worker(
+            "--drain", "--pool", self.what, "--name", f"worker-{number}", **database.where
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drained:
+    """What one drain came to."""
+
+    rate: float
+    wall: float
+    """Tasks a second by the clock on the wall, start and end included."""
+    batch: float
+    microseconds: dict[str, float]
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     """The rates of one and of two processes of each kind."""
-    rates: dict[tuple[str, int], list[float]] = defaultdict(list)
-    walls: dict[tuple[str, int], list[float]] = defaultdict(list)
-    used: dict[tuple[str, str], list[float]] = defaultdict(list)
+    ones = [Side(what, 1) for what in RAW]
+    ones += [Side(pool, 1) for pool in ("process", "thread")]
+    twos = [Side(what, 2) for what in (*RAW, "process", "thread")]
+    others = [
+        Side("process", count, revision=revision) for revision in bench.others for count in COUNTS
+    ]
+    runs = in_rounds(bench, [*ones, *twos, *others])
+    for side in (*ones, *twos):
+        if side.what in RAW:
+            yield compared(runs, side, None, None)
+            continue
+        for what, target in RAW_TARGETS.items():
+            yield compared(runs, side, Side(what, side.processes), target)
+    for side in others:
+        yield compared(runs, Side("process", side.processes), side, None)
+    for side in (*ones, *twos, *others):
+        yield from _details(side, runs[side])
+
+
+def in_rounds(bench: Bench, sides: list[Side]) -> dict[Side, list[Drained]]:
+    """Each side drains once a round."""
+    runs: dict[Side, list[Drained]] = defaultdict(list)
     for number in range(bench.size.rounds):
-        for processes in (1, 2):
-            for side in SIDES:
-                rate, wall, microseconds = _drain(bench, side, processes)
-                for role, each in microseconds.items():
-                    used[side, role].append(each)
-                rates[side, processes].append(rate)
-                walls[side, processes].append(wall)
-                say(f"  round {number + 1}: {side}, {processes}: {rate:,.0f}/s")
-    for processes, name in ((1, "one"), (2, "two")):
-        raw = rates["raw", processes]
-        yield Figure(what=f"raw loop with leases, {name}", unit="tasks/s", values=raw)
-        for pool in ("process", "thread"):
-            workers = "one worker" if processes == 1 else "two workers"
-            what = f"drain, {workers}, {pool} pool"
-            yield Figure(
-                what=what,
-                unit="tasks/s",
-                values=rates[pool, processes],
-                against="raw loop" if processes == 1 else "two raw loops",
-                counterparts=raw,
-                target=AtLeast(0.65),
-            )
-            yield Figure(
-                what=f"{what}, start and end included",
-                unit="tasks/s",
-                values=walls[pool, processes],
-            )
-    yield from _processor_time(used)
+        for side in sides:
+            drained = _drain(bench, side)
+            runs[side].append(drained)
+            revision = "" if side.revision == OURS else f" of {side.revision}"
+            say(f"  round {number + 1}: {side.title}, {side.task}{revision}: {drained.rate:,.0f}/s")
+    return runs
 
 
-def _processor_time(used: dict[tuple[str, str], list[float]]) -> Iterator[Figure]:
-    for (side, role), values in used.items():
-        if side == "raw":
-            what = f"processor time per task, raw loop, {ROLES_OF_RAW[role]}"
-        else:
-            what = f"processor time per task, one worker, {side} pool, {ROLES[role]}"
-        yield Figure(what=what, unit="µs", values=values)
+def compared(
+    runs: dict[Side, list[Drained]], side: Side, against: Side | None, target: Target | None
+) -> Figure:
+    """The rate of one side, by that of another in the same round."""
+    words = ""
+    if against is not None:
+        words = against.title if side.revision == against.revision else against.revision
+    return Figure(
+        what=f"drain, {side.title}" if side.what not in RAW else side.title,
+        unit="tasks/s",
+        values=[each.rate for each in runs[side]],
+        against=words,
+        counterparts=[each.rate for each in runs[against]] if against else (),
+        target=target,
+    )
 
 
-def _drain(bench: Bench, side: str, processes: int) -> tuple[float, float, dict[str, float]]:
-    """Tasks a second by the database, and by the clock on the wall; of one also what it used."""
-    database = bench.postgresql
-    database.fill("ready", bench.size.tasks)
+def _details(side: Side, runs: list[Drained]) -> Iterator[Figure]:
+    title = side.title if side.revision == OURS else f"{side.title}, {side.revision}"
+    if side.what not in RAW:
+        walls = [each.wall for each in runs]
+        yield Figure(what=f"{title}, start and end included", unit="tasks/s", values=walls)
+    batches = [each.batch for each in runs]
+    yield Figure(what=f"tasks a claim, {title}", unit="tasks", values=batches)
+    for role, words in (ROLES_OF_RAW if side.what in RAW else ROLES).items():
+        values = [each.microseconds[role] for each in runs if role in each.microseconds]
+        if values:
+            what = f"processor time per task, {title}, {words}"
+            yield Figure(what=what, unit="µs", values=values)
+
+
+def _drain(bench: Bench, side: Side) -> Drained:
+    database = bench.postgresql_of(side.revision)
+    database.fill("ready", bench.size.tasks, task=side.task)
     began = time.monotonic()
     with ExitStack() as stack:
         started = [
-            stack.enter_context(SIDES[side](database, number)) for number in range(processes)
+            stack.enter_context(side.start(database, number)) for number in range(side.processes)
         ]
-        sampler = Sampler(started[0].pid, bench.server.pid or 0)
-        if processes == 1:
-            stack.enter_context(sampler)
+        sampler = Sampler([each.pid for each in started], bench.server.pid or 0)
+        stack.enter_context(sampler)
         for process in started:
             process.output()
     seconds = time.monotonic() - began
     if database.succeeded() != bench.size.tasks:
         raise Failed(f"{database.succeeded()} of {bench.size.tasks} tasks succeeded ({side}).")
-    microseconds = sampler.microseconds(database) if processes == 1 else {}
-    return database.rate(), bench.size.tasks / seconds, microseconds
+    return Drained(
+        rate=database.rate(),
+        wall=bench.size.tasks / seconds,
+        batch=database.batch(),
+        microseconds=sampler.microseconds(database),
+    )

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
-from benchmarks.figures import Above, Figure
-from benchmarks.harness import Bench, say
+from benchmarks.figures import Above, AtLeast, Figure
+from benchmarks.harness import OURS, Bench, say
 from benchmarks.processes import worker
+from benchmarks.revision import BASELINE
 
 POOLS = ("process", "thread")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     """One worker with the defaults, in either pool."""
-    database = bench.new_sqlite("drain")
-    rates: dict[str, list[float]] = {pool: [] for pool in POOLS}
+    databases = {revision: bench.new_sqlite("drain", revision) for revision in bench.roots}
+    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     for number in range(bench.size.rounds):
         for pool in POOLS:
-            database.empty()
-            database.fill(bench.size.sqlite_tasks)
-            arguments = ("--drain", "--pool", pool)
-            with worker(*arguments, settings=database.settings) as process:
-                process.output()
-            rates[pool].append(database.rate())
-            say(f"  round {number + 1}: {pool}: {rates[pool][-1]:,.0f}/s")
+            for revision, database in databases.items():
+                database.empty()
+                database.fill(bench.size.sqlite_tasks)
+                with worker("--drain", "--pool", pool, **database.where) as process:
+                    process.output()
+                rates[revision, pool].append(database.rate())
+                rate = rates[revision, pool][-1]
+                say(f"  round {number + 1}: {pool}, {revision}: {rate:,.0f}/s")
     for pool in POOLS:
-        yield Figure(
-            what=f"drain on SQLite, one worker, {pool} pool",
-            unit="tasks/s",
-            values=rates[pool],
-            target=Above(3_500),
-        )
+        what, values = f"drain on SQLite, one worker, {pool} pool", rates[OURS, pool]
+        yield Figure(what=what, unit="tasks/s", values=values, target=Above(3_500))
+        for other in bench.others:
+            yield Figure(
+                what=what,
+                unit="tasks/s",
+                values=values,
+                against=other,
+                counterparts=rates[other, pool],
+                target=AtLeast(1.7) if other == BASELINE and pool == "process" else None,
+            )

@@ -1,29 +1,35 @@
-"""Enqueuing in bulk, beside the fastest raw ways to insert the same rows."""
+"""Enqueuing in bulk, beside the fastest raw way to insert the same rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from benchmarks.figures import AtLeast, Figure
-from benchmarks.harness import Bench
-from benchmarks.processes import client
+from benchmarks.harness import OURS, Bench
+from benchmarks.measurements.sides import client_rounds
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     """One transaction each, by one process."""
-    size = bench.size
-    database = bench.postgresql
-    with client("enqueue_many", size.rounds, size.bulk, settings=database.settings) as process:
-        rates = process.answer()
-    for side, against, target in (
-        ("unnest", "raw unnest", AtLeast(1.0)),
-        ("copy", "raw COPY", None),
-    ):
+    sides = {
+        "enqueue": f"enqueue {bench.size.bulk:,} in bulk",
+        "framework": "the same through django.tasks",
+    }
+    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("copy", *sides))
+    for side, what in sides.items():
         yield Figure(
-            what=f"enqueue {size.bulk:,} in bulk",
+            what=what,
             unit="tasks/s",
-            values=rates["enqueue"],
-            against=against,
-            counterparts=rates[side],
-            target=target,
+            values=rates[OURS, side],
+            against="raw COPY",
+            counterparts=rates[OURS, "copy"],
+            target=AtLeast(0.85) if side == "enqueue" else None,
         )
+        for other in bench.others:
+            yield Figure(
+                what=what,
+                unit="tasks/s",
+                values=rates[OURS, side],
+                against=other,
+                counterparts=rates[other, side],
+            )

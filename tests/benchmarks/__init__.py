@@ -1,0 +1,1 @@
+"""Tests of the benchmarks: their counterparts must not flatter."""
