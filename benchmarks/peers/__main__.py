@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.brokers import Brokers
-from benchmarks.peers.measuring import Failed, Measured
+from benchmarks.peers.measuring import Measured
 from benchmarks.peers.peers import PEERS, Peer, versions
 from benchmarks.peers.report import write
 
-LONGEST_RECOVERY = 90.0
+Values = dict[str, list[float | None]]
+LONGEST_RECOVERY = 40.0
 """Seconds after which the tasks of a killed worker are taken to wait for something else."""
 
 
@@ -26,12 +27,13 @@ def main() -> None:
     """Run what was asked for, the queues by turns."""
     arguments = _parser().parse_args()
     chosen = [peer for peer in PEERS if not arguments.only or peer.name in arguments.only]
-    values: dict[str, dict[str, list[float]]] = {peer.name: defaultdict(list) for peer in chosen}
+    values: dict[str, Values] = {peer.name: defaultdict(list) for peer in chosen}
+    failures: dict[str, dict[str, str]] = {peer.name: {} for peer in chosen}
     once: dict[str, dict[str, Any]] = {peer.name: {} for peer in chosen}
     with Brokers() as brokers:
         said = [broker.version for broker in brokers.by_name.values()]
         surroundings = (
-            f"Python {platform.python_version()}, {', '.join(said)}, {os.cpu_count()} CPUs,"
+            f"{', '.join(said)}, {os.cpu_count()} CPUs,"
             f" {arguments.rounds} rounds, load {os.getloadavg()[0]:.1f} at the start"
         )
         _say(surroundings)
@@ -39,37 +41,59 @@ def main() -> None:
             if peer.broker not in brokers.by_name:
                 _say(f"{peer.name}: left out, for there is no {peer.broker} here")
                 chosen.remove(peer)
+        result = {
+            "surroundings": surroundings,
+            "versions": versions(),
+            "rounds": values,
+            "once": once,
+            "failures": failures,
+        }
         for number in range(arguments.rounds):
+            began = time.monotonic()
             for peer in chosen:
-                _round(peer, brokers, arguments, values[peer.name])
+                _round(peer, brokers, arguments, values[peer.name], failures[peer.name])
                 _say(f"round {number + 1}: {peer.name}: {_last(values[peer.name])}")
+            _say(f"round {number + 1}: {time.monotonic() - began:.0f} s")
+            _keep(result, arguments)
         for peer in chosen:
             if peer.bodies_only:
                 continue
             broker = brokers.by_name[peer.broker]
-            try:
-                with Measured(peer, broker, arguments.slots) as measured:
-                    once[peer.name] |= measured.idle(arguments.samples, arguments.idle)
-                with Measured(peer, broker, arguments.slots) as measured:
-                    once[peer.name] |= measured.kill(4, LONGEST_RECOVERY)
-            except Failed as error:
-                _say(f"{peer.name}: {error}")
+            noting, slots = _noting("idle", peer, failures[peer.name]), arguments.slots
+            with noting, Measured(peer, broker, slots) as measured:
+                once[peer.name] |= measured.idle(arguments.samples, arguments.idle)
+            noting = _noting("kill -9", peer, failures[peer.name])
+            with noting, Measured(peer, broker, slots) as measured:
+                once[peer.name] |= measured.kill(4, LONGEST_RECOVERY)
             _say(f"{peer.name}: {once[peer.name]}")
-    result = {
-        "surroundings": surroundings,
-        "versions": versions(),
-        "rounds": {name: dict(each) for name, each in values.items()},
-        "once": once,
-    }
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+            _keep(result, arguments)
     write(result, arguments.docs)
 
 
+def _keep(result: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    """Write what there is so far: a run that is broken off loses nothing."""
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+@contextmanager
+def _noting(name: str, peer: Peer, failures: dict[str, str]) -> Iterator[None]:
+    """Note what goes wrong, whatever it is: one queue's trouble is not the end of the run."""
+    try:
+        yield
+    except Exception as error:
+        failures[name] = str(error) or type(error).__name__
+        _say(f"{peer.name}, {name}: {failures[name]}")
+
+
 def _round(
-    peer: Peer, brokers: Brokers, arguments: argparse.Namespace, values: dict[str, list[float]]
+    peer: Peer,
+    brokers: Brokers,
+    arguments: argparse.Namespace,
+    values: Values,
+    failures: dict[str, str],
 ) -> None:
-    """One value of each kind, each on an empty broker."""
+    """One value of each kind, each on an empty broker; None where it failed, now or before."""
     share = arguments.share
     measures: dict[str, tuple[str, tuple[Any, ...]]] = {
         "one worker": ("drain", (int(peer.tasks * share), 1)),
@@ -81,15 +105,19 @@ def _round(
             "enqueue many": ("enqueue", ("many", int(10_000 * share))),
         }
     for name, (method, parameters) in measures.items():
-        try:
-            with Measured(peer, brokers.by_name[peer.broker], arguments.slots) as measured:
-                values[name].append(getattr(measured, method)(*parameters))
-        except Failed as error:
-            _say(f"{peer.name}, {name}: {error}")
+        values[name].append(None)
+        if name in failures:
+            continue
+        broker, noting = brokers.by_name[peer.broker], _noting(name, peer, failures)
+        with noting, Measured(peer, broker, arguments.slots) as measured:
+            values[name][-1] = getattr(measured, method)(*parameters)
 
 
-def _last(values: dict[str, list[float]]) -> str:
-    return ", ".join(f"{name} {each[-1]:,.0f}/s" for name, each in values.items() if each)
+def _last(values: Values) -> str:
+    last = {name: each[-1] for name, each in values.items()}
+    return ", ".join(
+        f"{name} failed" if rate is None else f"{name} {rate:,.0f}/s" for name, rate in last.items()
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,8 +127,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--share", type=float, default=1, help="of the tasks, for a short look")
     parser.add_argument("--slots", type=int, default=2, help="processes or threads of a worker")
-    parser.add_argument("--samples", type=int, default=100, help="enqueues whose pick-up is timed")
-    parser.add_argument("--idle", type=float, default=20, help="seconds of idleness")
+    parser.add_argument("--samples", type=int, default=60, help="enqueues whose pick-up is timed")
+    parser.add_argument("--idle", type=float, default=10, help="seconds of idleness")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all values there")
     parser.add_argument(
         "--docs", type=Path, metavar="FOLDER", help="write the page and its charts there"

@@ -20,7 +20,8 @@ import psutil  # type: ignore[import-untyped]
 from benchmarks.peers.brokers import DRIVERS, PostgreSQL, Redis
 from benchmarks.peers.peers import Peer, python
 
-LONGEST = 300.0
+LONGEST = 60.0
+"""Seconds after which a queue is taken to hang: its work is sized for some of them."""
 POLL = 0.005
 SETTLING = 5.0
 """Seconds after its last task in which a worker may still turn from busy to idle."""
@@ -64,10 +65,14 @@ class Measured:
 
     def run(self, *arguments: object) -> Any:
         """Run the driver to its end; the JSON in its last line."""
-        done = subprocess.run(
-            self._command(*arguments), cwd=DRIVERS, env=self._env, capture_output=True, text=True,
-            timeout=LONGEST, check=False,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                self._command(*arguments), cwd=DRIVERS, env=self._env, capture_output=True,
+                text=True, timeout=LONGEST, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            message = f"{self._driver} {arguments} still runs after {LONGEST:.0f} s."
+            raise Failed(message) from None
         if done.returncode:
             raise Failed(f"{self._driver} {arguments}: {done.stderr[-500:]}")
         lines = done.stdout.splitlines()

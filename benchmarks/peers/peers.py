@@ -20,6 +20,8 @@ PACKAGES = (
     *("huey", "oban", "pgqueuer", "procrastinate", "psutil", "psycopg[binary,pool]", "redis"),
     *("rq", "setuptools", "uvloop"),
 )
+LIBRARIES = ("asyncpg", "django", "psycopg", "redis", "uvloop")
+"""What the queues stand on, and are as fast as."""
 LEAST_PYTHON = (3, 12)
 """The minimum that the most demanding of them needs."""
 
@@ -41,26 +43,26 @@ class Peer:
 
 PEERS = (
     Peer(name="taskqueue", driver="taskqueue", package="django-taskqueue", broker="PostgreSQL",
-         tasks=30_000),
+         tasks=20_000),
     Peer(name="taskqueue, async bodies", driver="taskqueue", package="django-taskqueue",
-         broker="PostgreSQL", tasks=15_000, env={"PEERS_BODIES": "async"}, bodies_only=True),
+         broker="PostgreSQL", tasks=10_000, env={"PEERS_BODIES": "async"}, bodies_only=True),
     Peer(name="pgqueuer, async bodies", driver="pgqueuer", package="pgqueuer",
-         broker="PostgreSQL", tasks=30_000),
+         broker="PostgreSQL", tasks=20_000),
     Peer(name="pgqueuer, sync bodies", driver="pgqueuer", package="pgqueuer", broker="PostgreSQL",
-         tasks=20_000, env={"PEERS_BODIES": "sync"}, bodies_only=True),
-    Peer(name="oban", driver="oban", package="oban", broker="PostgreSQL", tasks=8_000),
+         tasks=12_000, env={"PEERS_BODIES": "sync"}, bodies_only=True),
+    Peer(name="oban", driver="oban", package="oban", broker="PostgreSQL", tasks=6_000),
     Peer(name="huey, PostgreSQL", driver="huey", package="huey", broker="PostgreSQL",
-         tasks=5_000),
+         tasks=4_000),
     Peer(name="procrastinate", driver="procrastinate", package="procrastinate",
-         broker="PostgreSQL", tasks=2_000),
-    Peer(name="django-tasks-db", driver="django_tasks_db", package="django-tasks-db",
          broker="PostgreSQL", tasks=1_500),
+    Peer(name="django-tasks-db", driver="django_tasks_db", package="django-tasks-db",
+         broker="PostgreSQL", tasks=800),
     Peer(name="django-q2", driver="django_q2", package="django-q2", broker="PostgreSQL",
          tasks=3_000),
-    Peer(name="huey, Redis", driver="huey", package="huey", broker="Redis", tasks=8_000),
-    Peer(name="dramatiq", driver="dramatiq", package="dramatiq", broker="Redis", tasks=8_000),
-    Peer(name="Celery", driver="celery", package="celery", broker="Redis", tasks=5_000),
-    Peer(name="rq", driver="rq", package="rq", broker="Redis", tasks=1_500),
+    Peer(name="huey, Redis", driver="huey", package="huey", broker="Redis", tasks=4_000),
+    Peer(name="dramatiq", driver="dramatiq", package="dramatiq", broker="Redis", tasks=6_000),
+    Peer(name="Celery", driver="celery", package="celery", broker="Redis", tasks=3_000),
+    Peer(name="rq", driver="rq", package="rq", broker="Redis", tasks=600),
 )  # fmt: skip
 
 
@@ -80,12 +82,13 @@ def python() -> Path:
 
 
 def versions() -> dict[str, str]:
-    """The installed version of each package."""
+    """The version of the peers' Python, and of each package that they have."""
     code = (
-        "import importlib.metadata as m, json, sys;"
-        "print(json.dumps({n: m.version(n) for n in sys.argv[1:]}))"
+        "import importlib.metadata as m, json, platform, sys;"
+        "found = {n: m.version(n) for n in sys.argv[1:]};"
+        "print(json.dumps({'Python': platform.python_version(), **found}))"
     )
-    names = sorted({peer.package for peer in PEERS})
+    names = sorted({peer.package for peer in PEERS} | {*LIBRARIES})
     command = [str(python()), "-c", code, *names]
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return dict(json.loads(answer))

@@ -26,6 +26,14 @@ ONCE = {
 }
 ROW, BAR, LEFT, RIGHT = 24, 14, 190, 110
 WIDTH = 760
+STYLE = """<style>
+.page { fill: #fff } text { fill: #1f2328 } path { stroke: #1f2328 }
+.ours { fill: #1b6e53 } .theirs { fill: #a3acb6 }
+@media (prefers-color-scheme: dark) {
+  .page { fill: #0d1117 } text { fill: #e6edf3 } path { stroke: #e6edf3 }
+  .ours { fill: #2e9e78 } .theirs { fill: #57606a }
+}
+</style>"""
 
 
 def write(result: Mapping[str, Any], folder: Path | None) -> None:
@@ -37,7 +45,9 @@ def write(result: Mapping[str, Any], folder: Path | None) -> None:
     (folder / PAGE).write_text(text)
     for kind, title in KINDS.items():
         values = {
-            name: rounds[kind] for name, rounds in result["rounds"].items() if rounds.get(kind)
+            name: found
+            for name, rounds in result["rounds"].items()
+            if (found := _known(rounds.get(kind, [])))
         }
         (folder / "images" / f"{_slug(kind)}.svg").write_text(chart(title, values))
 
@@ -51,7 +61,7 @@ def page(result: Mapping[str, Any]) -> str:
         "the settings that its queue's documentation advises for throughput. All queues took turns",
         "in one run: read ratios, not rates. Bodies append one byte to a file; rates are taken",
         "from these bytes, between a quarter of the tasks and 95 %. The medians stand first, the",
-        "range over the rounds behind them.",
+        "range over the rounds behind them, a line across the bars of the charts.",
         "",
         f"{result['surroundings']}. Versions: "
         + ", ".join(f"{name} {version}" for name, version in result["versions"].items())
@@ -63,7 +73,8 @@ def page(result: Mapping[str, Any]) -> str:
     parts += ["| queue | on | " + " | ".join(KINDS.values()) + " |", "| --- " * 6 + "|"]
     brokers = {peer.name: peer.broker for peer in PEERS}
     for name, rounds in result["rounds"].items():
-        cells = [_cell(rounds.get(kind, [])) for kind in KINDS]
+        failed = result["failures"][name]
+        cells = [_cell(rounds.get(kind, []), "failed" * (kind in failed)) for kind in KINDS]
         parts.append(f"| {name} | {brokers[name]} | " + " | ".join(cells) + " |")
     head = "| queue | " + " | ".join(ONCE.values()) + " | tasks of a worker killed by `kill -9` |"
     parts += ["", head, "| --- " * 6 + "|"]
@@ -72,6 +83,13 @@ def page(result: Mapping[str, Any]) -> str:
             cells = [_number(once[kind]) if kind in once else "-" for kind in ONCE]
             parts.append(f"| {name} | " + " | ".join(cells) + f" | {_recovery(once)} |")
     parts += ["", "## Where others are ahead", "", *_losses(result), ""]
+    failed = [
+        f"- {name}, {what}: `{message.strip().splitlines()[-1][:300]}`"
+        for name, messages in result["failures"].items()
+        for what, message in messages.items()
+    ]
+    if failed:
+        parts += ["## What failed", "", *failed, ""]
     return "\n".join(parts)
 
 
@@ -80,7 +98,9 @@ def _losses(result: Mapping[str, Any]) -> list[str]:
     ours = result["rounds"].get(OURS, {})
     for kind, title in KINDS.items():
         for name, rounds in result["rounds"].items():
-            pairs = list(zip(rounds.get(kind, []), ours.get(kind, []), strict=False))
+            # Within one round: both met the same load of the machine.
+            both = zip(rounds.get(kind, []), ours.get(kind, []), strict=False)
+            pairs = [(theirs, own) for theirs, own in both if theirs and own]
             if (
                 pairs
                 and not name.startswith(OURS)
@@ -103,9 +123,14 @@ def _recovery(once: Mapping[str, float]) -> str:
     return f"{once['ended']:.0f} of {once['of']:.0f} ended within {once['seconds']:.0f} s"
 
 
-def _cell(values: Sequence[float]) -> str:
+def _known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _cell(rounds: Sequence[float | None], failed: str) -> str:
+    values = _known(rounds)
     if not values:
-        return "-"
+        return failed or "-"
     return f"{_number(median(values))} ({_number(min(values))}-{_number(max(values))})"
 
 
@@ -126,19 +151,20 @@ def chart(title: str, values: Mapping[str, Sequence[float]]) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
         f' aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+        STYLE,
+        f'<rect class="page" width="{WIDTH}" height="{height}"/>',
         f'<text x="8" y="20" font-weight="600">{escape(title)}</text>',
     ]
     for number, name in enumerate(order):
         top = 34 + number * ROW
         middle, low, high = median(values[name]), min(values[name]), max(values[name])
-        colour = "#1b6e53" if name.startswith(OURS) else "#8a94a0"
+        side = "ours" if name.startswith(OURS) else "theirs"
         y = top + BAR / 2
         lines += [
             f'<text x="{LEFT - 8}" y="{top + 11}" text-anchor="end">{escape(name)}</text>',
-            f'<rect x="{LEFT}" y="{top}" width="{middle * scale:.1f}" height="{BAR}"'
-            f' fill="{colour}"/>',
-            f'<path d="M{LEFT + low * scale:.1f} {y}H{LEFT + high * scale:.1f}" stroke="#222"/>',
+            f'<rect class="{side}" x="{LEFT}" y="{top}" width="{middle * scale:.1f}"'
+            f' height="{BAR}"/>',
+            f'<path d="M{LEFT + low * scale:.1f} {y}H{LEFT + high * scale:.1f}"/>',
             f'<text x="{LEFT + high * scale + 6:.1f}" y="{top + 11}">{_number(middle)}</text>',
         ]
     return "\n".join([*lines, "</svg>", ""])
