@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from benchmarks.peers.brokers import Brokers
 from benchmarks.peers.measuring import Measured
@@ -26,6 +28,7 @@ LONGEST_RECOVERY = 40.0
 def main() -> None:
     """Run what was asked for, the queues by turns."""
     arguments = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _end_as_ctrl_c_does)
     chosen = [peer for peer in PEERS if not arguments.only or peer.name in arguments.only]
     values: dict[str, Values] = {peer.name: defaultdict(list) for peer in chosen}
     failures: dict[str, dict[str, str]] = {peer.name: {} for peer in chosen}
@@ -68,6 +71,11 @@ def main() -> None:
             _say(f"{peer.name}: {once[peer.name]}")
             _keep(result, arguments)
     write(result, arguments.docs)
+
+
+def _end_as_ctrl_c_does(signum: int, frame: FrameType | None) -> NoReturn:
+    """Leave no process behind: workers live in sessions of their own."""
+    raise KeyboardInterrupt
 
 
 def _keep(result: Mapping[str, Any], arguments: argparse.Namespace) -> None:
