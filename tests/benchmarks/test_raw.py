@@ -25,8 +25,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_on
 
 READY = 3_000
 BATCH = 100
-# What two runs of one statement may differ by. One that misses the index reads a multiple.
-TOLERANCE = 1.1
+# Two runs of one statement read as many rows. The pages depend on what others, such as autovacuum,
+# have done to the tables meanwhile.
+MOST_PAGES = 2
 # So that both find the same pages, with the same room.
 VACUUM = "VACUUM (ANALYZE) taskqueue_task, taskqueue_lease"
 Plan = dict[str, Any]
@@ -172,8 +173,8 @@ def claim_indexes(plan: Plan) -> list[str]:
 
 
 def reads_no_more(plan: Plan, than: Plan) -> bool:
-    """Whether it reads no more rows, and touches no more pages."""
-    return all(count(plan) <= count(than) * TOLERANCE for count in (rows_read, pages))
+    """Whether it reads no more rows, and touches no more pages but for chance."""
+    return rows_read(plan) <= rows_read(than) and pages(plan) <= pages(than) * MOST_PAGES
 
 
 def rows_read(plan: Plan) -> float:
