@@ -29,7 +29,7 @@ PART_SECONDS = 10.0
 
 
 class SubjectLike(Protocol):
-    """What is asked of the task that a lease belongs to."""
+    """The attributes that are asked of the task that a lease belongs to."""
 
     # Read only, so that a named tuple will do.
     @property
