@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,19 @@ def price():
 
 
 def template_of(worker: WorkerProcess) -> list[psutil.Process]:
-    """The template, if there is one."""
-    below = psutil.Process(worker.pid).children()
-    return [process for process in below if process.name() == "taskqueue-base"]
+    """The template, if there is one. A copy has its name too until it has begun."""
+    found: list[psutil.Process] = []
+
+    def no_copy_begins() -> bool:
+        found.clear()
+        for process in psutil.Process(worker.pid).children():
+            with suppress(psutil.NoSuchProcess):  # A child may end meanwhile.
+                if process.name() == "taskqueue-base":
+                    found.append(process)
+        return len(found) < 2
+
+    wait_until(no_copy_begins, what="the copies to begin")
+    return found
 
 
 def run(definition: Any = tasks.process_of) -> Any:
