@@ -18,9 +18,10 @@ from psycopg import sql
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.postgresql.claim import CLAIM
-from taskqueue.engine.postgresql.record import RECORD_SUCCESSES, numbers, texts
+from taskqueue.engine.postgresql.record import RECORD_SUCCESSES
+from taskqueue.engine.postgresql.values import numbers, texts
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.sessions import own_session
+from taskqueue.engine.sessions import SERIES, own_session
 from taskqueue.engine.specs import PLAIN_COLUMNS
 from taskqueue.models import Task
 
@@ -50,7 +51,7 @@ WITH picked AS MATERIALIZED (
     UPDATE taskqueue_task AS task
     SET status = 'running', attempt = task.attempt + 1
     FROM picked
-    WHERE task.id = picked.id
+    WHERE task.id = ANY (ARRAY[picked.id])
     RETURNING
         nextval('taskqueue_lease_id_seq') AS lease_id,
         task.id, task.name, task.attempt, task.args, task.kwargs
@@ -89,7 +90,7 @@ SET status = 'succeeded',
     finished_at = clock_timestamp(),
     prune_after = clock_timestamp() + interval '7 days'
 FROM ended
-WHERE task.id = ended.task_id AND task.status = 'running'
+WHERE task.id = ANY (ARRAY[ended.task_id]) AND task.status = 'running'
 """
 
 
@@ -113,7 +114,7 @@ class Engine:
         self._kept_for = EndPolicy.of(settings).keep_succeeded
         self._claim = {
             "queues": ["default"], "sizes": [batch], "floors": [None], "unknown": [],
-            "worker": worker, "lease_duration": settings.LEASE_DURATION,
+            "worker": worker, "lease_duration": settings.LEASE_DURATION, "series": SERIES,
         }  # fmt: skip
 
     def claim(self) -> list[int]:
@@ -129,6 +130,7 @@ class Engine:
             "started": numbers([0.001] * len(leases)),
             "ended": numbers([0.001] * len(leases)),
             "kept_for": self._kept_for,
+            "series": SERIES,
         }
         self._cursor.execute(RECORD_SUCCESSES, parameters, prepare=True)
         assert len(self._cursor.fetchall()) == len(leases)

@@ -5,6 +5,8 @@ The statements themselves stand in `engine.postgresql` and `engine.sqlite`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,13 +18,25 @@ from taskqueue.engine.statement import change, fetch
 OWNED = "TASKQUEUE_OWNS_SESSION"
 # Seconds for which a busy host may leave a worker without a turn.
 SHORTEST_SILENCE = 1.0
-PREPARE_AFTER = 2
+# Uses after which the driver prepares a statement that is not run under `kept_plan`.
+NEVER = 2**31 - 1
+
+# A condition that is always true. After five plans for known parameters the server keeps one for
+# all, if it thinks that cheaper; how it thinks of a claim depends on how full the tables were at
+# each of these. It knows the length of this series, which is never made, only where it knows the
+# parameter. So every other plan looks dear to it.
+KEEPS_PLAN = """(
+    clock_timestamp() IS NOT NULL
+    OR (SELECT count(*) FROM generate_series(1, %(series)s::bigint)) > 0
+)"""
+SERIES = 10**9
 
 # The worker's statements touch few rows by index. Statistics of a table that was empty a minute
 # ago would have them read it whole. A plan that the server kept from then would go on walking a
-# whole index for every row: 2,000 rows read for each task, and growing. So each is planned anew.
+# whole index for every row: 2,000 rows read for each task, and growing. So each is planned anew,
+# as what is not prepared always is in this mode, but for those that are run under `kept_plan`.
 PLANNING = {
-    "plan_cache_mode": "force_custom_plan",
+    "plan_cache_mode": "auto",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -78,7 +92,7 @@ def own_session(connection: BaseDatabaseWrapper) -> None:
         fetch(connection, PLAN_SESSION, (_silence(),))
         # Behind a pooler the next statement may meet a server that has not prepared it.
         session: Any = connection.connection
-        session.prepare_threshold = PREPARE_AFTER
+        session.prepare_threshold = NEVER
     connection.settings_dict[OWNED] = True
 
 
@@ -93,6 +107,24 @@ def leave_session(connection: BaseDatabaseWrapper) -> None:
 def owns_session(connection: BaseDatabaseWrapper) -> bool:
     """Return whether the session is known to be this connection's alone, and may keep settings."""
     return bool(connection.settings_dict.get(OWNED))
+
+
+@contextmanager
+def kept_plan(connection: BaseDatabaseWrapper) -> Iterator[int]:
+    """Let the server keep the plan of a statement with `KEEPS_PLAN`, on a session of one's own.
+
+    The statement must leave the planner no choice under `PLANNING`, so that a plan made over empty
+    tables is still right when they are full. Gives the statement's parameter `series`.
+    """
+    if not owns_session(connection):
+        yield 0
+        return
+    session: Any = connection.connection
+    session.prepare_threshold = 0
+    try:
+        yield SERIES
+    finally:
+        session.prepare_threshold = NEVER
 
 
 def plan_transaction(connection: BaseDatabaseWrapper) -> None:

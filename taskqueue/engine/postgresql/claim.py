@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
 # The fields of `Claimed` between the id of the lease and the last.
@@ -30,9 +31,10 @@ CLAIMED = """
 # Which queues are paused is read once, in the statement's own snapshot. A floor lets PostgreSQL
 # pass the dead entries at the head of the index: from version 18 on it skips their pages, before
 # it reads the pages and none of the rows.
+# The server keeps the plan, as that of RECORD_SUCCESSES.
 CLAIM = f"""
 WITH clock AS MATERIALIZED (
-    SELECT clock_timestamp() AS now
+    SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
 ), picked AS MATERIALIZED (
     SELECT task.id, quota.place
     FROM unnest(%(queues)s::text[], %(sizes)s::int[], %(floors)s::timestamptz[])
@@ -63,7 +65,7 @@ WITH clock AS MATERIALIZED (
         attempt = task.attempt + 1,
         holds_unique_key = task.holds_unique_key AND task.unique_for <> 'started'
     FROM picked
-    WHERE task.id = picked.id
+    WHERE task.id = ANY (ARRAY[picked.id])
     RETURNING
         ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
             | (nextval('taskqueue_lease_id_seq') & 4194303) AS lease_id,
@@ -126,18 +128,16 @@ def claim(
 
     A queue's floor leaves out those that were due before it.
     """
-    rows = fetch(
-        connection,
-        CLAIM,
-        {
-            "queues": [queue_name for queue_name, _ in quotas],
-            "sizes": [size for _, size in quotas],
-            "floors": [floors.get(queue_name) for queue_name, _ in quotas],
-            "unknown": list(unknown),
-            "worker": worker,
-            "lease_duration": lease_duration,
-        },
-    )
+    parameters = {
+        "queues": [queue_name for queue_name, _ in quotas],
+        "sizes": [size for _, size in quotas],
+        "floors": [floors.get(queue_name) for queue_name, _ in quotas],
+        "unknown": list(unknown),
+        "worker": worker,
+        "lease_duration": lease_duration,
+    }
+    with kept_plan(connection) as series:
+        rows = fetch(connection, CLAIM, parameters | {"series": series})
     return [Claimed._make((*row, False)) for row in rows]
 
 

@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import Ended, Held, Renewal, RollupRow, StopRequest
+from taskqueue.engine.sessions import kept_plan
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
@@ -174,7 +175,9 @@ SELECT queue_name, name, sum(number)::bigint, count(*) FROM taken GROUP BY queue
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
     """Insert the rows, or set the figures of those that are there."""
     # One text: an array for each column costs psycopg a millisecond.
-    change(connection, WRITE_ROLLUPS, (json.dumps([row._asdict() for row in rows]),))
+    parameters = (json.dumps([row._asdict() for row in rows]),)
+    with kept_plan(connection):
+        change(connection, WRITE_ROLLUPS, parameters)
 
 
 def take_arrivals(

@@ -10,8 +10,10 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded
+from taskqueue.engine.postgresql.values import numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import LogLine, Note
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import change, fetch
 
 # A lease runs as long as it has no `finished_at`, says a CHECK constraint. These statements ask for
@@ -21,6 +23,9 @@ from taskqueue.engine.statement import change, fetch
 # Each lease is found by LATERAL with a LIMIT, which PostgreSQL cannot turn into a join over the
 # whole table, whatever the statistics say. The condition of the JOIN says no more, but keeps the
 # estimate of `held` small: what is joined to it is found by its key too.
+#
+# The server keeps the plan of RECORD_SUCCESSES. By `= ANY (ARRAY[...])` it can neither sort nor
+# hash, so that no order of an index is of use to it: a key for each row is the only plan left.
 #
 # Locks: leases by id, then their tasks. A lease that no longer runs, or whose stop was seen,
 # drops out of `held`, and with it everything that its attempt would have written.
@@ -49,7 +54,7 @@ WITH held AS MATERIALIZED (
         LIMIT 1
         FOR UPDATE
     ) AS lease ON lease.id = outcome.lease_id
-    CROSS JOIN (SELECT clock_timestamp() AS now) AS clock
+    CROSS JOIN (SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}) AS clock
 ), ended AS (
     UPDATE taskqueue_lease AS lease
     SET status = 'succeeded',
@@ -57,7 +62,7 @@ WITH held AS MATERIALIZED (
         finished_at = held.finished_at,
         progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END
     FROM held
-    WHERE lease.id = held.id
+    WHERE lease.id = ANY (ARRAY[held.id])
 )
 UPDATE taskqueue_task AS task
 SET status = 'succeeded',
@@ -67,7 +72,7 @@ SET status = 'succeeded',
     prune_after = {PRUNE_SUCCEEDED},
     holds_unique_key = {KEEPS_KEY}
 FROM held
-WHERE task.id = held.task_id AND task.status = 'running'
+WHERE task.id = ANY (ARRAY[held.task_id]) AND task.status = 'running'
 RETURNING held.id
 """  # noqa: S608  (of constants)
 
@@ -245,20 +250,6 @@ WHERE task.id = held.task_id AND task.started_at IS NULL
 """
 
 
-def numbers(values: Sequence[float | None]) -> str:
-    """An array of numbers as PostgreSQL reads it; psycopg's own dumper costs five times that."""
-    if None in values:
-        return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"
-    return "{" + ",".join(map(repr, values)) + "}"
-
-
-def texts(values: Sequence[str | None]) -> Any:
-    """An array of texts; the frequent one of nothing but NULLs without psycopg's dumper."""
-    if any(values) or "" in values:
-        return list(values)
-    return "{" + ",".join(["NULL"] * len(values)) + "}"
-
-
 EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
 
 
@@ -274,7 +265,9 @@ def record_successes(
         "ended": numbers(columns["ended"]),
         "kept_for": kept_for,
     }
-    return {row[0]: SUCCESS for row in fetch(connection, RECORD_SUCCESSES, parameters)}
+    with kept_plan(connection) as series:
+        rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
+    return {row[0]: SUCCESS for row in rows}
 
 
 def record_endings(

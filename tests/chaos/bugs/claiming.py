@@ -20,9 +20,8 @@ def claims_without_lock(planting: Planting) -> None:
         # The claims of all workers meet in their picks.
         planting.rewrite(
             path,
-            "FROM picked\n    WHERE task.id = picked.id",
-            "FROM picked CROSS JOIN (SELECT pg_sleep(0.02)) AS pause\n"
-            "    WHERE task.id = picked.id",
+            "FROM picked\n    WHERE task.id",
+            "FROM picked CROSS JOIN (SELECT pg_sleep(0.02)) AS pause\n    WHERE task.id",
         )
         return
 
