@@ -37,7 +37,12 @@ WITH task AS (
         finished_at, prune_after
     )
     SELECT
-        gen_random_uuid(), 'tests.sample.tasks.noop', 'default', 'succeeded', 0, now(),
+        -- Ids grow with the time, as those of an enqueue.
+        (
+            to_char(EXTRACT(epoch FROM clock_timestamp()) * 1000, 'FM000000000000000')
+            || substr(translate(gen_random_uuid()::text, '-', ''), 16)
+        )::uuid,
+        'tests.sample.tasks.noop', 'default', 'succeeded', 0, now(),
         '[]', '{}', '{}', '{}', 1, 0, 0, 1, 3, interval '10 seconds', '', false, '', '', now(),
         now(), now(), now(), now() + interval '7 days'
     FROM generate_series(1, %s)
