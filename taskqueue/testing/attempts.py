@@ -89,7 +89,7 @@ class PlayedAttempt(Attempt):
         pending.lines, pending.progress = self._reports.take()
         connection = project_connection()
         write_logs(connection, aged_lines(pending.lines, now))
-        write_notes(connection, pending.take_notes([], now, started_before=now))
+        write_notes(connection, pending.take_notes([], now))
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         if not connection.in_atomic_block:

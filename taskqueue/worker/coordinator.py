@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.core.states import LeaseStatus, TaskStatus
-from taskqueue.engine.connections import project_connection
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.notify import ANYWHERE
-from taskqueue.engine.sessions import is_sqlite
 from taskqueue.worker import frames
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
@@ -16,30 +13,30 @@ from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.outage import Outage
+from taskqueue.worker.recorder import Recorder
 from taskqueue.worker.worker_session import DatabaseThread
 
-LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
 EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
-NOTE_AFTER = 0.1  # Seconds after which the start of a running body is written.
 NOTE_INTERVAL = 0.25
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
 # Seconds from a claim of announced tasks to one of all queues, if no outcome is written before.
 LOOK_AFTER = 0.005
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
-POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
 LONGEST_SLEEP = 5.0
-RECORDED_ITSELF = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
 
 
 class Coordinator:
     """Sends one request at a time to the database thread, and acts on its report.
 
-    It alone decides when the duties are served. All of it belongs to the main thread.
+    While the recorder has a batch under way, requests write nothing, and more outcomes wait for it.
+    The coordinator alone decides when the duties are served. All of it belongs to the main thread.
     """
 
-    def __init__(self, dispatcher: Dispatcher, leases: Leases, database: DatabaseThread) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, leases: Leases, database: DatabaseThread, recorder: Recorder
+    ) -> None:
         self._state = state = dispatcher.state
         self._options = state.options
         self._unknown_limit = FORGET_UNKNOWN * state.settings.PARK_DELAY.total_seconds()
@@ -47,6 +44,7 @@ class Coordinator:
         self._pool, self._pending = dispatcher.pool, dispatcher.pending
         self._leases = leases
         self._database = database
+        self._recorder = recorder
         self.outage = Outage()
         self._duties_at = 0.0
         self._may_claim = True
@@ -55,8 +53,9 @@ class Coordinator:
         self._look_at = 0.0  # When the next claim of all queues may begin.
         self._are_duties_next = False
         self._is_dry = False  # Whether the last claim found nothing.
-        # Whether the duties have looked for tasks that are due since the last outcomes.
-        self._is_promoted = False
+        self._is_promoted = (
+            False  # Whether the duties looked for due tasks since the last outcomes.
+        )
         self._is_to_reconcile = False
         self._full_claims = 0  # How many in a row gave all that was wanted.
         self._note_at = 0.0
@@ -72,7 +71,9 @@ class Coordinator:
     @property
     def has_work(self) -> bool:
         """Whether something runs, or is left to write."""
-        return bool(self._dispatcher.held or self._pending.outcomes or self._pending.unsure)
+        pending = self._pending
+        is_unwritten = pending.outcomes or pending.unsure or self._recorder.is_busy
+        return bool(self._dispatcher.held or is_unwritten)
 
     @property
     def is_settled(self) -> bool:
@@ -87,34 +88,39 @@ class Coordinator:
 
     def is_reported(self, lease_id: int) -> bool:
         """Whether the outcome of a lease is on its way, so that its end is no surprise."""
-        under_way = self._database.under_way
-        sent = under_way.outcomes if under_way else []
+        sent = self._database.outcomes + self._recorder.outcomes
         return lease_id in self._pending.unsure or any(
-            outcome.lease_id == lease_id for outcome in [*self._pending.outcomes, *sent]
+            outcome.lease_id == lease_id for outcome in self._pending.outcomes + sent
         )
 
     # News
 
     def take_in(self, now: float) -> list[Job] | None:
         """Take in the report, and what bodies have recorded; the jobs claimed. None: no report."""
-        report = self._database.report()
-        if report is not None and self._may_send_early(report):
-            # The database works on while what it has answered is entered here.
-            self.send(now, arriving=len(report.claimed))
-        jobs = None if report is None else self._enter(report, now)
-        if recorded := self._pending.recorded:
-            rows = {outcome.lease_id: RECORDED_ITSELF for outcome in recorded}
-            self._serve_duties_by(self._leases.settle(recorded, rows, now))
-            recorded.clear()
+        if (batch := self._recorder.report(now)) is not None:
+            self._enter_records(batch, now)
+            self._plan_duties(batch, now)
+            self._may_claim = True  # What has ended may have made others ready.
+        jobs: list[Job] | None = None
+        if (report := self._database.report()) is not None:
+            self._recorder.send(now)
+            if self._may_send_early(report, now):
+                # The database works on while what it has answered is entered here.
+                self.send(now, arriving=len(report.claimed))
+            jobs = self._enter(report, now)
+        self._serve_duties_by(self._leases.settle_recorded(self._pending.recorded, now))
         return jobs
 
-    def _may_send_early(self, report: Exchange) -> bool:
+    def _may_send_early(self, report: Exchange, now: float) -> bool:
         """Whether the next request has enough to do, and does not depend on this report."""
-        return (
-            len(self._pending.outcomes) >= EARLY_OUTCOMES
-            and report.is_plain
-            and not (self.outage.is_on or self._is_to_reconcile)
-        )
+        if not report.is_plain or self.outage.is_on or self._is_to_reconcile:
+            return False
+        if self._recorder.is_busy:
+            count = len(report.claimed)
+            self._may_claim = self._may_claim or count == report.want
+            wanted = self._dispatcher.wanted(now) - count
+            return self._may_claim and self._recorder.is_batch(wanted, arriving=count)
+        return len(self._pending.outcomes) >= EARLY_OUTCOMES
 
     def hear(self, queues: set[str], now: float) -> None:
         """Take in that tasks were enqueued in these queues, or something happened `ANYWHERE`."""
@@ -148,11 +154,16 @@ class Coordinator:
             return self.outage.retry_at
         if self._is_to_reconcile or self._are_duties_next:
             return now
+        wanted = self._dispatcher.wanted(now) if self._may_claim or self._announced else 0
+        if self._recorder.is_busy:
+            if not (wanted and self._may_claim):
+                return min(self._moments(now))
+            return now if self._recorder.is_batch(wanted) else self._recorder.late_at
         if pending.outcomes:
-            enough = len(pending.outcomes) >= self._pool.held
-            enough = enough or (bool(self._announced) and self._dispatcher.wanted(now) > 0)
-            return now if enough else pending.outcomes[0].ended + LINGER
-        if (self._may_claim or self._announced) and self._dispatcher.wanted(now) > 0:
+            if len(pending.outcomes) >= self._pool.held or (self._announced and wanted):
+                return now
+            return pending.outcomes[0].ended + self._recorder.linger(now)
+        if wanted:
             return max(now, self._look_at) if self._may_claim else now
         return min(self._moments(now))
 
@@ -162,15 +173,9 @@ class Coordinator:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:
             yield self._duties_at
-        if self._pending.has_reports:
-            yield self._note_at
-        unnoted = [
-            job.started_at + NOTE_AFTER
-            for job in self._pool.running()
-            if not job.noted and job.started_at is not None
-        ]
-        if unnoted:
-            yield max(self._note_at, min(unnoted))
+        if not self._recorder.is_busy:
+            notes_at = self._pending.next_note_at(self._pool.running())
+            yield max(self._note_at, notes_at)
 
     def send(self, now: float, *, arriving: int = 0) -> None:
         """Send a request for what is to be done next; so many claimed tasks are not here yet.
@@ -209,13 +214,7 @@ class Coordinator:
             # What is heard from here on may be newer than what the claim sees.
             self._may_claim = False
             self._announced.clear()
-        outcomes, pending.outcomes = pending.outcomes, []
-        lines, pending.lines = pending.lines, []
-        self._note_at = now + NOTE_INTERVAL
-        return Exchange(
-            outcomes=outcomes,
-            lines=lines,
-            notes=pending.take_notes(self._pool.running(), now, started_before=now - NOTE_AFTER),
+        request = Exchange(
             want=want,
             unknown=pending.unknown_names(now, limit=self._unknown_limit),
             unsure=list(pending.unsure),
@@ -223,22 +222,21 @@ class Coordinator:
             is_busy=self._full_claims >= BUSY_CLAIMS or self._state.is_quiet,
             may_sleep=self._state.takes_tasks,
         )
+        if not self._recorder.is_to_write(now, want):
+            request.outcomes, request.lines = pending.take()
+            request.notes = pending.take_notes(self._pool.running(), now)
+            self._note_at = now + NOTE_INTERVAL
+        return request
 
     # Entering what came of it
 
     def _enter(self, report: Exchange, now: float) -> list[Job]:
         """Enter the report of a request, and give the jobs claimed."""
-        jobs: list[Job] = []
         if report.duties_at is not None:
             self._duties_at = report.duties_at
         self._resolve(report, now)
-        if report.is_recorded:
-            self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
-            jobs = self._claimed(report, now)
-        else:
-            # The fence knows what had been recorded, and refuses it the second time.
-            self._pending.put_back(report.outcomes, report.lines, report.notes)
-            self._may_claim = True
+        self._enter_records(report, now)
+        jobs = self._claimed(report, now) if report.is_recorded else []
         if report.error is not None:
             self.outage.begin(report.error, now)
         elif self.outage.end():
@@ -247,6 +245,14 @@ class Coordinator:
                 child.send((frames.SUSPECT,))  # It checks its connections before their next use.
         self._plan_duties(report, now)
         return jobs
+
+    def _enter_records(self, report: Exchange, now: float) -> None:
+        if report.is_recorded:
+            self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
+        else:
+            # The fence knows what had been recorded, and refuses it the second time.
+            self._pending.put_back(report.outcomes, report.lines, report.notes)
+            self._may_claim = True
 
     def _resolve(self, report: Exchange, now: float) -> None:
         """Enter attempts whose COMMIT got no answer, and claims whose answer got lost."""
@@ -290,11 +296,5 @@ class Coordinator:
             self._serve_duties_by(now)
         if self._is_dry and not self.outage.is_on:
             # The duties look for ready tasks anyway, so they do the polling.
-            self._serve_duties_by(now + self._poll_interval())
-
-    def _poll_interval(self) -> float:
-        if self._options.poll_interval is not None:
-            return self._options.poll_interval
-        if is_sqlite(project_connection()):
-            return POLL_SQLITE
-        return POLL_LISTENING if self._database.listener else POLL_BLIND
+            pause = self._options.poll_interval
+            self._serve_duties_by(now + (self._database.poll_interval if pause is None else pause))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.core.states import WAITING
+from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.tally import SubjectLike
 from taskqueue.worker.frames import Line
@@ -18,6 +18,9 @@ from taskqueue.worker.meter import ProgressLine
 from taskqueue.worker.state import WorkerState
 
 logger = logging.getLogger("taskqueue.worker")
+
+RECORDED_ITSELF = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
+NOTE_AFTER = 0.1  # Seconds after which the start of a running body is written.
 
 
 class Leases:
@@ -71,6 +74,13 @@ class Leases:
                 log_outcome(job, outcome, status)
         return look_at
 
+    def settle_recorded(self, outcomes: list[Outcome], now: float) -> float:
+        """Let go of successes that their bodies have recorded themselves, as `settle` does."""
+        rows = {outcome.lease_id: RECORDED_ITSELF for outcome in outcomes}
+        look_at = self.settle(outcomes, rows, now)
+        outcomes.clear()
+        return look_at
+
     def end(self) -> None:
         """Complete the progress line."""
         if self._progress:
@@ -109,10 +119,18 @@ class PendingWrites:
         self.lines: list[Line] = []
         self.progress: dict[int, tuple[float, str]] = {}
 
-    @property
-    def has_reports(self) -> bool:
-        """Whether running bodies have reported something."""
-        return bool(self.lines or self.progress)
+    def take(self) -> tuple[list[Outcome], list[Line]]:
+        """The outcomes, and the lines that stand before them."""
+        outcomes, self.outcomes = self.outcomes, []
+        lines, self.lines = self.lines, []
+        return outcomes, lines
+
+    def next_note_at(self, running: Iterable[Job]) -> float:
+        """When there is something to write about running bodies."""
+        if self.lines or self.progress:
+            return 0.0
+        starts = (job.started_at for job in running if not job.noted)
+        return min((at for at in starts if at is not None), default=math.inf) + NOTE_AFTER
 
     def unknown_names(self, now: float, *, limit: float) -> list[str]:
         """The names found unknown less than `limit` seconds ago."""
@@ -128,9 +146,7 @@ class PendingWrites:
         self._logged_unknown.add(name)
         return is_news
 
-    def take_notes(
-        self, running: Iterable[Job], now: float, *, started_before: float
-    ) -> list[Note]:
+    def take_notes(self, running: Iterable[Job], now: float) -> list[Note]:
         """Progress, and the starts of bodies that run for a while."""
         progress, self.progress = self.progress, {}
         notes = {
@@ -140,7 +156,7 @@ class PendingWrites:
         for job in running:
             if job.started_at is None or job.noted:
                 continue
-            if job.started_at <= started_before or job.lease_id in notes:
+            if job.started_at <= now - NOTE_AFTER or job.lease_id in notes:
                 job.noted = True
                 note = notes.get(job.lease_id, Note(job.lease_id, None, None, None))
                 notes[job.lease_id] = note._replace(started=now - job.started_at)

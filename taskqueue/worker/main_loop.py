@@ -17,6 +17,7 @@ from taskqueue.worker.duties import Duties
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
+from taskqueue.worker.recorder import Recorder
 from taskqueue.worker.state import STOPS
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
@@ -47,15 +48,18 @@ class MainLoop:
         self._signals = signals
         self._leases = Leases(state)
         self._heartbeat = Heartbeat(state, self._pool, self._leases)
-        tally = Tally(self._leases.subject_of)
+        tally, batch_tally = Tally(self._leases.subject_of), Tally(self._leases.subject_of)
         session = WorkerSession(state, heard=self._hear, tally=tally)
+        batch_session = WorkerSession(state, heard=None, tally=batch_tally)
         # A drain serves only the times of schedules that came before it.
         until = state.registered.started_at if state.options.drain else None
         duties = Duties(
             state.settings, worker_id=state.registered.id, tally=tally, schedules_until=until
         )
         self._database = DatabaseThread(session, duties, state.wake)
-        self._coordinator = Coordinator(dispatcher, self._leases, self._database)
+        self._batches = DatabaseThread(batch_session, None, state.wake)
+        self._recorder = Recorder(self._batches, dispatcher, self._database)
+        self._coordinator = Coordinator(dispatcher, self._leases, self._database, self._recorder)
         self._stopper = Stopper(dispatcher)
         self.summary = Summary(state.meter, time.monotonic())
         self._wake_pipe = wake_pipe
@@ -74,7 +78,7 @@ class MainLoop:
         self._heartbeat.thread.start()
         self._state.vitals.begin(
             lease_seconds=self._state.lease_seconds,
-            threads=[self._heartbeat.thread, self._database.thread],
+            threads=[self._heartbeat.thread, self._database.thread, self._batches.thread],
             obstacle=self._obstacle,
         )
 
@@ -84,6 +88,7 @@ class MainLoop:
         self._heartbeat.stop()
         self._pool.end()
         self._database.stop()
+        self._batches.stop()
         self._watch.close()
         self._leases.end()
         sys.setswitchinterval(self._switch_interval)
@@ -195,6 +200,7 @@ class MainLoop:
         self._pool.relax(now)
         self._dispatcher.rebalance(now)
         self._dispatcher.dispatch(now)
+        self._recorder.send(now)
         if self._coordinator.is_due(now):
             self._ignore_listener()
             self._coordinator.send(now)
@@ -202,7 +208,7 @@ class MainLoop:
     @property
     def _is_done(self) -> bool:
         coordinator = self._coordinator
-        if coordinator.is_waiting:
+        if coordinator.is_waiting or self._recorder.is_busy:
             return False
         if self._state.is_stopping:
             # Waiting for a database that is away ends with the time to shut down in, and sooner

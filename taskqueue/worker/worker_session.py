@@ -17,7 +17,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Recorded
+from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
@@ -40,12 +40,16 @@ logger = logging.getLogger("taskqueue.worker")
 
 # Seconds until the next try to prove a session, where there was no connection for a witness.
 PROOF_INTERVAL = 60.0
+# Seconds between two looks for what nobody has announced.
+POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
 
 
 class WorkerSession:
-    """One connection, on which the worker records, claims and listens."""
+    """One connection, on which the worker records, claims and, where it is heard, listens."""
 
-    def __init__(self, state: WorkerState, *, heard: Callable[[str], None], tally: Tally) -> None:
+    def __init__(
+        self, state: WorkerState, *, heard: Callable[[str], None] | None, tally: Tally
+    ) -> None:
         options, settings = state.options, state.settings
         self._policy = EndPolicy.of(settings)
         self._lease_seconds = state.lease_seconds
@@ -87,6 +91,9 @@ class WorkerSession:
             logger.debug("No second connection, polling for now error=%s", one_line(error))
         if is_own:
             own_session(connection)
+        if self._heard is None:
+            return
+        if is_own:
             listener = Listener(connection, self._heard)
             listener.start()
             self.listener = listener
@@ -193,7 +200,9 @@ class WorkerSession:
 class DatabaseThread:
     """Carries out requests, and wakes the main thread when a report is there."""
 
-    def __init__(self, session: WorkerSession, duties: Duties, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, session: WorkerSession, duties: Duties | None, wake: Callable[[], None]
+    ) -> None:
         self._session = session
         self._duties = duties
         self._wake = wake
@@ -219,9 +228,26 @@ class DatabaseThread:
         return self._reports.get()
 
     @property
+    def outcomes(self) -> list[Outcome]:
+        """What the request under way is to record."""
+        return self.under_way.outcomes if self.under_way else []
+
+    @property
     def listener(self) -> Listener | None:
         """The listener; only between two requests, for they have its connection to themselves."""
         return self._session.listener if self.under_way is None else None
+
+    @property
+    def owns_session(self) -> bool:
+        """Whether the session is known to be the worker's alone; also while it is at work."""
+        return self._session.listener is not None
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks for what was not announced, unless an option names them."""
+        if is_sqlite(project_connection()):
+            return POLL_SQLITE
+        return POLL_LISTENING if self.listener else POLL_BLIND
 
     def hear(self) -> Exception | None:
         """Take in notifications between two requests; the error where the connection is lost."""
@@ -244,13 +270,8 @@ class DatabaseThread:
         while (exchange := self._requests.get()) is not None:
             try:
                 self._session.carry_out(exchange)
-                if self._is_outage:
-                    self._is_outage = False
-                    self._duties.spare(time.monotonic())
-                if exchange.with_duties:
-                    connection = self._session.connection
-                    exchange.has_ready = self._duties.step(connection, time.monotonic())
-                    exchange.duties_at = self._duties.next_at
+                if self._duties is not None:
+                    self._serve(self._duties, exchange)
             except (DatabaseError, InterfaceError, OSError) as error:
                 exchange.error = error
                 self._is_outage = self._is_outage or is_outage(error)
@@ -264,3 +285,11 @@ class DatabaseThread:
             self._wake()
         self._session.end()
         close_quietly(project_connection())
+
+    def _serve(self, duties: Duties, exchange: Exchange) -> None:
+        if self._is_outage:
+            self._is_outage = False
+            duties.spare(time.monotonic())
+        if exchange.with_duties:
+            exchange.has_ready = duties.step(self._session.connection, time.monotonic())
+            exchange.duties_at = duties.next_at

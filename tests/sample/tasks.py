@@ -255,6 +255,12 @@ def talk(lines: int, length: int = 10) -> None:
     logger.warning("said by a logger")
 
 
+@task
+def log_line() -> None:
+    """Says one thing."""
+    current().log("a line")
+
+
 @task(takes_context=True)
 def report_progress(context: Context, wait_for: str = "") -> None:
     """Says how far it is, and waits for a file to appear."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,96 +13,22 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 from django.test.utils import CaptureQueriesContext
 
-from taskqueue.conf import get_settings
 from taskqueue.control import pause
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.notify import ANYWHERE, STOP, Listener
-from taskqueue.engine.rows import Claimed
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.coordinator import DUTIES_AFTER, LOOK_AFTER, Coordinator
+from taskqueue.worker.coordinator import DUTIES_AFTER, LOOK_AFTER
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.leases import Leases, PendingWrites
-from taskqueue.worker.meter import Meter
-from taskqueue.worker.state import QueueQuotas, WorkerOptions, WorkerState
+from taskqueue.worker.state import QueueQuotas
 from tests.conftest import StartWorker
 from tests.engine.steps import LEASE
 from tests.engine.test_workers import registered
 from tests.sample.models import Effect
 from tests.sample.tasks import append_and_wait, mark, noop
+from tests.worker.played import NOW, PlayedWorker
 from tests.worker_process import wait_until
-
-NOW = 1000.0
-
-
-class PlayedThread:
-    """Keeps the requests of a coordinator; the test answers them."""
-
-    def __init__(self) -> None:
-        self.under_way: Exchange | None = None
-        self._answer: Exchange | None = None
-        self.listener = None
-
-    def send(self, request: Exchange) -> None:
-        assert self.under_way is None
-        self.under_way = request
-
-    def report(self) -> Exchange | None:
-        answer, self._answer = self._answer, None
-        self.under_way = None if answer else self.under_way
-        return answer
-
-    def answer(self, claimed: int, *, has_ready: bool) -> None:
-        """Report the request under way as done."""
-        assert self.under_way is not None
-        self.under_way.claimed = [a_claim(number) for number in range(claimed)]
-        self.under_way.is_recorded = True
-        if self.under_way.with_duties:
-            self.under_way.has_ready, self.under_way.duties_at = has_ready, NOW + 60
-        self._answer = self.under_way
-
-
-class PlayedWorker:
-    """The coordinator of a worker, whose clock, slots and database the test plays."""
-
-    def __init__(self, queues: QueueQuotas, *, slots: int = 1) -> None:
-        state = WorkerState(WorkerOptions(queues=queues), get_settings(), Meter(), lambda: None)
-        self.slots = slots
-        self.pending = PendingWrites()
-        pool: Any = SimpleNamespace(ready=[], children=[], held=0, running=list, has_declared=True)
-        dispatcher: Any = SimpleNamespace(
-            state=state, pool=pool, pending=self.pending, held=0, wanted=lambda now: self.slots
-        )
-        self.thread: Any = PlayedThread()
-        self.coordinator = Coordinator(dispatcher, Leases(state), self.thread)
-
-    def next_request(self, now: float = NOW) -> Exchange | None:
-        """What it sends at that moment, if anything."""
-        if not self.coordinator.is_due(now):
-            return None
-        self.coordinator.send(now)
-        assert isinstance(self.thread.under_way, Exchange)
-        return self.thread.under_way
-
-    def answer(self, claimed: int = 0, *, now: float = NOW, has_ready: bool = False) -> None:
-        self.thread.answer(claimed, has_ready=has_ready)
-        self.coordinator.take_in(now)
-
-    def rest(self) -> PlayedWorker:
-        """Look at everything, and find nothing."""
-        while self.next_request():
-            self.answer()
-        return self
-
-
-def a_claim(number: int) -> Claimed:
-    values = dict.fromkeys(Claimed._fields) | {
-        "lease_id": number, "task_id": str(number), "name": "noop", "args": "[]", "kwargs": "{}",
-        "attempt": 1, "failures": 0, "max_attempts": 1, "crashes": 0, "options": "",
-        "metadata": "", "queue_name": "default", "waited": 0.0,
-    }  # fmt: skip
-    return Claimed(**{name: values[name] for name in Claimed._fields})
 
 
 def kind(request: Exchange | None) -> str:

@@ -132,7 +132,7 @@ def _connections(sessions: int, most: int) -> Iterator[Finding]:
             subject="max_connections",
             seen=f"{sessions} of {most} connections are in use.",
             remedy="Raise max_connections, or let web processes share a pooler. A worker needs up "
-            "to 2 + concurrency.",
+            "to 3 + concurrency.",
         )
 
 

@@ -1,0 +1,96 @@
+"""Records on a connection of its own, beside the claims, while much ends at once."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from taskqueue.core.log_text import one_line
+from taskqueue.core.outcomes import Outcome
+from taskqueue.worker.dispatch import Dispatcher
+from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.worker_session import DatabaseThread
+
+logger = logging.getLogger("taskqueue.worker")
+
+# So many outcomes are worth a transaction of their own, and so many free places a claim.
+BATCH = 120
+LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
+LONG_LINGER = 0.02  # The same where a whole batch is soon there.
+REST = 60.0  # Seconds without the second connection after it has failed.
+
+
+class Recorder:
+    """Takes full batches of outcomes; fewer are recorded together with the next claim.
+
+    Only one of the two connections writes at a time, so that no line of an attempt comes behind its
+    end: the first one claims meanwhile. It also finds out whether the database is away, and records
+    what the second one could not.
+    """
+
+    def __init__(
+        self, thread: DatabaseThread, dispatcher: Dispatcher, database: DatabaseThread
+    ) -> None:
+        self._thread = thread
+        self._dispatcher, self._pending = dispatcher, dispatcher.pending
+        self._database = database
+        self._rests_until = -math.inf
+        self._sent_at = -math.inf
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a batch is under way."""
+        return self._thread.under_way is not None
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The batch that is under way."""
+        return self._thread.outcomes
+
+    @property
+    def late_at(self) -> float:
+        """When few free places have waited for long enough for the batch that is under way."""
+        return self._sent_at + LONG_LINGER
+
+    def is_batch(self, wanted: int, *, arriving: int = 0) -> bool:
+        """Whether so many free places are worth a claim that records nothing."""
+        return wanted > 0 and wanted >= min(BATCH, self._dispatcher.held + arriving)
+
+    def is_to_write(self, now: float, want: int) -> bool:
+        """Whether outcomes are left to the recorder beside a claim of so many."""
+        return self.is_busy or (want >= BATCH and self._is_batch_near(now))
+
+    def linger(self, now: float) -> float:
+        """For how many seconds a first outcome waits for others."""
+        return LONG_LINGER if self._is_batch_near(now) else LINGER
+
+    def send(self, now: float) -> None:
+        """Begin to record a batch, if it is a full one and may go beside the claims."""
+        if self.is_busy or len(self._pending.outcomes) < BATCH or not self._is_usable(now):
+            return
+        first = self._database.under_way
+        if first is None or not first.writes:
+            outcomes, lines = self._pending.take()
+            self._sent_at = now
+            self._thread.send(Exchange(outcomes=outcomes, lines=lines))
+
+    def report(self, now: float) -> Exchange | None:
+        """The report of the batch, once it is there; the next one is under way by then."""
+        report = self._thread.report()
+        if report is None:
+            return None
+        if report.error is None:
+            self.send(now)
+        else:
+            self._rests_until = now + REST
+            logger.warning(
+                "Second connection failed, the first one records error=%s", one_line(report.error)
+            )
+        return report
+
+    def _is_usable(self, now: float) -> bool:
+        # SQLite has one writer, and a pooler's connections are there for others too.
+        return self._database.owns_session and now >= self._rests_until
+
+    def _is_batch_near(self, now: float) -> bool:
+        return self._dispatcher.held >= BATCH and self._is_usable(now)

@@ -1,0 +1,168 @@
+"""What a busy worker records beside its claims, on a second connection."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import OperationalError, connection
+
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.engine.statement import fetch
+from taskqueue.models import Lease, Rollup, Task, TaskLog
+from taskqueue.worker.recorder import BATCH, LINGER, LONG_LINGER, REST
+from tests.conftest import StartWorker
+from tests.sample import tasks
+from tests.worker.played import NOW, PlayedWorker
+from tests.worker_process import wait_until
+
+LINE = ("a line",)
+
+
+@pytest.fixture
+def busy() -> PlayedWorker:
+    """A worker that has work for its children, and has looked at everything."""
+    worker = PlayedWorker(slots=0).rest()
+    worker.dispatcher.held = worker.dispatcher.pool.held = 2 * BATCH
+    return worker
+
+
+def end(worker: PlayedWorker, number: int) -> None:
+    worker.pending.outcomes += [Outcome(n, OutcomeKind.SUCCEEDED, NOW) for n in range(number)]
+
+
+def test_a_whole_batch_is_recorded_beside_a_claim(busy: PlayedWorker) -> None:
+    busy.slots = BATCH
+    busy.coordinator.look_again()
+    claim = busy.next_request()
+    end(busy, BATCH)
+
+    busy.recorder.send(NOW)
+
+    assert claim is not None
+    assert claim.want == BATCH
+    assert not claim.writes
+    assert len(busy.second.under_way.outcomes) == BATCH
+    assert busy.coordinator.has_work
+
+
+def test_fewer_are_recorded_with_the_next_claim(busy: PlayedWorker) -> None:
+    end(busy, BATCH - 1)
+
+    busy.recorder.send(NOW)
+
+    assert busy.second.under_way is None
+    assert busy.next_request(NOW + LINGER) is None, "a batch is near"
+    request = busy.next_request(NOW + LONG_LINGER)
+    assert request is not None
+    assert len(request.outcomes) == BATCH - 1
+
+
+def test_the_two_connections_never_write_at_the_same_time(busy: PlayedWorker) -> None:
+    end(busy, 1)
+    first = busy.next_request(NOW + LONG_LINGER)
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    assert first is not None
+    assert first.writes
+    assert busy.second.under_way is None, "a line of an attempt may be on its way"
+    busy.answer()
+
+    busy.recorder.send(NOW)
+    assert busy.second.under_way is not None
+    busy.pending.lines.append((1, NOW, "INFO", "a line"))
+    end(busy, 1)
+    busy.slots = BATCH
+    busy.coordinator.look_again()
+    request = busy.next_request()
+
+    assert request is not None
+    assert request.want == BATCH
+    assert not request.writes
+
+
+def test_few_free_places_wait_a_moment_for_the_batch(busy: PlayedWorker) -> None:
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    busy.slots = 1
+    busy.coordinator.look_again()
+
+    assert busy.next_request(NOW + LONG_LINGER / 2) is None
+    late = busy.next_request(NOW + LONG_LINGER)
+
+    assert late is not None
+    assert late.want == 1
+
+
+def test_after_a_batch_the_worker_claims_again(busy: PlayedWorker) -> None:
+    """What has ended may have made other tasks ready."""
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    busy.slots = 1
+    assert not busy.coordinator.is_drained
+    busy.second.answer()
+    busy.coordinator.take_in(NOW)
+
+    request = busy.next_request()
+
+    assert request is not None
+    assert request.want == 1
+
+
+def test_what_the_second_connection_could_not_record_goes_to_the_first(
+    busy: PlayedWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    busy.second.fail(OperationalError("gone"))
+    busy.coordinator.take_in(NOW)
+    assert "Second connection failed" in caplog.text
+    busy.recorder.send(NOW)
+    assert busy.second.under_way is None, "it rests"
+
+    request = busy.next_request(NOW + LINGER)
+
+    assert request is not None
+    assert len(request.outcomes) == BATCH
+    assert not busy.coordinator.outage.is_on, "the first finds out whether the database is away"
+    busy.answer()
+    end(busy, BATCH)
+    busy.recorder.send(NOW + REST)
+    assert busy.second.under_way is not None
+
+
+def test_a_session_that_others_may_use_too_has_no_second_one_beside_it(busy: PlayedWorker) -> None:
+    busy.thread.owns_session = False
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    assert busy.second.under_way is None
+    assert busy.next_request(NOW + LINGER) is not None
+
+
+# A session that records while another one claims: the first one does not do both.
+BESIDE = """
+SELECT recording.pid
+FROM pg_stat_activity AS recording, pg_stat_activity AS claiming
+WHERE recording.query LIKE '%%lease.task_id, outcome.return_value%%'
+    AND claiming.query LIKE '%%picked AS MATERIALIZED%%'
+    AND recording.state = 'active' AND claiming.state = 'active'
+    AND pg_backend_pid() NOT IN (recording.pid, claiming.pid)
+"""
+NUMBER = 4000
+
+
+@pytest.mark.slow
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_lines_and_counts_are_whole_though_the_second_connection_is_lost(
+    start_worker: StartWorker,
+) -> None:
+    tasks.log_line.enqueue_many([((), {})] * NUMBER)
+    worker = start_worker("--concurrency", "2")
+
+    [(pid,)] = wait_until(lambda: fetch(connection, BESIDE, ()), what="a batch beside the claims")
+    fetch(connection, "SELECT pg_terminate_backend(%s)", (pid,))
+
+    wait_until(lambda: Task.objects.filter(status="succeeded").count() == NUMBER, 120)
+    assert Lease.objects.filter(status="succeeded").count() == NUMBER
+    assert TaskLog.objects.count() == NUMBER
+    assert sum(Rollup.objects.values_list("tasks_succeeded", flat=True)) == NUMBER
+    assert "Second connection failed" in worker.log()
