@@ -206,9 +206,14 @@ class MainLoop:
             self._coordinator.send(now)
 
     @property
+    def _is_asking(self) -> bool:
+        """Whether a request to the database is under way."""
+        return self._coordinator.is_waiting or self._recorder.is_busy
+
+    @property
     def _is_done(self) -> bool:
         coordinator = self._coordinator
-        if coordinator.is_waiting or self._recorder.is_busy:
+        if self._is_asking:
             return False
         if self._state.is_stopping:
             # Waiting for a database that is away ends with the time to shut down in, and sooner
@@ -233,7 +238,7 @@ class MainLoop:
     def _sleep(self) -> None:
         now = time.monotonic()
         pause = min(self._moments(now)) - now
-        if self._coordinator.is_waiting and self._pool.has_plenty:
+        if self._is_asking and self._pool.has_plenty:
             # What the children say meanwhile is taken in as one.
             self._wake_pipe.wait(min(pause, GATHER))
             pause = 0.0
