@@ -38,6 +38,8 @@ EVERY = list(TaskStatus)
 base = echo.using(
     max_attempts=5, max_crashes=5, unique_key="k", deadline=900, expires_after=900, crash_delay=60
 )
+# No CHECK keeps these from falling below zero.
+COUNTERS = ("attempt", "failures", "crashes", "attempts_before_retry")
 Act = Callable[[TaskResult[Any]], object]
 
 
@@ -125,7 +127,9 @@ def test_whatever_the_engine_does_a_status_changes_only_as_the_table_says(
         with transaction.atomic():
             result = put(status)
             act(result)
-            after = TaskStatus(task_of(result).status)
+            row = task_of(result)
+            assert all(getattr(row, counter) >= 0 for counter in COUNTERS), name
+            after = TaskStatus(row.status)
             steps = {after} - {status}
             if name.startswith("record") and status == TaskStatus.READY:
                 steps = set()  # two steps: its claim, and what the row of `running` checks
@@ -164,6 +168,11 @@ IMPOSSIBLE_TASKS: dict[str, dict[str, Any]] = {
     "a priority above the range": {"priority": 101},
     "a priority below the range": {"priority": -101},
     "an end without a final status": {"finished_at": NOW},
+    "more running leases than workers": {"running_leases": 2},
+    "more successes than workers": {"successes": 2},
+    "fewer than no running leases": {"running_leases": -1},
+    "fewer than no successes": {"successes": -1},
+    "fewer than no open slots": {"open_slots": -1},
     **{f"{status} without an end": {"status": status} for status in sorted(FINISHED)},
     **{
         f"{status} with an end": {"status": status, "finished_at": NOW}

@@ -23,7 +23,7 @@ class Lease(models.Model):
     worker = models.ForeignKey(
         Worker, models.DO_NOTHING, to_field="name", related_name="leases", **LOOSE
     )
-    attempt = models.PositiveIntegerField()
+    attempt = models.IntegerField()
     status = models.CharField(
         max_length=10, choices=choices(LeaseStatus), default=LeaseStatus.RUNNING
     )

@@ -41,11 +41,11 @@ class Task(models.Model):
     options = models.JSONField(default=dict)
     metadata = models.JSONField(default=dict)
 
-    attempt = models.PositiveIntegerField(default=0, db_default=0)
-    failures = models.PositiveIntegerField(default=0, db_default=0)
-    crashes = models.PositiveIntegerField(default=0, db_default=0)
-    max_attempts = models.PositiveIntegerField(default=1)
-    max_crashes = models.PositiveIntegerField(default=3)
+    attempt = models.IntegerField(default=0, db_default=0)
+    failures = models.IntegerField(default=0, db_default=0)
+    crashes = models.IntegerField(default=0, db_default=0)
+    max_attempts = models.IntegerField(default=1)
+    max_crashes = models.IntegerField(default=3)
     crash_delay = models.DurationField()
     deadline_at = models.DateTimeField(null=True)
     expires_at = models.DateTimeField(null=True)
@@ -63,16 +63,16 @@ class Task(models.Model):
     # Which claim takes it, and which index it stands in while it is ready.
     route = models.SmallIntegerField(db_default=Route.ORDINARY.value)
     # How many distinct workers must each run it; 0 for a broadcast that waits for its workers.
-    workers = models.PositiveIntegerField(db_default=1)
+    workers = models.IntegerField(db_default=1)
     # The only workers that may run it; null: any.
     worker_names = models.JSONField(null=True)
     # The worker's name where only one may run it, for the index.
     pinned_to = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="")
     broadcast = models.BooleanField(db_default=False)
     # How many workers may still take it; only kept for tasks of several workers.
-    open_slots = models.PositiveIntegerField(db_default=1)
-    running_leases = models.PositiveIntegerField(db_default=0)
-    successes = models.PositiveIntegerField(db_default=0)
+    open_slots = models.IntegerField(db_default=1)
+    running_leases = models.IntegerField(db_default=0)
+    successes = models.IntegerField(db_default=0)
 
     # The task that was retried with other arguments, and gave rise to this one.
     retry_of = models.ForeignKey(
@@ -85,7 +85,7 @@ class Task(models.Model):
     # The time of the schedule's rule that it stands for.
     nominal_at = models.DateTimeField(null=True)
     # Its attempts at the last manual retry: failures and crashes count from there.
-    attempts_before_retry = models.PositiveIntegerField(db_default=0)
+    attempts_before_retry = models.IntegerField(db_default=0)
 
     return_value = models.JSONField(null=True)
     error_class = models.CharField(max_length=255, default="", db_default="")
@@ -181,8 +181,14 @@ class Task(models.Model):
                 ),
                 name="taskqueue_task_finished",
             ),
+            # One for all of them: the server reads each CHECK anew for every statement.
             models.CheckConstraint(
-                condition=Q(workers__gte=F("running_leases") + F("successes")),
+                condition=Q(
+                    workers__gte=F("running_leases") + F("successes"),
+                    running_leases__gte=0,
+                    successes__gte=0,
+                    open_slots__gte=0,
+                ),
                 name="taskqueue_task_workers",
             ),
         ]
