@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -13,26 +14,39 @@ from taskqueue.core.outcomes import EFFECTS, SUCCESS, Effect, Outcome, Recorded
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import LogLine, Note
-from taskqueue.engine.sqlite.values import ago, clock, loaded, retention_of, rows, stored
+from taskqueue.engine.sqlite.values import (
+    ago,
+    clock,
+    loaded,
+    retention_of,
+    rows,
+    stored,
+)
+
+# CROSS JOIN keeps the order: with statistics from when there were few rows, SQLite would read all.
+HELD_BY_SUCCESSES = """
+SELECT
+    lease.id, task.id, task.status = 'running',
+    task.retention, task.unique_until, task.holds_unique_key, task.unique_for
+FROM json_each(%s) AS outcome
+CROSS JOIN taskqueue_lease AS lease ON lease.id = outcome.value
+CROSS JOIN taskqueue_task AS task ON task.id = lease.task_id
+WHERE lease.status = 'running' AND lease.stop_seen_at IS NULL AND NOT lease.is_shared
+"""
 
 END_SUCCEEDED = """
 UPDATE taskqueue_lease
 SET status = 'succeeded', started_at = COALESCE(started_at, %s), finished_at = %s,
     progress = CASE WHEN progress IS NOT NULL THEN 100.0 END
-WHERE id = %s AND status = 'running' AND stop_seen_at IS NULL AND NOT is_shared
-RETURNING task_id
+WHERE id = %s
 """
 
 FINISH_SUCCEEDED = """
 UPDATE taskqueue_task
-SET status = 'succeeded',
-    return_value = %s,
-    started_at = COALESCE(started_at, %s),
-    finished_at = %s,
-    prune_after = %s,
+SET status = 'succeeded', return_value = %s, started_at = COALESCE(started_at, %s),
+    finished_at = %s, prune_after = %s,
     holds_unique_key = holds_unique_key AND unique_for IN ('kept', 'duration')
-WHERE id = %s AND status = 'running'
-RETURNING retention, unique_until, holds_unique_key, unique_for
+WHERE id = %s
 """
 
 HELD = """
@@ -41,9 +55,10 @@ SELECT
     lease.started_at,
     task.failures, task.max_attempts, task.crashes, task.max_crashes, task.parked_at,
     task.crash_delay, task.retention, task.unique_until, task.holds_unique_key, task.unique_for
-FROM taskqueue_lease AS lease
-JOIN taskqueue_task AS task ON task.id = lease.task_id
-WHERE lease.id = %s AND lease.status = 'running' AND NOT lease.is_shared
+FROM json_each(%s) AS outcome
+CROSS JOIN taskqueue_lease AS lease ON lease.id = outcome.value
+CROSS JOIN taskqueue_task AS task ON task.id = lease.task_id
+WHERE lease.status = 'running' AND NOT lease.is_shared
 """
 
 END = """
@@ -73,8 +88,6 @@ SET status = %(status)s,
     holds_unique_key = %(holds_unique_key)s
 WHERE id = %(task_id)s AND status = 'running'
 """
-
-KEEP_UNTIL = "UPDATE taskqueue_task SET prune_after = %s WHERE id = %s"
 
 INSERT_LOG = """
 INSERT INTO taskqueue_tasklog (task_id, attempt, logged_at, level, logger, message)
@@ -129,23 +142,22 @@ def record_successes(
 ) -> dict[int, Recorded]:
     moment = clock()
     kept_until = None if retention is None else stored(moment + retention)
-    recorded = {}
+    by_lease = {outcome.lease_id: outcome for outcome in outcomes}
+    ended, finished = [], []
+    recorded: dict[int, Recorded] = {}
     with connection.cursor() as cursor:
-        for outcome in sorted(outcomes):
-            started_at = ago(moment, outcome.started)
-            finished_at = ago(moment, outcome.ended)
-            cursor.execute(END_SUCCEEDED, (started_at, finished_at, outcome.lease_id))
-            row = cursor.fetchone()
-            if row is None:
-                continue
-            parameters = outcome.return_value, started_at, finished_at, kept_until, row[0]
-            cursor.execute(FINISH_SUCCEEDED, parameters)
-            kept = cursor.fetchone()
-            if kept is not None:
-                recorded[outcome.lease_id] = SUCCESS
-                if kept[0] is not None or kept[2]:
-                    own_end = stored(retention_of(*kept).prune_after(moment, retention))
-                    cursor.execute(KEEP_UNTIL, (own_end, row[0]))
+        cursor.execute(HELD_BY_SUCCESSES, (json.dumps(sorted(by_lease)),))
+        for lease_id, task_id, is_running, *columns in cursor.fetchall():
+            outcome, own, prune_after = by_lease[lease_id], retention_of(*columns), kept_until
+            times = ago(moment, outcome.started), ago(moment, outcome.ended)
+            ended.append((*times, lease_id))
+            if own.retention is not None or own.holds_unique_key:
+                prune_after = stored(own.prune_after(moment, retention))
+            if is_running:
+                finished.append((outcome.return_value, *times, prune_after, task_id))
+                recorded[lease_id] = SUCCESS
+        cursor.executemany(END_SUCCEEDED, ended)
+        cursor.executemany(FINISH_SUCCEEDED, finished)
     return recorded
 
 
@@ -155,13 +167,18 @@ def record_endings(
     moment = clock()
     recorded = {}
     with connection.cursor() as cursor:
-        for outcome in sorted(outcomes):
-            cursor.execute(HELD, (outcome.lease_id,))
-            row = cursor.fetchone()
-            if row is not None:
-                held = _HeldTask._make(row)
-                recorded[held.lease_id] = _end(cursor, held, outcome, policy, moment)
+        for held, outcome in _held(cursor, HELD, outcomes):
+            recorded[held.lease_id] = _end(cursor, held, outcome, policy, moment)
     return recorded
+
+
+def _held(
+    cursor: CursorWrapper, statement: str, outcomes: Sequence[Outcome]
+) -> list[tuple[_HeldTask, Outcome]]:
+    """Return what the outcomes end, where their lease still runs."""
+    by_lease = {outcome.lease_id: outcome for outcome in outcomes}
+    cursor.execute(statement, (json.dumps(sorted(by_lease)),))
+    return [(held, by_lease[held.lease_id]) for held in map(_HeldTask._make, cursor.fetchall())]
 
 
 def _end(

@@ -39,6 +39,8 @@ def attempt_not_raised(planting: Planting) -> None:
         "sqlite": ("attempt = attempt + 1", "attempt = attempt"),
     }[planting.vendor]
     planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:CLAIM", old, new)
+    if planting.vendor == "sqlite":
+        planting.rewrite(f"{ENGINE}.sqlite.claim:PICK", "name, attempt,", "name, attempt - 1,")
 
 
 def claimed_task_deleted(planting: Planting) -> None:

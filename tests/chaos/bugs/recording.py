@@ -30,7 +30,7 @@ def success_without_fence(planting: Planting) -> None:
         )
     else:
         planting.rewrite(
-            f"{ENGINE}.sqlite.record:END_SUCCEEDED", "id = %s AND status = 'running'", "id = %s"
+            f"{ENGINE}.sqlite.record:HELD_BY_SUCCESSES", "lease.status = 'running' AND ", ""
         )
 
 
@@ -42,10 +42,7 @@ def failure_without_fence(planting: Planting) -> None:
             f"{ENGINE}.postgresql.record:RECORD_ENDINGS", "finished_at IS NULL", "true"
         )
     else:
-        planting.rewrite(
-            f"{ENGINE}.sqlite.record:HELD", "lease.id = %s AND lease.status = 'running'",
-            "lease.id = %s",
-        )  # fmt: skip
+        planting.rewrite(f"{ENGINE}.sqlite.record:HELD", "lease.status = 'running' AND ", "")
 
 
 def lines_without_fence(planting: Planting) -> None:
