@@ -89,6 +89,8 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("api", True, True),
     ("takes_context", True, True),
     ("atomic", True, True),
+    ("per_slot", 1, 1),
+    ("per_slot", 1000, 1000),
     ("sensitive", "note", frozenset({"note"})),
     ("sensitive", ["note", "amount"], frozenset({"note", "amount"})),
 ]
@@ -190,6 +192,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("api", 1, "True or False, not 1"),
     ("takes_context", "yes", "True or False, not 'yes'"),
     ("atomic", None, "True or False, not None"),
+    ("per_slot", 0, "between 1 and 1000"),
+    ("per_slot", 1001, "between 1 and 1000"),
+    ("per_slot", True, "between 1 and 1000"),
     ("sensitive", [5], "names of arguments"),
     ("sensitive", 5, "names of arguments, not 5"),
 ]

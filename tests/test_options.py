@@ -30,8 +30,12 @@ def body(amount: int = 0, note: str = "") -> None:
     """A body whose place all declarations here share."""
 
 
+async def async_body(amount: int = 0, note: str = "") -> None:
+    """What only such bodies can have."""
+
+
 def declare(**options: Any) -> Definition[Any, Any]:
-    return task(**options)(body)
+    return task(**options)(async_body if "per_slot" in options else body)
 
 
 def named(rows: list[Any]) -> list[str]:

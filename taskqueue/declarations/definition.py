@@ -187,6 +187,11 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
         raise InvalidTask(
             f"{definition.name}: atomic=True is for `def` bodies only, not for `async def`."
         )
+    if options.per_slot > 1 and not definition.is_async:
+        raise InvalidTask(
+            f"{definition.name}: per_slot={options.per_slot} is for `async def` bodies only. "
+            "To run more `def` bodies at once, start workers with a higher --concurrency."
+        )
     unknown = options.sensitive - set(definition.signature.names)
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         raise InvalidTask(f"{definition.name} has no argument {sorted(unknown)[0]!r} to redact.")

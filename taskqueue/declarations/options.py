@@ -40,6 +40,7 @@ from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import Duration, InvalidTask
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
+MOST_PER_SLOT = 1000
 DAY = 86_400
 YEAR = 366 * DAY
 
@@ -160,6 +161,7 @@ class Options:
     api: bool = option(Switch(), Use.TASK, default=False)
     sensitive: frozenset[str] = option(Checked(_check_sensitive), Use.TASK, frozenset())
     atomic: bool = option(Switch(), Use.TASK, default=False)
+    per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
     # The system checks report what is wrong with a schedule.
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()

@@ -19,6 +19,7 @@ from taskqueue.worker import frames
 from taskqueue.worker.forks import ForkedProcess, Template
 from taskqueue.worker.frames import Frame, Unpacker, pack
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.places import Places
 from taskqueue.worker.state import WorkerOptions
 from taskqueue.worker.watchdog import ChildDeadline, Watchdog
 
@@ -28,8 +29,8 @@ READ_SIZE = 1 << 18
 class ChildProcess:
     """A child with its orders, which start in the order in which they were sent.
 
-    So it is known without asking what runs in it: of the jobs it holds, the first as many as it
-    has slots. The others have not started, whatever happens to the child.
+    So it is known without asking what runs in it. The others have not started, whatever happens to
+    the child.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ChildProcess:
         self.is_blocked = False  # Its socket is full: frames wait until it reads.
         self.started = 0
         self.held: dict[int, Job] = {}
+        self.places = Places(slots, self.held)
         # Jobs whose lease has ended while their body cannot be stopped: their slots stay busy.
         self.stuck: dict[int, Job] = {}
         self.files: list[str] = []
@@ -85,28 +87,22 @@ class ChildProcess:
         """Whether it runs nothing, and could end by itself."""
         return self.is_ready and not (self.is_killed or self.held or self.stuck)
 
-    @property
-    def free_slots(self) -> int:
-        """How many bodies could start in it at once."""
-        return max(0, self.slots - len(self.stuck) - len(self.held))
-
     def running(self) -> Iterator[Job]:
         """The jobs whose bodies have started."""
-        return islice(self.held.values(), self.slots - len(self.stuck))
+        return islice(self.held.values(), self.places.running)
 
     def waiting(self) -> list[Job]:
         """The jobs that wait behind the running ones."""
-        return list(islice(self.held.values(), self.slots - len(self.stuck), None))
+        return list(islice(self.held.values(), self.places.running, None))
 
     def send_orders(self, jobs: list[Job], now: float) -> bool:
         """Hand jobs to the child; False if it is too late for one of them, and none was handed."""
-        free = self.free_slots
         if not self.deadline.hold(jobs):
             return False
-        for job in jobs[:free]:
-            job.start(now)
         self.started += len(jobs)
-        self.send((frames.RUN, [job.order for job in jobs]))
+        shares = self.places.add(jobs, now)
+        orders = [job.order for job in jobs]
+        self.send((frames.RUN, orders, shares) if shares else (frames.RUN, orders))
         return True
 
     def recall(self) -> None:
@@ -116,29 +112,32 @@ class ChildProcess:
             self.is_recalling = True
             self.send((frames.RECALL, [job.lease_id for job in waiting]))
 
-    def recalled(self, lease_ids: list[int]) -> list[Job]:
+    def recalled(self, lease_ids: list[int], now: float) -> list[Job]:
         """Take these orders back: their bodies have not started."""
         self.is_recalling = False
         jobs = [self.held.pop(lease_id) for lease_id in lease_ids if lease_id in self.held]
         for job in jobs:
+            self.places.remove(job)
             job.unstart()
+        self.places.fill(now)
         self.started -= len(jobs)
         return jobs
 
     def take_back(self, lease_id: int, now: float) -> Job | None:
         """A job is no longer with the child; the next one in line has started."""
-        job = self.held.pop(lease_id, None) or self.stuck.pop(lease_id, None)
+        job = self.held.pop(lease_id, None)
         if job is not None:
-            place = self.slots - len(self.stuck) - 1
-            follower = next(islice(self.held.values(), max(0, place), None), None)
-            if follower is not None and follower.started_at is None:
-                follower.start(now)
+            self.places.remove(job)
+        elif job := self.stuck.pop(lease_id, None):
+            self.places.release()
+        self.places.fill(now)
         return job
 
     def leave_stuck(self, lease_id: int) -> None:
         """The lease of a body that cannot be stopped has ended."""
         job = self.held.pop(lease_id, None)
         if job is not None:
+            self.places.leave_stuck()
             self.stuck[lease_id] = job
             self.is_condemned = True
 

@@ -49,19 +49,22 @@ class Dispatcher:
     @property
     def has_waiting(self) -> bool:
         """Whether jobs wait, here or behind a running body."""
-        return bool(self._backlog) or any(child.waiting() for child in self.pool.children)
+        return bool(self._backlog) or any(child.places.waiting for child in self.pool.children)
 
     def wanted(self, now: float) -> int:
         """How many more tasks to claim."""
         ready = self.pool.ready
-        slots = sum(child.slots - len(child.stuck) for child in ready)
-        if not slots or not self.state.takes_tasks or not self.pool.is_guarded:
+        size = sum(child.places.size - len(child.stuck) for child in ready)
+        if not size or not self.state.takes_tasks or not self.pool.is_guarded:
             return 0
         if any(job.needs_own_child for job in self._backlog):
             return 0
-        free = sum(child.free_slots for child in ready)
-        reserve = self.prefetch.reserve(slots, _longest_running(ready, now))
-        waiting = len(self._backlog) + sum(max(0, len(child.held) - child.slots) for child in ready)
+        # What waits here may need a whole slot: nothing more is claimed for a share of one.
+        free = sum(
+            child.places.free for child in ready if not (self._backlog and child.places.is_shared)
+        )
+        reserve = self.prefetch.reserve(size, _longest_running(ready, now))
+        waiting = len(self._backlog) + sum(child.places.waiting for child in ready)
         return max(0, free + reserve - waiting)
 
     def occupancy(self) -> Occupancy:
@@ -95,7 +98,7 @@ class Dispatcher:
             return
         ready = sorted(self.pool.ready, key=lambda child: len(child.held))
         for child in ready:
-            self._hand(child, child.free_slots, now)
+            self._hand(child, child.places.startable(self._backlog), now)
         swift = [
             child
             for child in ready
@@ -104,8 +107,8 @@ class Dispatcher:
         ]
         for number, child in enumerate(swift):
             share = -(-len(self._backlog) // (len(swift) - number))
-            depth = self.prefetch.depth(child.slots)
-            room = child.slots + depth - len(child.held) - len(child.stuck)
+            size = child.places.size
+            room = size + self.prefetch.depth(size) - len(child.held) - len(child.stuck)
             self._hand(child, min(room, share), now)
 
     def _hand(self, child: ChildProcess, room: int, now: float) -> None:
@@ -140,7 +143,7 @@ class Dispatcher:
         children = self.pool.children
         is_one_idle = any(child.takes_orders and not child.held for child in children)
         for child in children:
-            if child.is_recalling or len(child.held) <= child.slots - len(child.stuck):
+            if child.is_recalling or not child.places.waiting:
                 continue
             head = next(child.running(), None)
             since = head.started_at if head else None
@@ -148,9 +151,12 @@ class Dispatcher:
             if stalled > LONG_STALL or (is_one_idle and stalled > STALL):
                 child.recall()
         while self._backlog and now - self._backlog[0].claimed_at > LONG_STALL:
-            has_free_slot = any(child.free_slots for child in self.pool.ready)
-            if has_free_slot and not self._backlog[0].needs_own_child:
+            first = self._backlog[0]
+            has_room = any(child.places.startable([first]) for child in self.pool.ready)
+            if has_room and not first.needs_own_child:
                 break
+            for child in children:
+                child.places.close_for(first)
             self.hand_back(self._backlog.popleft())
 
     def take_back(self, jobs: list[Job]) -> None:
@@ -197,7 +203,9 @@ class Dispatcher:
             case frames.LINES:
                 self.pending.lines.extend(frame[1])
             case frames.RECALLED:
-                self.take_back(child.recalled(frame[1]))
+                self.take_back(child.recalled(frame[1], now))
+            case frames.PER_SLOT:
+                child.places.allow(frame[1])
             case frames.READY:
                 self.pool.on_started(child, frame[1])
             case frames.SYNCED:

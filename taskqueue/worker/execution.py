@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, cast
 
 from django.db import InterfaceError, OperationalError
@@ -34,6 +35,8 @@ from taskqueue.worker.jobs import Order, aged
 logger = logging.getLogger("taskqueue.worker")
 _loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.
 
+# Starts a coroutine on an event loop.
+Starter = Callable[[Callable[[], Coroutine[Any, Any, Any]]], None]
 # Calls a body: in this thread, or on an event loop.
 Runner = Callable[[BaseDefinition[Any, Any], Context, list[Any], dict[str, Any]], Any]
 
@@ -52,16 +55,7 @@ class Attempt:
     def run(self, call: Runner) -> Frame:
         """Run the attempt and return the frame for the parent. Never raises."""
         if parked := self._prepare():
-            return self._frame(
-                Outcome(
-                    self.order.lease_id,
-                    OutcomeKind.PARKED,
-                    time.monotonic(),
-                    error_class="taskqueue.exceptions.UnknownTask",
-                    error_message=storable(parked, limit=1000),
-                    delay=get_settings().PARK_DELAY.total_seconds(),
-                )
-            )
+            return self._parked(parked)
         self.started_at = time.monotonic()
         token = _current.set(self.context)
         try:
@@ -70,6 +64,46 @@ class Attempt:
             return self._failed(error)
         finally:
             _current.reset(token)
+
+    def begin(self, start: Starter) -> Frame | None:
+        """Have the body run beside others; return the frame of one that ended before. Never raises.
+
+        What surrounds it runs in this thread, where no event loop runs now.
+        """
+        if parked := self._prepare():
+            return self._parked(parked)
+        self.started_at = time.monotonic()
+        token = _current.set(self.context)
+        try:
+            definition, args, kwargs = self._called()
+            start(partial(definition.body, *args, **kwargs))
+        except BaseException as error:
+            return self._failed(error)
+        finally:
+            _current.reset(token)
+        return None
+
+    def end(self, result: Callable[[], Any]) -> Frame:
+        """Return the frame of a body that ran beside others. Never raises."""
+        token = _current.set(self.context)
+        try:
+            return self._succeeded(self._encode(result()))
+        except BaseException as error:
+            return self._failed(error)
+        finally:
+            _current.reset(token)
+
+    def _parked(self, why: str) -> Frame:
+        return self._frame(
+            Outcome(
+                self.order.lease_id,
+                OutcomeKind.PARKED,
+                time.monotonic(),
+                error_class="taskqueue.exceptions.UnknownTask",
+                error_message=storable(why, limit=1000),
+                delay=get_settings().PARK_DELAY.total_seconds(),
+            )
+        )
 
     def _prepare(self) -> str:
         """Find the definition; return why the task cannot run here, if so."""
@@ -87,6 +121,13 @@ class Attempt:
         return ""
 
     def _run_body(self, call: Runner) -> Frame:
+        definition, args, kwargs = self._called()
+        if definition.options.atomic:
+            return self._run_atomic(call, definition, args, kwargs)
+        return self._succeeded(self._encode(call(definition, self.context, args, kwargs)))
+
+    def _called(self) -> tuple[BaseDefinition[Any, Any], list[Any], dict[str, Any]]:
+        """Announce the start; return what is called, with its arguments."""
         definition = cast("BaseDefinition[Any, Any]", self.definition)
         order = self.order
         args = _loads(order.args) if order.args != "[]" else []
@@ -97,9 +138,7 @@ class Attempt:
         if signals.task_started.receivers and signals.task_started.has_listeners(definition):
             self._send(signals.task_started)
         definition.announce_start(self.context)
-        if definition.options.atomic:
-            return self._run_atomic(call, definition, args, kwargs)
-        return self._succeeded(self._encode(call(definition, self.context, args, kwargs)))
+        return definition, args, kwargs
 
     def _run_atomic(
         self, call: Runner, definition: BaseDefinition[Any, Any], args: Any, kwargs: Any

@@ -53,6 +53,7 @@ EXIT = "exit"
 
 # From a child.
 READY = "ready"
+PER_SLOT = "per slot"
 OUTCOME = "outcome"
 RECORDED = "recorded"
 UNSURE = "unsure"

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError
 
 from taskqueue.conf import get_settings
 from taskqueue.core.log_text import one_line
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
@@ -28,6 +29,7 @@ from taskqueue.worker.frames import Frame, Unpacker
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
 from taskqueue.worker.jobs import Order
 from taskqueue.worker.memory import resident_megabytes
+from taskqueue.worker.places import WHOLE
 from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
 from taskqueue.worker.slots import LoopThread, MainSlot, Slot, ThreadSlot
 
@@ -47,10 +49,9 @@ class OrderRunner:
         keep_logs()
         SYNC_THREAD.install()
         loop = LoopThread()
+        self._is_process = setup["pool"] == "process"
         self._slots: list[Slot] = (
-            [MainSlot()]
-            if setup["pool"] == "process"
-            else [ThreadSlot(loop) for _ in range(setup["slots"])]
+            [MainSlot()] if self._is_process else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
         # What slots take at once: a frame of orders for a single slot, one order each for several.
         self._orders: SimpleQueue[list[tuple[Any, ...]] | None] = SimpleQueue()
@@ -58,6 +59,10 @@ class OrderRunner:
         # it still stands in the queue, and may have been sent again since.
         self._waiting: dict[int, tuple[Any, ...]] = {}
         self._running: dict[int, Interruption] = {}
+        # By lease, of those orders whose bodies take less than a slot.
+        self._shares: dict[int, int] = {}
+        # The definitions whose bodies may share a slot, as far as the parent was told.
+        self._told: set[str] = set()
         self._limits = TimeLimits(self._interrupt)
         self._lock = threading.Lock()
 
@@ -66,6 +71,7 @@ class OrderRunner:
         _start_thread("listen", self._listen)
         _start_thread("limits", self._limits.watch)
         _start_thread("reports", partial(flush_for_ever, self._channel))
+        self._tell_per_slot(registry.all())
         self._channel.send((frames.READY, _imported_files()))
         if self._declares:
             declare = partial(declare_schedules, self._channel, worker_name=self._worker_name)
@@ -84,21 +90,49 @@ class OrderRunner:
         tally = Tally(lambda lease_id: order)
         for raw in self._next_orders(slot):
             order = Order._make(raw)
+            share = self._shares.get(order.lease_id, WHOLE)
+            if slot.load:
+                slot.make_room(share, partial(self._is_wanted, raw))
             interruption = self._begin(raw, order)
             if interruption is None:
                 continue
             slot.interruption = interruption
             self._limits.add(order)
             slot.freshness.before_task()
-            frame = Attempt(order, interruption.context, tally).run(slot.call)
-            with self._lock:
-                self._running.pop(order.lease_id, None)
-            self._limits.remove(order.lease_id)
-            self._channel.send(frame)
-            self._channel.forget(order.lease_id)
-            slot.freshness.after_task()
-            if self._max_memory is not None and resident_megabytes() > self._max_memory:
-                self._channel.send((frames.OVERWEIGHT,))
+            attempt = Attempt(order, interruption.context, tally)
+            if share < WHOLE:
+                report = partial(self._end, slot, order.lease_id)
+                slot.begin(attempt, share, interruption, report)
+            else:
+                self._end(slot, order.lease_id, attempt.run(slot.call))
+            if attempt.definition is not None and attempt.definition.is_async:
+                self._tell_per_slot([attempt.definition])
+
+    def _end(self, slot: Slot, lease_id: int, frame: Frame) -> None:
+        """Tell the parent what became of an attempt, and clean up after it."""
+        with self._lock:
+            self._running.pop(lease_id, None)
+            self._shares.pop(lease_id, None)
+        self._limits.remove(lease_id)
+        self._channel.send(frame)
+        self._channel.forget(lease_id)
+        slot.freshness.after_task()
+        if self._max_memory is not None and resident_megabytes() > self._max_memory:
+            self._channel.send((frames.OVERWEIGHT,))
+
+    def _tell_per_slot(self, definitions: Iterable[BaseDefinition[Any, Any]]) -> None:
+        """Tell the parent which bodies may share a slot; it decides when they do."""
+        per_slot = {
+            definition.name: most
+            for definition in definitions
+            if (most := definition.options.per_slot) > 1 and definition.name not in self._told
+        }
+        if per_slot and self._is_process:
+            self._told.update(per_slot)
+            self._channel.send((frames.PER_SLOT, per_slot))
+
+    def _is_wanted(self, raw: tuple[Any, ...]) -> bool:
+        return self._waiting.get(raw[0]) is raw
 
     def _next_orders(self, slot: Slot) -> Iterator[tuple[Any, ...]]:
         while (orders := slot.next_orders(self._orders)) is not None:
@@ -146,6 +180,8 @@ class OrderRunner:
             case frames.RUN:
                 with self._lock:
                     self._waiting.update((order[0], order) for order in frame[1])
+                    if len(frame) > 2:
+                        self._shares.update(frame[2])
                 if len(self._slots) == 1:
                     self._orders.put(frame[1])
                     self._slots[0].wake()
@@ -172,6 +208,8 @@ class OrderRunner:
             recalled = [lease_id for lease_id in lease_ids if lease_id in self._waiting]
             for lease_id in recalled:
                 del self._waiting[lease_id]
+                self._shares.pop(lease_id, None)
+        self._slots[0].wake()
         self._channel.send((frames.RECALLED, recalled))
 
 

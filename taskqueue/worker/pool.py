@@ -52,7 +52,7 @@ class Pool:
     @property
     def has_plenty(self) -> bool:
         """Whether each child has enough to do for some milliseconds."""
-        return all(len(child.held) > child.slots + PLENTY for child in self.children)
+        return all(child.places.waiting > PLENTY for child in self.children)
 
     @property
     def held(self) -> int:

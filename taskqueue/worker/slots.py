@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -15,8 +16,13 @@ from typing import Any
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.worker.connections import SYNC_THREAD, Freshness, end_copy
 from taskqueue.worker.context import Context, _current
+from taskqueue.worker.execution import Attempt
+from taskqueue.worker.frames import Frame
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
+from taskqueue.worker.places import WHOLE
 
+# Tells the parent what became of an attempt.
+Report = Callable[[Frame], None]
 INTERRUPTED = tuple(INTERRUPTS.values())
 
 
@@ -64,19 +70,29 @@ class OwnLoop(EventLoop):
                 _run_on(loop)
         return task.result()
 
-    def wait(self, orders: SimpleQueue[Any]) -> Any:
-        """Return the next orders; what bodies left on the loop goes on until they come."""
-        loop = self._loop
-        if loop is None:
-            return orders.get()
+    def start(
+        self, body: Coroutine[Any, Any, Any], ended: Callable[[asyncio.Task[Any]], None]
+    ) -> None:
+        """Start a coroutine, which runs whenever this thread runs the loop."""
+        task = self._made().create_task(body)
+        task.add_done_callback(ended)
+        task.add_done_callback(lambda ended: ended.get_loop().stop())
+
+    def run_until(self, is_over: Callable[[], bool]) -> None:
+        """Run what is on the loop until then; it is looked whenever a body ends, and on `wake`."""
+        loop = self._made()
         self._is_waiting = True
-        while orders.empty():
+        while not is_over():
             _run_on(loop)
         self._is_waiting = False
-        return orders.get()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether anything has run on it yet."""
+        return self._loop is not None
 
     def wake(self) -> None:
-        """An order has come. Any thread may call it."""
+        """Look again. Any thread may call it."""
         if self._is_waiting and self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -143,6 +159,8 @@ class Slot:
     """One place where bodies run, one at a time."""
 
     interruption: Interruption
+    # What is taken of it while bodies share it, in parts of `WHOLE`.
+    load = 0
 
     def __init__(self, loop: EventLoop) -> None:
         self.loop = loop
@@ -169,8 +187,17 @@ class Slot:
         """Wait for orders."""
         return orders.get()
 
+    def make_room(self, share: int, is_wanted: Callable[[], bool]) -> None:
+        """Wait until a body can start that takes this share, while it is wanted at all."""
+
+    def begin(
+        self, attempt: Attempt, share: int, interruption: Interruption, report: Report
+    ) -> None:
+        """Begin an attempt beside others in this slot."""
+        raise NotImplementedError
+
     def wake(self) -> None:
-        """Look again: orders have come. Any thread may call it."""
+        """Look again: orders have come, or were called back. Any thread may call it."""
 
 
 class MainSlot(Slot):
@@ -181,9 +208,39 @@ class MainSlot(Slot):
     def __init__(self) -> None:
         super().__init__(OwnLoop())
         self._main = MainThread()
+        self._ended: deque[tuple[Attempt, int, asyncio.Task[Any], Report]] = deque()
 
     def next_orders(self, orders: SimpleQueue[Any]) -> Any:
-        return self.loop.wait(orders)
+        self._settle()
+        while self.loop.is_made and orders.empty():
+            self.loop.run_until(lambda: bool(self._ended) or not orders.empty())
+            self._settle()
+        return orders.get()
+
+    def make_room(self, share: int, is_wanted: Callable[[], bool]) -> None:
+        while self.load and self.load + share > WHOLE and is_wanted():
+            self.loop.run_until(lambda: bool(self._ended) or not is_wanted())
+            self._settle()
+
+    def begin(
+        self, attempt: Attempt, share: int, interruption: Interruption, report: Report
+    ) -> None:
+        def start(make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+            self.load += share
+            self.loop.start(_interruptible(make, attempt.context, interruption), end)
+
+        def end(task: asyncio.Task[Any]) -> None:
+            self._ended.append((attempt, share, task, report))
+
+        if frame := attempt.begin(start):
+            report(frame)
+
+    def _settle(self) -> None:
+        """Report the attempts that have ended, while the loop stands still."""
+        while self._ended:
+            attempt, share, task, report = self._ended.popleft()
+            self.load -= share
+            report(attempt.end(task.result))
 
     def wake(self) -> None:
         self.loop.wake()

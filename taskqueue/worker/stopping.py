@@ -14,6 +14,7 @@ from taskqueue.worker.jobs import Job
 
 logger = logging.getLogger("taskqueue.worker")
 
+LEASE_ENDED = "The lease has ended."
 Ending = Callable[[Job, float], Outcome]
 
 
@@ -60,10 +61,10 @@ class Stopper:
             self._dispatcher.remove(job)
         elif job.started_at is None:
             child.send((frames.RECALL, [lease_id]))
-        elif self._pool.can_kill:
+        elif not self._pool.can_kill:
+            child.send((frames.INTERRUPT, lease_id, frames.STOPPED, LEASE_ENDED))
+        elif child.places.running == 1:
             child.kill()
-        else:
-            child.send((frames.INTERRUPT, lease_id, frames.STOPPED, "The lease has ended."))
 
     def enforce(self, now: float) -> None:
         """Interrupt and end bodies whose time is over."""
@@ -74,8 +75,7 @@ class Stopper:
                 if not job.is_over:
                     self._enforce(child, job, now)
                 elif self._pool.can_kill:
-                    # It was called back as its lease ended, and had just begun.
-                    child.kill()
+                    self._cut(child, job, now)
 
     def _enforce(self, child: ChildProcess, job: Job, now: float) -> None:
         for due_at, ending in self._steps(job):
@@ -86,6 +86,17 @@ class Stopper:
                     job.interrupted_at = now
                     child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
                 return
+
+    def _cut(self, child: ChildProcess, job: Job, now: float) -> None:
+        """End a body whose lease has ended; it may have begun as it was called back."""
+        if child.places.running == 1:
+            child.kill()
+        elif job.interrupted_at is None:
+            # Others share its slot.
+            job.interrupted_at = now
+            child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, LEASE_ENDED))
+        elif now >= job.interrupted_at + self._kill_grace:
+            child.kill()
 
     def next_limit(self) -> float | None:
         """When `enforce` is needed next."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from taskqueue import task
+from taskqueue import current, task
 from tests.sample.worker_tasks import append, mark_here
 
 _kept: list[Any] = []
@@ -81,3 +82,74 @@ async def block_loop(path: str) -> None:
 async def cancel_own_task() -> None:
     """Ends as asyncio ends what is cancelled, though nobody interrupted it."""
     raise asyncio.CancelledError
+
+
+@task(per_slot=20)
+async def meet_in_slot(path: str, paths: list[str]) -> int:
+    """Ends once all the others have come."""
+    append(path, "here")
+    while not all(os.path.exists(each) for each in paths):
+        await asyncio.sleep(0.01)
+    return os.getpid()
+
+
+@task(per_slot=20, crash_delay=0.1)
+async def work_in_slot(path: str, seconds: float) -> int:
+    """Appends when it starts and when it ends, or is interrupted."""
+    append(path, "start")
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        append(path, "interrupted")
+        raise
+    append(path, "end")
+    return current().attempt
+
+
+@task(per_slot=3)
+async def say_in_slot(name: str, times: int) -> None:
+    """Logs a line now and then, in all the ways that there are."""
+    for number in range(times):
+        logging.getLogger("shop").warning("%s %s", name, number)
+        await asyncio.sleep(0.01)
+        current().log(f"{name} {number}")
+        await sync_to_async(logging.getLogger("shop").warning)("%s %s", name, number)
+        current().progress(number + 1, times, name)
+
+
+@task(per_slot=20, crash_delay=0.1)
+async def crash_in_slot(go: str) -> int:
+    """Takes its child down once a file is there, in its first attempt."""
+    while not os.path.exists(go):
+        await asyncio.sleep(0.01)
+    if current().attempt == 1:
+        os._exit(1)
+    return current().attempt
+
+
+@task(per_slot=20)
+async def block_slot(path: str, go: str) -> None:
+    """Blocks the loop of its slot for ever once a file is there."""
+    append(path, "start")
+    while not os.path.exists(go):
+        await asyncio.sleep(0.01)
+    while True:
+        time.sleep(0.01)
+
+
+@task(per_slot=20)
+async def swallow_in_slot(path: str) -> None:
+    """Swallows what is raised, and lets others go on."""
+    append(path, "start")
+    while True:
+        try:
+            await asyncio.sleep(0.05)
+        except:  # noqa: E722
+            append(path, "swallowed")
+
+
+@task(per_slot=20)
+async def fail_in_slot() -> None:
+    """Fails after a moment."""
+    await asyncio.sleep(0.01)
+    raise ValueError("failed in its slot")
