@@ -94,11 +94,13 @@ async def meet_in_slot(path: str, paths: list[str]) -> int:
 
 
 @task(per_slot=20, crash_delay=0.1)
-async def work_in_slot(path: str, seconds: float) -> int:
-    """Appends when it starts and when it ends, or is interrupted."""
+async def work_in_slot(path: str, until: str = "") -> int:
+    """Appends when it starts and when it ends, or is interrupted; meanwhile waits for a file."""
     append(path, "start")
     try:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(0.05)
+        while until and not os.path.exists(until):
+            await asyncio.sleep(0.01)
     except asyncio.CancelledError:
         append(path, "interrupted")
         raise

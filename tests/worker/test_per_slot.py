@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,13 @@ from tests.worker_process import wait_until
 
 slow = pytest.mark.slow
 
+LEASE = 4
 SHORT = {"PING_INTERVAL": 0.2, "STOP_GRACE": 0.4, "KILL_GRACE": 0.5}
 
 
-def start_side_by_side(
-    start_worker: StartWorker, definition: Any, journal: Path, count: int, seconds: float = 3
-) -> list[TaskResult[Any]]:
-    """Bodies that all run."""
-    results = [definition.enqueue(str(journal), seconds) for _ in range(count)]
+def start_side_by_side(journal: Path, count: int, until: Path) -> list[TaskResult[Any]]:
+    """Bodies that all run, until there is a file."""
+    results = [async_tasks.work_in_slot.enqueue(str(journal), str(until)) for _ in range(count)]
     await_starts(journal, count)
     return results
 
@@ -33,7 +33,7 @@ def start_side_by_side(
 def await_starts(journal: Path, count: int) -> None:
     wait_until(
         lambda: journal.exists() and journal.read_text().count("start") >= count,
-        30,
+        60,
         what="running bodies",
     )
 
@@ -68,13 +68,12 @@ def test_as_many_bodies_as_the_definition_allows_run_at_once_in_a_slot(
 @slow
 def test_no_more_bodies_than_allowed_share_a_slot(drain: Drain, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    few = async_tasks.work_in_slot
     for _ in range(50):
-        few.enqueue(str(journal), 0.05)
+        async_tasks.work_in_slot.enqueue(str(journal))
 
     drain("--concurrency", "1")
 
-    assert 10 < most_at_once(journal) <= 20
+    assert 1 < most_at_once(journal) <= 20
     assert Counter(Lease.objects.values_list("status", flat=True)) == {"succeeded": 50}
 
 
@@ -89,10 +88,10 @@ def most_at_once(journal: Path) -> int:
 @slow
 def test_a_def_body_has_its_slot_to_itself(drain: Drain, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    shared = [async_tasks.work_in_slot.enqueue(str(journal), 0.1) for _ in range(5)]
+    shared = [async_tasks.work_in_slot.enqueue(str(journal)) for _ in range(5)]
     alone = worker_tasks.work.enqueue(str(journal), 0.1)
     single = worker_tasks.work_async.enqueue(str(journal), 0.1)
-    shared += [async_tasks.work_in_slot.enqueue(str(journal), 0.1) for _ in range(5)]
+    shared += [async_tasks.work_in_slot.enqueue(str(journal)) for _ in range(5)]
 
     drain("--concurrency", "1")
 
@@ -110,13 +109,12 @@ def test_stopping_one_leaves_those_beside_it_alone(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
     start_worker("--concurrency", "1", settings={**SHORT, "KILL_GRACE": 30})
-    first, *others = start_side_by_side(
-        start_worker, async_tasks.work_in_slot, tmp_path / "journal", 5
-    )
+    first, *others = start_side_by_side(tmp_path / "journal", 5, tmp_path / "go")
 
     first.cancel("enough", by="ada")
 
-    assert first.wait(30).status == "cancelled"
+    assert first.wait(60).status == "cancelled"
+    (tmp_path / "go").touch()
     assert leases(first) == ["stopped"]
     assert states(others) == {("succeeded", 1)}
     assert (tmp_path / "journal").read_text().count("interrupted") == 1
@@ -124,9 +122,9 @@ def test_stopping_one_leaves_those_beside_it_alone(
 
 @slow
 def test_the_timeout_of_one_leaves_those_beside_it_alone(drain: Drain, tmp_path: Path) -> None:
-    journal = str(tmp_path / "journal")
-    others = [async_tasks.work_in_slot.enqueue(journal, 2) for _ in range(5)]
-    late = async_tasks.work_in_slot.using(timeout=0.3).enqueue(journal, 60)
+    journal, never = str(tmp_path / "journal"), str(tmp_path / "never")
+    others = [async_tasks.work_in_slot.enqueue(journal) for _ in range(5)]
+    late = async_tasks.work_in_slot.using(timeout=0.3).enqueue(journal, never)
     failing = async_tasks.fail_in_slot.enqueue()
 
     drain("--concurrency", "1", settings={"KILL_GRACE": 30})
@@ -157,11 +155,13 @@ def test_a_crash_costs_all_that_ran_in_the_slot_and_nothing_that_waited(
     journal, go = tmp_path / "journal", tmp_path / "go"
     crashing = async_tasks.crash_in_slot.enqueue(str(go))
     start_worker("--concurrency", "1", settings={"CLAIM_AHEAD": 10})
-    beside = start_side_by_side(start_worker, async_tasks.work_in_slot, journal, 4, 2)
+    beside = start_side_by_side(journal, 4, tmp_path / "later")
     waiting = tasks.noop.enqueue()
-    wait_until(Lease.objects.filter(task_id=waiting.id).exists, 30, what="a claim ahead")
+    wait_until(Lease.objects.filter(task_id=waiting.id).exists, 60, what="a claim ahead")
 
     go.touch()
+    wait_until(Lease.objects.filter(status="lost").exists, 60, what="the crash")
+    (tmp_path / "later").touch()
 
     assert states([crashing, *beside]) == {("succeeded", 2)}
     crashes = Task.objects.exclude(id=waiting.id).values_list("crashes", "failures")
@@ -180,15 +180,16 @@ def test_a_body_that_blocks_the_loop_is_killed_with_its_child(
         str(journal), str(go)
     )
     await_starts(journal, 1)
-    (beside,) = [async_tasks.work_in_slot.enqueue(str(journal), 1)]
+    beside = async_tasks.work_in_slot.enqueue(str(journal), str(tmp_path / "later"))
     await_starts(journal, 2)
 
     go.touch()
 
     assert blocking.wait(60).status == "failed"
     assert blocking.errors[0].exception_class_path == "taskqueue.exceptions.TaskTimeout"
+    (tmp_path / "later").touch()
     assert beside.wait(60).status == "succeeded"
-    assert leases(beside) in (["lost", "succeeded"], ["succeeded"])
+    assert leases(beside) == ["lost", "succeeded"]
 
 
 @slow
@@ -199,22 +200,28 @@ def test_a_body_that_swallows_its_stop_is_killed_with_its_child(
     start_worker("--concurrency", "1", settings=SHORT)
     deaf = async_tasks.swallow_in_slot.enqueue(str(journal))
     await_starts(journal, 1)
-    beside = async_tasks.work_in_slot.enqueue(str(journal), 5)
+    beside = async_tasks.work_in_slot.enqueue(str(journal), str(tmp_path / "go"))
     await_starts(journal, 2)
 
     deaf.cancel("enough", by="ada")
 
-    assert deaf.wait(30).status == "cancelled"
+    assert deaf.wait(60).status == "cancelled"
+    (tmp_path / "go").touch()
     assert states([beside]) == {("succeeded", 2)}
     assert leases(beside) == ["lost", "succeeded"]
 
 
 @slow
 def test_all_leases_of_a_slot_are_renewed(start_worker: StartWorker, tmp_path: Path) -> None:
-    start_worker("--concurrency", "1", settings={"LEASE_DURATION": 2, "PING_INTERVAL": 0.3})
-    results = start_side_by_side(
-        start_worker, async_tasks.work_in_slot, tmp_path / "journal", 20, 6
+    start_worker("--concurrency", "1", settings={"LEASE_DURATION": LEASE, "PING_INTERVAL": 0.5})
+    results = start_side_by_side(tmp_path / "journal", 20, tmp_path / "go")
+    renewed = max(Lease.objects.values_list("claimed_at", flat=True)) + timedelta(seconds=2 * LEASE)
+    wait_until(
+        lambda: min(Lease.objects.values_list("expires_at", flat=True)) > renewed,
+        60,
+        what="several renewals of each",
     )
+    (tmp_path / "go").touch()
     assert states(results) == {("succeeded", 1)}
 
 
@@ -224,11 +231,12 @@ def test_a_lease_that_ended_elsewhere_ends_its_body_alone(
 ) -> None:
     journal = tmp_path / "journal"
     start_worker("--concurrency", "1", settings={**SHORT, "KILL_GRACE": 30})
-    first, *others = start_side_by_side(start_worker, async_tasks.work_in_slot, journal, 4, 5)
+    first, *others = start_side_by_side(journal, 4, tmp_path / "go")
 
     Lease.objects.filter(task_id=first.id).update(status="lost", finished_at="2026-01-01T00:00Z")
 
-    wait_until(lambda: "interrupted" in journal.read_text(), 30, what="the end of its body")
+    wait_until(lambda: "interrupted" in journal.read_text(), 60, what="the end of its body")
+    (tmp_path / "go").touch()
     assert states(others) == {("succeeded", 1)}
 
 
@@ -238,15 +246,16 @@ def test_a_shutdown_waits_for_what_shares_a_slot_or_returns_it(
     start_worker: StartWorker, tmp_path: Path, signals: int
 ) -> None:
     worker = start_worker("--concurrency", "1")
-    results = start_side_by_side(
-        start_worker, async_tasks.work_in_slot, tmp_path / "journal", 5, 3 if signals == 1 else 60
-    )
+    results = start_side_by_side(tmp_path / "journal", 5, tmp_path / "go")
 
     for number in range(1, signals + 1):
         worker.terminate()
         if number < signals:  # Two that come at once are one.
             wait_until(lambda: "a second signal" in worker.log(), what="the first signal's effect")
-    assert worker.wait(30) == 0
+    if signals == 1:
+        wait_until(lambda: "Stopping" in worker.log(), what="the signal's effect")
+        (tmp_path / "go").touch()
+    assert worker.wait(60) == 0
 
     for result in results:
         result.refresh()
