@@ -198,8 +198,10 @@ def test_a_signal_after_a_request_to_stop_is_the_second_one(
 def test_a_quiet_worker_that_was_to_drain_leaves_the_rest(
     start_worker: StartWorker, tmp_path: Path
 ) -> None:
+    go = tmp_path / "go"
+    running = tasks.append_and_wait.enqueue(str(tmp_path / "effects"), str(go))
     worker = start_worker("--name", "w1", "--concurrency", "1", "--drain", settings=SHORT)
-    running, go = start_body(tmp_path)
+    wait_until((tmp_path / "effects").exists, 60, what="a running body")
     quiet_worker("w1")
     wait_until_it_says("quiet")
     left = tasks.noop.enqueue()
