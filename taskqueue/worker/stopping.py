@@ -100,11 +100,16 @@ class Stopper:
 
     def next_limit(self) -> float | None:
         """When `enforce` is needed next."""
-        jobs = (job for job in self._pool.running() if not job.is_over)
+        children = [child for child in self._pool.children if not child.is_killed]
+        jobs = (job for child in children for job in child.running())
         return min((due_at for job in jobs for due_at, _ in self._steps(job)), default=None)
 
     def _steps(self, job: Job) -> Iterator[tuple[float, Ending | None]]:
         """When to end a running body, and how, the most severe first; None: interrupt it."""
+        if job.is_over:
+            if job.interrupted_at is not None and self._pool.can_kill:
+                yield job.interrupted_at + self._kill_grace, endings.stopped
+            return
         if job.limit_at is not None:
             yield job.limit_at + self._kill_grace, endings.time_over
         if job.interrupted_at is not None:
