@@ -68,7 +68,7 @@ class Places:
 
     def close_for(self, job: Job) -> None:
         """Let nothing more start beside what shares a slot now, where this one waits for more."""
-        self._is_closed = self._share(job) > self._latest
+        self._is_closed = self._is_closed or self._share(job) > self._latest
 
     def add(self, jobs: list[Job], now: float) -> dict[int, int]:
         """Add jobs that the child gets now; return the shares of those that share a slot."""

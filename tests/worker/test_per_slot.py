@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from taskqueue import InvalidTask, task
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.results import TaskResult
+from taskqueue.worker.places import Places
 from tests.conftest import Drain, StartWorker
 from tests.sample import async_tasks, tasks, worker_tasks
 from tests.worker.reading import ended, leases
@@ -83,6 +85,24 @@ def most_at_once(journal: Path) -> int:
         running += 1 if line.endswith("start") else -1
         most = max(most, running)
     return most
+
+
+def test_a_slot_that_is_kept_for_a_def_body_stays_closed_to_those_that_share() -> None:
+    def job(lease_id: int, name: str) -> Any:
+        return SimpleNamespace(
+            lease_id=lease_id, name=name, needs_own_child=False, started_at=None, start=print
+        )
+
+    held = {1: job(1, "shares")}
+    places = Places(1, held)
+    places.allow({"shares": 50})
+    places.add([held[1]], 0.0)
+    assert places.free == 49
+
+    places.close_for(job(2, "alone"))
+    places.close_for(job(3, "shares"))
+
+    assert places.free == places.startable([job(3, "shares")]) == 0
 
 
 @slow
