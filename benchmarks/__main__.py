@@ -93,8 +93,8 @@ def _surroundings(bench: Bench) -> str:
         f"Python {platform.python_version()}, PostgreSQL {server}, {os.cpu_count()} CPUs,"
         f" load {load:.1f}, {bench.size.rounds} rounds{against}.\n"
         f"Sessions of workers and of raw loops: {', '.join(PLANS)}.\n"
-        "The raw loop claims 100 and records 100, each in a transaction of its own; a worker"
-        " records one batch and claims the next in one transaction."
+        "The raw loop claims 100 and records 100, each in a transaction of its own, on one"
+        " connection; a worker of PostgreSQL records on a second one beside its claims."
     )
 
 
