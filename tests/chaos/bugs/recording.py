@@ -79,8 +79,11 @@ def shared_end_without_fence(planting: Planting) -> None:
 
 def success_after_stop(planting: Planting) -> None:
     """A success counts though its stop was seen before."""
-    name = {"postgresql": "RECORD_SUCCESSES", "sqlite": "END_SUCCEEDED"}[planting.vendor]
-    planting.rewrite(f"{ENGINE}.{planting.vendor}.record:{name}", " AND stop_seen_at IS NULL", "")
+    name, condition = {
+        "postgresql": ("RECORD_SUCCESSES", " AND stop_seen_at IS NULL"),
+        "sqlite": ("HELD_BY_SUCCESSES", " AND lease.stop_seen_at IS NULL"),
+    }[planting.vendor]
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.record:{name}", condition, "")
 
     # The worker itself does not offer such a success either: its memory goes first.
     def finish(self: Any, child: Any, outcome: Any, now: float) -> None:
