@@ -17,7 +17,7 @@ from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended, LogLine, Note
-from taskqueue.engine.sessions import limit_idleness
+from taskqueue.engine.sessions import limit_idleness, take_write_lock
 from taskqueue.engine.tally import Tally
 
 logger = logging.getLogger("taskqueue.engine")
@@ -88,6 +88,7 @@ def record_success(
     """
     # From here on the lease is locked. A body may have been idle in its transaction before.
     limit_idleness(connection)
+    take_write_lock(connection)
     recorded = record(connection, [outcome], policy=policy, tally=tally).get(outcome.lease_id)
     return recorded is not None and recorded.lease_status == LeaseStatus.SUCCEEDED
 

@@ -98,6 +98,7 @@ class Coordinator:
     def take_in(self, now: float) -> list[Job] | None:
         """Take in the report, and what bodies have recorded; the jobs claimed. None: no report."""
         if (batch := self._recorder.report(now)) is not None:
+            self._database.overtake()
             self._enter_records(batch, now)
             self._plan_duties(batch, now)
             self._may_claim = True  # What has ended may have made others ready.
@@ -118,7 +119,7 @@ class Coordinator:
         if self._recorder.is_busy:
             count = len(report.claimed)
             self._may_claim = self._may_claim or count == report.want
-            wanted = self._dispatcher.wanted(now) - count
+            wanted = self._recorder.wanted(now) - count
             return self._may_claim and self._recorder.is_batch(wanted, arriving=count)
         return len(self._pending.outcomes) >= EARLY_OUTCOMES
 
@@ -154,7 +155,7 @@ class Coordinator:
             return self.outage.retry_at
         if self._is_to_reconcile or self._are_duties_next:
             return now
-        wanted = self._dispatcher.wanted(now) if self._may_claim or self._announced else 0
+        wanted = self._recorder.wanted(now) if self._may_claim or self._announced else 0
         if self._recorder.is_busy:
             if not (wanted and self._may_claim):
                 return min(self._moments(now))
@@ -174,8 +175,7 @@ class Coordinator:
         if not self._state.is_stopping:
             yield self._duties_at
         if not self._recorder.is_busy:
-            notes_at = self._pending.next_note_at(self._pool.running())
-            yield max(self._note_at, notes_at)
+            yield max(self._note_at, self._pending.next_note_at(self._pool.running()))
 
     def send(self, now: float, *, arriving: int = 0) -> None:
         """Send a request for what is to be done next; so many claimed tasks are not here yet.
@@ -198,7 +198,7 @@ class Coordinator:
         """A claim of announced tasks, where the last claim of all queues left nothing behind."""
         has_more = self._may_claim or self._is_to_reconcile or self.outage.is_on
         has_more = has_more or bool(self._pending.outcomes or self._pending.unsure)
-        want = self._dispatcher.wanted(now) if self._announced and not has_more else 0
+        want = self._recorder.wanted(now) if self._announced and not has_more else 0
         if not want:
             return None
         queues, self._announced = self._announced, set()
@@ -208,7 +208,7 @@ class Coordinator:
     def _all_else(self, now: float, arriving: int) -> Exchange:
         """All that there is to write, and a claim of all queues."""
         pending = self._pending
-        want = self._dispatcher.wanted(now) if self._may_claim or pending.outcomes else 0
+        want = self._recorder.wanted(now) if self._may_claim or pending.outcomes else 0
         want = max(0, want - arriving)
         if want:
             # What is heard from here on may be newer than what the claim sees.
@@ -233,7 +233,7 @@ class Coordinator:
     def _enter(self, report: Exchange, now: float) -> list[Job]:
         """Enter the report of a request, and give the jobs claimed."""
         if report.duties_at is not None:
-            self._duties_at = report.duties_at
+            self._duties_at = 0.0 if report.is_overtaken else report.duties_at
         self._resolve(report, now)
         self._enter_records(report, now)
         jobs = self._claimed(report, now) if report.is_recorded else []
@@ -289,7 +289,7 @@ class Coordinator:
         if report.writes:
             self._is_promoted = False
         if report.has_ready is not None:
-            self._is_promoted = True
+            self._is_promoted = not report.is_overtaken
             self._may_claim = self._may_claim or report.has_ready
             self._is_dry = not report.has_ready or (self._is_dry and not drains)
         elif drains and self._is_dry and not self._is_promoted:

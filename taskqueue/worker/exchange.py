@@ -28,6 +28,8 @@ class Exchange:
     may_sleep: bool = False
     with_duties: bool = False
 
+    # Whether a batch was recorded meanwhile, which the duties may not have seen.
+    is_overtaken: bool = False
     is_recorded: bool = False  # Whether all was written, and the claim answered.
     recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)

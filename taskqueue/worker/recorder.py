@@ -17,6 +17,9 @@ logger = logging.getLogger("taskqueue.worker")
 BATCH = 120
 LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
 LONG_LINGER = 0.02  # The same where a whole batch is soon there.
+# So many outcomes may wait while a batch is under way: others would run what is claimed beyond them
+# again, should this worker die.
+MOST_UNRECORDED = 10 * BATCH
 REST = 60.0  # Seconds without the second connection after it has failed.
 
 
@@ -56,9 +59,19 @@ class Recorder:
         """Whether so many free places are worth a claim that records nothing."""
         return wanted > 0 and wanted >= min(BATCH, self._dispatcher.held + arriving)
 
+    def wanted(self, now: float) -> int:
+        """How many more tasks to claim; none while too many outcomes wait for a batch."""
+        unrecorded = len(self._pending.outcomes) + len(self.outcomes)
+        is_behind = self.is_busy and unrecorded >= MOST_UNRECORDED
+        return 0 if is_behind else self._dispatcher.wanted(now)
+
     def is_to_write(self, now: float, want: int) -> bool:
         """Whether outcomes are left to the recorder beside a claim of so many."""
-        return self.is_busy or (want >= BATCH and self._is_batch_near(now))
+        if self.is_busy:
+            return True
+        # There may never be a batch: what has waited for long enough is recorded with the claim.
+        is_late = any(now >= first.ended + LONG_LINGER for first in self._pending.outcomes[:1])
+        return want >= BATCH and self._is_batch_near(now) and not is_late
 
     def linger(self, now: float) -> float:
         """For how many seconds a first outcome waits for others."""
@@ -72,7 +85,8 @@ class Recorder:
         if first is None or not first.writes:
             outcomes, lines = self._pending.take()
             self._sent_at = now
-            self._thread.send(Exchange(outcomes=outcomes, lines=lines))
+            notes = self._pending.take_notes(self._dispatcher.pool.running(), now)
+            self._thread.send(Exchange(outcomes=outcomes, lines=lines, notes=notes))
 
     def report(self, now: float) -> Exchange | None:
         """The report of the batch, once it is there; the next one is under way by then."""

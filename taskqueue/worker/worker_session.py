@@ -220,6 +220,11 @@ class DatabaseThread:
         self.under_way = request
         self._requests.put(request)
 
+    def overtake(self) -> None:
+        """Note that a batch was recorded beside the request under way."""
+        if self.under_way is not None:
+            self.under_way.is_overtaken = True
+
     def report(self) -> Exchange | None:
         """The report of the request under way, once it is there."""
         if self.under_way is None or self._reports.empty():

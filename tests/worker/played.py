@@ -37,6 +37,10 @@ class PlayedThread:
     def outcomes(self) -> list[Outcome]:
         return self.under_way.outcomes if self.under_way else []
 
+    def overtake(self) -> None:
+        if self.under_way is not None:
+            self.under_way.is_overtaken = True
+
     def report(self) -> Exchange | None:
         answer, self._answer = self._answer, None
         self.under_way = None if answer else self.under_way

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db import OperationalError, connection
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import TaskStatus
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Rollup, Task, TaskLog
-from taskqueue.worker.recorder import BATCH, LINGER, LONG_LINGER, REST
+from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.recorder import BATCH, LINGER, LONG_LINGER, MOST_UNRECORDED, REST
 from tests.conftest import StartWorker
 from tests.sample import tasks
 from tests.worker.played import NOW, PlayedWorker
@@ -135,6 +137,88 @@ def test_a_session_that_others_may_use_too_has_no_second_one_beside_it(busy: Pla
     busy.recorder.send(NOW)
     assert busy.second.under_way is None
     assert busy.next_request(NOW + LINGER) is not None
+
+
+def test_a_few_outcomes_are_recorded_though_many_places_stay_free(busy: PlayedWorker) -> None:
+    """Many long bodies run in a pool with many more slots: there may never be a batch."""
+    busy.slots = 2 * BATCH
+    end(busy, 1)
+    now, requests = NOW, []
+    for _ in range(20):
+        now += LONG_LINGER / 2
+        busy.recorder.send(now)
+        if request := busy.next_request(now):
+            requests.append(request)
+            busy.answer(now=now)
+
+    assert sum(len(request.outcomes) for request in requests) == 1
+    assert len(requests) < 5, "claims that find nothing are not repeated at once"
+
+
+def test_nothing_is_claimed_while_too_many_outcomes_wait_for_a_batch(busy: PlayedWorker) -> None:
+    end(busy, BATCH)
+    busy.recorder.send(NOW)  # It is not answered: a lock.
+    claimed = 0
+    for number in range(100):
+        now = NOW + number
+        busy.slots = BATCH
+        busy.coordinator.look_again()
+        if request := busy.next_request(now):
+            claimed += request.want
+            end(busy, request.want)
+            busy.answer(request.want, now=now)
+
+    assert claimed <= MOST_UNRECORDED
+
+
+def in_overlap_with_duties(busy: PlayedWorker, outcome: Outcome, status: str) -> Exchange:
+    """Duties that look before a batch is committed, and report after it."""
+    end(busy, BATCH - 1)
+    busy.pending.outcomes.append(outcome)
+    busy.recorder.send(NOW)
+    busy.coordinator._serve_duties_by(0.0)
+    busy.coordinator._may_claim = False
+    duties = busy.next_request()
+    assert duties is not None
+    assert duties.with_duties
+    busy.second.under_way.recorded = {outcome.lease_id: Recorded(TaskStatus(status), None)}
+    busy.second.answer()
+    return duties
+
+
+def test_a_drain_goes_on_with_what_a_batch_made_ready_beside_the_duties(
+    busy: PlayedWorker,
+) -> None:
+    object.__setattr__(busy.coordinator._options, "drain", True)
+    busy.dispatcher.pool.ready = [object()]
+    busy.coordinator._is_dry = True
+    returned = Outcome(BATCH, OutcomeKind.UNSTARTED, NOW)
+    in_overlap_with_duties(busy, returned, "ready")
+    busy.dispatcher.held = busy.dispatcher.pool.held = 0
+
+    busy.answer()
+
+    assert busy.coordinator.is_settled
+    assert not busy.coordinator.is_drained
+
+
+def test_a_retry_that_a_batch_recorded_beside_the_duties_is_looked_for_in_time(
+    busy: PlayedWorker,
+) -> None:
+    failed = Outcome(BATCH, OutcomeKind.FAILED, NOW, delay=0.1)
+    in_overlap_with_duties(busy, failed, "retrying")
+    busy.coordinator.take_in(NOW)
+
+    busy.answer()
+
+    assert busy.coordinator.next_at(NOW) <= NOW + 0.2
+
+
+def test_a_batch_takes_progress_along(busy: PlayedWorker) -> None:
+    busy.pending.progress[7] = (50.0, "half")
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    assert [note.message for note in busy.second.under_way.notes] == ["half"]
 
 
 # A session that records while another one claims: the first one does not do both.
