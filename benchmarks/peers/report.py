@@ -42,6 +42,7 @@ def write(result: Mapping[str, Any], folder: Path | None) -> None:
     if folder is None:
         print(text)
         return
+    (folder / "images").mkdir(exist_ok=True)
     (folder / PAGE).write_text(text)
     for kind, title in KINDS.items():
         values = {
