@@ -12,6 +12,13 @@ BASELINE = "d117eb2"
 """The commit that some targets are ratios to."""
 
 
+def this_revision() -> str:
+    """The commit of this code, for a report; "?" outside of a checkout."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=7"]
+    done = subprocess.run(git, check=False, capture_output=True, text=True)
+    return done.stdout.strip() or "?"
+
+
 def tree_of(revision: str, folder: Path) -> Path:
     """Put that commit's `taskqueue` into the folder, and this benchmark beside it."""
     folder.mkdir()

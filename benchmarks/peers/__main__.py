@@ -19,6 +19,7 @@ from benchmarks.peers.brokers import Brokers
 from benchmarks.peers.measuring import Measured
 from benchmarks.peers.peers import PEERS, Peer, versions
 from benchmarks.peers.report import write
+from benchmarks.revision import this_revision
 
 Values = dict[str, list[float | None]]
 LONGEST_RECOVERY = 40.0
@@ -36,8 +37,9 @@ def main() -> None:
     with Brokers() as brokers:
         said = [broker.version for broker in brokers.by_name.values()]
         surroundings = (
-            f"{', '.join(said)}, {os.cpu_count()} CPUs,"
-            f" {arguments.rounds} rounds, load {os.getloadavg()[0]:.1f} at the start"
+            f"taskqueue at {this_revision()}, {', '.join(said)}, {os.cpu_count()} CPUs,"
+            f" {arguments.slots} slots a worker, {arguments.rounds} rounds,"
+            f" load {os.getloadavg()[0]:.1f} at the start"
         )
         _say(surroundings)
         for peer in list(chosen):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 from xml.sax.saxutils import escape
 
+from benchmarks.peers.brokers import DRIVERS
 from benchmarks.peers.peers import PEERS
 
 PAGE = "comparison.md"
@@ -20,7 +22,7 @@ KINDS = {
 }
 ONCE = {
     "p50": "pick-up p50 (ms)",
-    "p99": "p99 (ms)",
+    "p99": "pick-up p99 (ms)",
     "asked": "idle: transactions or commands a second",
     "memory": "idle: memory (MB)",
 }
@@ -42,7 +44,7 @@ def write(result: Mapping[str, Any], folder: Path | None) -> None:
     if folder is None:
         print(text)
         return
-    (folder / "images").mkdir(exist_ok=True)
+    (folder / "images").mkdir(parents=True, exist_ok=True)
     (folder / PAGE).write_text(text)
     for kind, title in KINDS.items():
         values = {
@@ -64,6 +66,10 @@ def page(result: Mapping[str, Any]) -> str:
         "from these bytes, between a quarter of the tasks and 95 %. The medians stand first, the",
         "range over the rounds behind them, a line across the bars of the charts.",
         "",
+        "PostgreSQL writes each commit to the disk before it answers. Redis writes its log once a",
+        "second, as its manual advises: what it was told in the last second is lost with its",
+        "machine, and its figures are not bought at the same price.",
+        "",
         f"{result['surroundings']}. Versions: "
         + ", ".join(f"{name} {version}" for name, version in result["versions"].items())
         + ".",
@@ -84,6 +90,7 @@ def page(result: Mapping[str, Any]) -> str:
             cells = [_number(once[kind]) if kind in once else "-" for kind in ONCE]
             parts.append(f"| {name} | " + " | ".join(cells) + f" | {_recovery(once)} |")
     parts += ["", "## Where others are ahead", "", *_losses(result), ""]
+    parts += ["## How each was set up", "", *_settings(result), ""]
     failed = [
         f"- {name}, {what}: `{message.strip().splitlines()[-1][:300]}`"
         for name, messages in result["failures"].items()
@@ -95,25 +102,49 @@ def page(result: Mapping[str, Any]) -> str:
 
 
 def _losses(result: Mapping[str, Any]) -> list[str]:
+    """A line for each figure in which others are ahead: by what ratio, or with what value."""
     lines = []
     ours = result["rounds"].get(OURS, {})
     for kind, title in KINDS.items():
-        for name, rounds in result["rounds"].items():
-            # Within one round: both met the same load of the machine.
-            both = zip(rounds.get(kind, []), ours.get(kind, []), strict=False)
-            pairs = [(theirs, own) for theirs, own in both if theirs and own]
-            if (
-                pairs
-                and not name.startswith(OURS)
-                and (ratio := median(a / b for a, b in pairs)) > 1
-            ):
-                lines.append(f"- {title}: {name} reaches {ratio:.2f} of taskqueue's rate.")
+        ratios = {
+            name: ratio
+            for name, rounds in result["rounds"].items()
+            if not name.startswith(OURS)
+            and (ratio := _ratio(rounds.get(kind, []), ours.get(kind, []))) > 1
+        }
+        if ratios:
+            order = sorted(ratios.items(), key=lambda each: -each[1])
+            ahead = [f"{name} {ratio:.2f}" for name, ratio in order]
+            lines.append(f"- {title}, times taskqueue's rate: {', '.join(ahead)}.")
     for kind, title in ONCE.items():
-        mine = result["once"].get(OURS, {}).get(kind)
-        for name, once in result["once"].items():
-            if mine and name != OURS and kind in once and once[kind] < mine:
-                lines.append(f"- {title}: {name} {_number(once[kind])}, taskqueue {_number(mine)}.")
+        mine = result["once"].get(OURS, {}).get(kind, 0.0)
+        less = {
+            name: once[kind]
+            for name, once in result["once"].items()
+            if name != OURS and once.get(kind, mine) < mine
+        }
+        if less:
+            order = sorted(less.items(), key=lambda each: each[1])
+            ahead = [f"{name} {_number(value)}" for name, value in order]
+            lines.append(f"- {title}, taskqueue {_number(mine)}: {', '.join(ahead)}.")
     return lines or ["Nowhere in this run."]
+
+
+def _ratio(theirs: Sequence[float | None], ours: Sequence[float | None]) -> float:
+    """The median of the ratios within one round, for both met the same load of the machine."""
+    pairs = zip(theirs, ours, strict=False)
+    return median([a / b for a, b in pairs if a and b] or [0.0])
+
+
+def _settings(result: Mapping[str, Any]) -> list[str]:
+    """What the docstring of each driver says, which stands beside the settings themselves."""
+    packages = {peer.driver: peer.package for peer in PEERS if peer.name in result["rounds"]}
+    lines = []
+    for driver, package in packages.items():
+        text = ast.get_docstring(ast.parse((DRIVERS / f"with_{driver}.py").read_text()))
+        assert text is not None
+        lines.append(f"- {package} {result['versions'][package]}: {' '.join(text.split())}")
+    return lines
 
 
 def _recovery(once: Mapping[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""django-q2 with its ORM broker, fifty tasks a look."""
+"""django-q2 with its ORM broker, fifty tasks a look, a process a slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""django-tasks-db under Django's own tasks: one worker, which runs one task at a time."""
+"""django-tasks-db under Django's own tasks: a worker runs one task at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""rq on Redis: workers without a fork for each job, which its documentation calls the fastest."""
+"""rq on Redis: a worker that forks for no job, which its documentation calls the fastest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""taskqueue with `def` bodies, or `async def` ones with PEERS_BODIES=async."""
+"""taskqueue: a child process a slot; `def` bodies, or `async def` ones (PEERS_BODIES=async)."""
 
 from __future__ import annotations
 
