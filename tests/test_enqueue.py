@@ -235,3 +235,16 @@ def test_a_receiver_hears_of_every_task() -> None:
     finally:
         task_enqueued.disconnect(receiver, sender=add)
     assert heard == [(add, result) for result in (one, *many, other)]
+
+
+def test_texts_arrive_as_they_are_whatever_they_hold() -> None:
+    told = {
+        "it's": 'a "100%" \\ back\\\\slash, %s %(id)s',
+        "日本": "ü\n\t$1 $$ -- /*",
+        "number": 1.5,
+    }
+    plain = add.using(queue_name="queue-1.2", metadata=told)
+    task = task_of(plain.enqueue(1, b=2))
+    assert (task.queue_name, task.metadata, task.args, task.kwargs) == (
+        "queue-1.2", told, [1], {"b": 2},
+    )  # fmt: skip
