@@ -27,7 +27,7 @@ SCAN = re.compile(
     r"SCAN (taskqueue_(task|lease)|task|lease|own|open)\b(?! USING (COVERING )?INDEX taskqueue_)"
 )
 STORED = re.compile(r"(FROM|JOIN|UPDATE) taskqueue_")
-OF_EACH_BATCH = re.compile(r"sqlite\.(claim|record)\.|sqlite\.duties\.RENEW")
+OF_EACH_BATCH = re.compile(r"sqlite\.(claim|record)\.|sqlite\.duties\.(RENEW|STATUSES|SEE_STOPS)")
 NAMED = re.compile(r"%\((\w+)\)s")
 
 

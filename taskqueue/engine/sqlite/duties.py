@@ -194,13 +194,18 @@ RETURNING id, stop_requested_at, stop_requested_by, stop_reason
 """
 
 STATUSES = """
-SELECT id, status FROM taskqueue_lease WHERE id IN (SELECT value FROM json_each(%s))
+SELECT lease.id, lease.status
+FROM json_each(%s) AS missing
+CROSS JOIN taskqueue_lease AS lease ON lease.id = missing.value
 """
 
 SEE_STOPS = """
 UPDATE taskqueue_lease
 SET stop_seen_at = %s
-WHERE id IN (SELECT value FROM json_each(%s)) AND status = 'running' AND stop_seen_at IS NULL
+FROM json_each(%s) AS seen
+WHERE taskqueue_lease.id = seen.value
+    AND taskqueue_lease.status = 'running'
+    AND taskqueue_lease.stop_seen_at IS NULL
 """
 
 
