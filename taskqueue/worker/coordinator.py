@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.worker import frames
+from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.exchange import Exchange
@@ -14,17 +15,15 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.outage import Outage
 from taskqueue.worker.recorder import Recorder
-from taskqueue.worker.worker_session import DatabaseThread
 
 EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
-NOTE_INTERVAL = 0.25
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
-# Seconds from a claim of announced tasks to one of all queues, if no outcome is written before.
-LOOK_AFTER = 0.005
+LOOK_AFTER = 0.005  # Seconds from a claim of announced tasks to one of all queues.
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
+FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
-LONGEST_SLEEP = 5.0
+NOTE_INTERVAL, LONGEST_SLEEP = 0.25, 5.0
 
 
 class Coordinator:
@@ -47,19 +46,16 @@ class Coordinator:
         self._recorder = recorder
         self.outage = Outage()
         self._duties_at = 0.0
+        self._alone_until = 0.0  # Until then the duties wait for a first child.
         self._may_claim = True
-        # The queues of tasks that were announced since the last claim, which left nothing behind.
-        self._announced: set[str] = set()
+        self._announced: set[str] = set()  # Queues, since a claim left nothing behind.
         self._look_at = 0.0  # When the next claim of all queues may begin.
         self._are_duties_next = False
         self._is_dry = False  # Whether the last claim found nothing.
-        self._is_promoted = (
-            False  # Whether the duties looked for due tasks since the last outcomes.
-        )
+        self._is_promoted = False  # Whether the duties came after the last outcomes.
         self._is_to_reconcile = False
         self._full_claims = 0  # How many in a row gave all that was wanted.
-        self._note_at = 0.0
-        self._sent_at = 0.0
+        self._note_at = self._sent_at = 0.0
 
     # State
 
@@ -71,8 +67,7 @@ class Coordinator:
     @property
     def has_work(self) -> bool:
         """Whether something runs, or is left to write."""
-        pending = self._pending
-        is_unwritten = pending.outcomes or pending.unsure or self._recorder.is_busy
+        is_unwritten = self._pending.outcomes or self._pending.unsure or self._recorder.is_busy
         return bool(self._dispatcher.held or is_unwritten)
 
     @property
@@ -144,6 +139,11 @@ class Coordinator:
 
     # Sending
 
+    def begin(self, now: float) -> None:
+        """Connect while the children start; their first claim goes before the first duties."""
+        self._alone_until = now + FIRST_DUTIES
+        self._database.send(Exchange())
+
     def is_due(self, now: float) -> bool:
         """Whether there is a reason to send a request."""
         return not self.is_waiting and now >= self.next_at(now)
@@ -173,7 +173,7 @@ class Coordinator:
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:
-            yield self._duties_at
+            yield self._duties_at if self._pool.ready else max(self._duties_at, self._alone_until)
         if not self._recorder.is_busy:
             yield max(self._note_at, self._pending.next_note_at(self._pool.running()))
 

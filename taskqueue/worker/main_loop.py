@@ -7,22 +7,26 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from taskqueue.engine.notify import STOP
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
+from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.duties import Duties
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
 from taskqueue.worker.recorder import Recorder
-from taskqueue.worker.state import STOPS
+from taskqueue.worker.state import STOPS, WorkerState
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
-from taskqueue.worker.worker_session import DatabaseThread, WorkerSession
+from taskqueue.worker.worker_session import WorkerSession
+
+if TYPE_CHECKING:
+    from taskqueue.worker.duties import Duties
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -51,13 +55,8 @@ class MainLoop:
         tally, batch_tally = Tally(self._leases.subject_of), Tally(self._leases.subject_of)
         session = WorkerSession(state, heard=self._hear, tally=tally)
         batch_session = WorkerSession(state, heard=None, tally=batch_tally)
-        # A drain serves only the times of schedules that came before it.
-        until = state.registered.started_at if state.options.drain else None
-        duties = Duties(
-            state.settings, worker_id=state.registered.id, tally=tally, schedules_until=until
-        )
-        self._database = DatabaseThread(session, duties, state.wake)
-        self._batches = DatabaseThread(batch_session, None, state.wake)
+        self._database = DatabaseThread(session, state.wake, partial(_make_duties, state, tally))
+        self._batches = DatabaseThread(batch_session, state.wake)
         self._recorder = Recorder(self._batches, dispatcher, self._database)
         self._coordinator = Coordinator(dispatcher, self._leases, self._database, self._recorder)
         self._stopper = Stopper(dispatcher)
@@ -74,6 +73,7 @@ class MainLoop:
     def start(self) -> None:
         """Start the children, once their template has loaded, and the heartbeat."""
         sys.setswitchinterval(SWITCH_INTERVAL)
+        self._coordinator.begin(time.monotonic())
         self._populate(time.monotonic())
         self._heartbeat.thread.start()
         self._state.vitals.begin(
@@ -286,3 +286,13 @@ class MainLoop:
         if error := self._database.hear():
             self._ignore_listener()
             self._coordinator.outage.begin(error, time.monotonic())
+
+
+def _make_duties(state: WorkerState, tally: Tally) -> Duties:
+    """Import and make the duties: they need most of the engine, the first claim little of it."""
+    from taskqueue.worker.duties import Duties
+
+    # A drain serves only the times of schedules that came before it.
+    until = state.registered.started_at if state.options.drain else None
+    worker_id = state.registered.id
+    return Duties(state.settings, worker_id=worker_id, tally=tally, schedules_until=until)

@@ -7,9 +7,9 @@ import math
 
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome
+from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.worker_session import DatabaseThread
 
 logger = logging.getLogger("taskqueue.worker")
 

@@ -24,7 +24,6 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.duties import rest_schedules
 from taskqueue.worker.forks import Template
 from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.meter import Meter
@@ -98,6 +97,8 @@ def _log_start(options: WorkerOptions, settings: Settings) -> None:
 
 
 def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None:
+    from taskqueue.worker.duties import rest_schedules  # See `main_loop`.
+
     if state.is_replaced:
         presence.withdraw()  # Its name is another worker's now.
     else:

@@ -1,25 +1,19 @@
-"""The worker's database session, and the thread that has it: one request at a time.
-
-The main thread sends a request and goes on serving children: limits are kept and crashes seen while
-the database takes its time, or is away.
-"""
+"""The worker's database session: what it is asked in one request of the main thread."""
 
 from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome, Recorded
+from taskqueue.core.outcomes import Recorded
 from taskqueue.engine import workers
-from taskqueue.engine.connections import open_worker_connection, project_connection, transaction
+from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
@@ -27,10 +21,8 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
-from taskqueue.worker.duties import Duties
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import aged
 from taskqueue.worker.leases import aged_lines
@@ -40,8 +32,6 @@ logger = logging.getLogger("taskqueue.worker")
 
 # Seconds until the next try to prove a session, where there was no connection for a witness.
 PROOF_INTERVAL = 60.0
-# Seconds between two looks for what nobody has announced.
-POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
 
 
 class WorkerSession:
@@ -195,106 +185,3 @@ class WorkerSession:
         workers.set_idle(self.connection, worker_id=self._registered.id, is_idle=is_idle)
         self._is_idle = is_idle
         return True
-
-
-class DatabaseThread:
-    """Carries out requests, and wakes the main thread when a report is there."""
-
-    def __init__(
-        self, session: WorkerSession, duties: Duties | None, wake: Callable[[], None]
-    ) -> None:
-        self._session = session
-        self._duties = duties
-        self._wake = wake
-        self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
-        self._reports: SimpleQueue[Exchange] = SimpleQueue()
-        self.under_way: Exchange | None = None
-        self._is_outage = False  # Whether the database was away when this thread last asked it.
-        self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
-        self.thread.start()
-
-    # From the main thread
-
-    def send(self, request: Exchange) -> None:
-        """Begin a request; the one before must have been reported."""
-        self.under_way = request
-        self._requests.put(request)
-
-    def overtake(self) -> None:
-        """Note that a batch was recorded beside the request under way."""
-        if self.under_way is not None:
-            self.under_way.is_overtaken = True
-
-    def report(self) -> Exchange | None:
-        """The report of the request under way, once it is there."""
-        if self.under_way is None or self._reports.empty():
-            return None
-        self.under_way = None
-        return self._reports.get()
-
-    @property
-    def outcomes(self) -> list[Outcome]:
-        """What the request under way is to record."""
-        return self.under_way.outcomes if self.under_way else []
-
-    @property
-    def listener(self) -> Listener | None:
-        """The listener; only between two requests, for they have its connection to themselves."""
-        return self._session.listener if self.under_way is None else None
-
-    @property
-    def owns_session(self) -> bool:
-        """Whether the session is known to be the worker's alone; also while it is at work."""
-        return self._session.listener is not None
-
-    @property
-    def poll_interval(self) -> float:
-        """Seconds between two looks for what was not announced, unless an option names them."""
-        if is_sqlite(project_connection()):
-            return POLL_SQLITE
-        return POLL_LISTENING if self.listener else POLL_BLIND
-
-    def hear(self) -> Exception | None:
-        """Take in notifications between two requests; the error where the connection is lost."""
-        if self.listener is not None:
-            try:
-                self.listener.hear()
-            except (DatabaseError, InterfaceError, OSError) as error:
-                self._session.close()
-                return error
-        return None
-
-    def stop(self) -> None:
-        """End the thread, unless the database keeps it."""
-        self._requests.put(None)
-        self.thread.join(timeout=5)
-
-    # In the thread
-
-    def _run(self) -> None:
-        while (exchange := self._requests.get()) is not None:
-            try:
-                self._session.carry_out(exchange)
-                if self._duties is not None:
-                    self._serve(self._duties, exchange)
-            except (DatabaseError, InterfaceError, OSError) as error:
-                exchange.error = error
-                self._is_outage = self._is_outage or is_outage(error)
-            except Exception as error:
-                logger.exception("Request to the database failed")
-                exchange.error = error
-            if exchange.error is not None:
-                self._session.close()
-                close_quietly(project_connection())
-            self._reports.put(exchange)
-            self._wake()
-        self._session.end()
-        close_quietly(project_connection())
-
-    def _serve(self, duties: Duties, exchange: Exchange) -> None:
-        if self._is_outage:
-            self._is_outage = False
-            duties.spare(time.monotonic())
-        if exchange.with_duties:
-            exchange.has_ready = duties.step(self._session.connection, time.monotonic())
-            exchange.duties_at = duties.next_at

@@ -13,7 +13,8 @@ from django.core.management.base import CommandError
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine import totals
-from taskqueue.management.commands.runworker import add_port_flags, open_ports
+from taskqueue.management.commands.runworker import add_port_flags
+from taskqueue.management.working import open_ports
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.meter import Meter, Occupancy
 from taskqueue.worker.metrics import route

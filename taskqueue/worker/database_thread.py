@@ -1,0 +1,140 @@
+"""The thread that has the worker's database session: it carries out one request at a time.
+
+The main thread sends a request and goes on serving children: limits are kept and crashes seen while
+the database takes its time, or is away.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, InterfaceError
+
+from taskqueue.core.outcomes import Outcome
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.notify import Listener
+from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.transient_errors import is_outage
+from taskqueue.worker.connections import close_quietly
+from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.worker_session import WorkerSession
+
+if TYPE_CHECKING:
+    from taskqueue.worker.duties import Duties
+
+logger = logging.getLogger("taskqueue.worker")
+
+# Seconds between two looks for what nobody has announced.
+POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
+
+
+class DatabaseThread:
+    """Carries out requests, and wakes the main thread when a report is there."""
+
+    def __init__(
+        self,
+        session: WorkerSession,
+        wake: Callable[[], None],
+        make_duties: Callable[[], Duties] | None = None,
+    ) -> None:
+        self._session = session
+        self._make_duties = make_duties
+        self._duties: Duties | None = None
+        self._wake = wake
+        self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
+        self._reports: SimpleQueue[Exchange] = SimpleQueue()
+        self.under_way: Exchange | None = None
+        self._is_outage = False  # Whether the database was away when this thread last asked it.
+        self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
+        self.thread.start()
+
+    # From the main thread
+
+    def send(self, request: Exchange) -> None:
+        """Begin a request; the one before must have been reported."""
+        self.under_way = request
+        self._requests.put(request)
+
+    def overtake(self) -> None:
+        """Note that a batch was recorded beside the request under way."""
+        if self.under_way is not None:
+            self.under_way.is_overtaken = True
+
+    def report(self) -> Exchange | None:
+        """The report of the request under way, once it is there."""
+        if self.under_way is None or self._reports.empty():
+            return None
+        self.under_way = None
+        return self._reports.get()
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What the request under way is to record."""
+        return self.under_way.outcomes if self.under_way else []
+
+    @property
+    def listener(self) -> Listener | None:
+        """The listener; only between two requests, for they have its connection to themselves."""
+        return self._session.listener if self.under_way is None else None
+
+    @property
+    def owns_session(self) -> bool:
+        """Whether the session is known to be the worker's alone; also while it is at work."""
+        return self._session.listener is not None
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds between two looks for what was not announced, unless an option names them."""
+        if is_sqlite(project_connection()):
+            return POLL_SQLITE
+        return POLL_LISTENING if self.listener else POLL_BLIND
+
+    def hear(self) -> Exception | None:
+        """Take in notifications between two requests; the error where the connection is lost."""
+        if self.listener is not None:
+            try:
+                self.listener.hear()
+            except (DatabaseError, InterfaceError, OSError) as error:
+                self._session.close()
+                return error
+        return None
+
+    def stop(self) -> None:
+        """End the thread, unless the database keeps it."""
+        self._requests.put(None)
+        self.thread.join(timeout=5)
+
+    # In the thread
+
+    def _run(self) -> None:
+        while (exchange := self._requests.get()) is not None:
+            try:
+                self._session.carry_out(exchange)
+                if exchange.with_duties and self._make_duties is not None:
+                    self._duties = self._duties or self._make_duties()
+                    self._serve(self._duties, exchange)
+            except (DatabaseError, InterfaceError, OSError) as error:
+                exchange.error = error
+                self._is_outage = self._is_outage or is_outage(error)
+            except Exception as error:
+                logger.exception("Request to the database failed")
+                exchange.error = error
+            if exchange.error is not None:
+                self._session.close()
+                close_quietly(project_connection())
+            self._reports.put(exchange)
+            self._wake()
+        self._session.end()
+        close_quietly(project_connection())
+
+    def _serve(self, duties: Duties, exchange: Exchange) -> None:
+        if self._is_outage:
+            self._is_outage = False
+            duties.spare(time.monotonic())
+        exchange.has_ready = duties.step(self._session.connection, time.monotonic())
+        exchange.duties_at = duties.next_at
