@@ -1,0 +1,1 @@
+"""Workflows as data: signatures, builders, graphs, conditions and drawings. Loads no model."""
