@@ -27,6 +27,10 @@ class ScheduleExists(InvalidSchedule):
     """A schedule has that name already."""
 
 
+class InvalidWorkflow(InvalidTask):
+    """A workflow, or a part of one, that cannot work."""
+
+
 class UnknownTask(TaskQueueError, LookupError):
     """No definition is registered under that name."""
 

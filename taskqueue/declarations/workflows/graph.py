@@ -126,8 +126,6 @@ class Graph:
     unique_key: str | None = None
     # What an enqueue does where another workflow holds the key: "return" or "raise".
     on_duplicate: str = "return"
-    # Whether the REST API may enqueue it.
-    api: bool = False
     callbacks: tuple[Callback, ...] = ()
 
     @cached_property
