@@ -111,6 +111,8 @@ class Graph:
     name: str
     steps: tuple[Step, ...]
     edges: tuple[Edge, ...] = ()
+    # The steps whose results are the workflow's: of one its result, of several an object by name.
+    last: tuple[str, ...] = ()
     format: int = FORMAT
     # What the project says of its own changes.
     version: str = ""
@@ -132,12 +134,6 @@ class Graph:
     def by_name(self) -> Mapping[str, Step]:
         """Return the steps by their names."""
         return {step.name: step for step in self.steps}
-
-    @cached_property
-    def last(self) -> tuple[str, ...]:
-        """Return the steps that no other follows: the workflow's result is made of theirs."""
-        followed = {edge.upstream for edge in self.edges}
-        return tuple(step.name for step in self.steps if step.name not in followed)
 
     @cached_property
     def members(self) -> int:

@@ -85,6 +85,7 @@ class _Writer:
             | {
                 "steps": [self._step(step) for step in graph.steps],
                 "edges": [[e.upstream, e.downstream, e.when.value] for e in graph.edges],
+                "last": list(graph.last),
                 "sensitive": sorted(graph.sensitive),
                 "deadline_seconds": deadline.total_seconds() if is_span else None,
                 "deadline_at": None if deadline is None or is_span else deadline.isoformat(),
@@ -143,6 +144,7 @@ class _Reader:
             **{name: stored[name] for name in _PLAIN if name in stored},
             steps=tuple(self._step(step) for step in stored["steps"]),
             edges=tuple(Edge(one, other, After(when)) for one, other, when in _of(stored, "edges")),
+            last=tuple(_of(stored, "last")),
             sensitive=frozenset(_of(stored, "sensitive")),
             deadline=_deadline(stored),
             retention=None if retention is None else timedelta(seconds=retention),

@@ -1,0 +1,141 @@
+"""One call of a definition, or many, with their arguments checked and encoded."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from taskqueue.conf import get_settings
+from taskqueue.declarations.arguments import Signature
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.workflows.bounds import MAX_CALLS
+from taskqueue.declarations.workflows.checking import check_call_count
+from taskqueue.declarations.workflows.graph import Arguments, Graph
+from taskqueue.declarations.workflows.references import Reference, encode_with_references
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidWorkflow
+
+# How many positional arguments a call has, and the names of the others.
+Shape = tuple[int, tuple[str, ...]]
+# Stands for the first argument where that is the result of the step before.
+_BEFORE = object()
+
+
+class BuildsGraph(ABC):
+    """What a child workflow is for a canvas: it has a name and parameters, and builds a graph."""
+
+    name: str
+    signature: Signature
+
+    @abstractmethod
+    def compile(self, args: str, kwargs: str, *, depth: int) -> Graph:
+        """Return the graph of a call with these arguments, in which references may stand."""
+
+
+Callee = BaseDefinition[Any, Any] | BuildsGraph
+
+
+def require_callee(value: object) -> Callee:
+    """Return what may be called as a step. Raises `InvalidWorkflow` for anything else."""
+    if not isinstance(value, BaseDefinition | BuildsGraph):
+        raise InvalidWorkflow(
+            f"A step runs a function under @task or @workflow, not one of type "
+            f"{type(value).__name__}."
+        )
+    if isinstance(value, BaseDefinition) and value.options.unique_key is not None:
+        raise InvalidWorkflow(
+            f"{value.name} has a unique_key, and a step cannot hold one: give it to the workflow, "
+            f"and use {value.name.rpartition('.')[2]}.using(unique_key=None) for the step."
+        )
+    return value
+
+
+def encode(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Arguments, list[Reference]]:
+    """Return the arguments as they are stored, and the references in them.
+
+    Raises `InvalidArguments`.
+    """
+    limit = get_settings().MAX_ARGUMENTS
+    args_text, kwargs_text = "[]", "{}"
+    found: list[Reference] = []
+    if args:
+        args_text, references = encode_with_references(list(args), limit=limit, what="args")
+        found += references
+    if kwargs:
+        kwargs_text, references = encode_with_references(
+            dict(kwargs), limit=limit - len(args_text), what="kwargs"
+        )
+        found += references
+    return (args_text, kwargs_text), found
+
+
+def with_first(first: str, args: str) -> str:
+    """Return positional arguments with another one before them; `first` may be empty."""
+    if not first:
+        return args
+    return f"[{first}]" if args == "[]" else f"[{first},{args[1:]}"
+
+
+def check_call(
+    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
+) -> None:
+    """Raise `ArgumentsDoNotBind` where no place in a workflow could make the arguments fit."""
+    error = _trouble(callee, args, kwargs)
+    if error is None or (not is_immutable and not _trouble(callee, (_BEFORE, *args), kwargs)):
+        return
+    raise error
+
+
+def check_shapes(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:
+    """Raise `InvalidWorkflow` if calls do not bind where they stand, after a result or not."""
+    for count, names in shapes:
+        kwargs = dict.fromkeys(names)
+        error = _trouble(callee, (_BEFORE,) * (count + first), kwargs)
+        if error is None:
+            continue
+        remedy = ""
+        if first and _trouble(callee, (_BEFORE,) * count, kwargs) is None:
+            remedy = " The result of the step before comes first; use .si(...) to leave it out."
+        raise InvalidWorkflow(f"Step {step!r}: {error}{remedy}")
+
+
+def _trouble(
+    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ArgumentsDoNotBind | None:
+    try:
+        callee.signature.check(callee.name, args, dict(kwargs))
+    except ArgumentsDoNotBind as error:
+        return error.with_traceback(None)
+    return None
+
+
+class Calls:
+    """The calls of a map: the arguments of each, their shapes, and the references in them."""
+
+    def __init__(self, callee: BaseDefinition[Any, Any]) -> None:
+        self.callee = callee
+        self.arguments: list[Arguments] = []
+        self.shapes: set[Shape] = set()
+        self.references: list[Reference] = []
+
+    def add(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Add a call. Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`."""
+        shape = (len(args), tuple(kwargs))
+        if shape not in self.shapes:  # Most calls have the same: only one of them is tried.
+            check_call(self.callee, args, kwargs, is_immutable=False)
+            self.shapes.add(shape)
+        arguments, references = encode(args, kwargs)
+        self.arguments.append(arguments)
+        self.references += references
+
+
+def bounded(items: Iterable[Any], name: str) -> list[Any]:
+    """Return the items of a map as a list. Raises `InvalidWorkflow` for too many."""
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise InvalidWorkflow(
+            f"{name}: a map needs a list of items, not one of type {type(items).__name__}."
+        )
+    listed = list(islice(items, MAX_CALLS + 1))
+    check_call_count(len(listed), name)
+    return listed

@@ -1,0 +1,265 @@
+"""Canvas: signatures, and the chains that are made of them.
+
+A canvas is immutable. It becomes steps of a graph where it is placed: alone, in another canvas,
+in a builder, or in a fan-out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from taskqueue.core.workflow_states import After, StepKind
+from taskqueue.declarations.workflows.assembly import (
+    Assembly,
+    Entry,
+    Placed,
+    inputs_of,
+    result_of,
+    shortened,
+    text_of,
+)
+from taskqueue.declarations.workflows.calls import (
+    BuildsGraph,
+    Callee,
+    Shape,
+    check_shapes,
+    with_first,
+)
+from taskqueue.declarations.workflows.checking import check_canvas_nesting, check_graph
+from taskqueue.declarations.workflows.graph import Callback, CompiledCall, Graph, Step
+from taskqueue.declarations.workflows.reference_data import Target
+from taskqueue.declarations.workflows.references import Reference
+from taskqueue.exceptions import InvalidWorkflow
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Canvas(ABC):
+    """Calls that become steps of a workflow. `|` chains two of them."""
+
+    callbacks: tuple[tuple[After, Canvas], ...] = ()
+
+    def __or__(self, other: Canvas) -> Canvas:
+        return chain_of([self, other])
+
+    def on_success(self, canvas: Canvas) -> Self:
+        """Return the same canvas, followed by another one, given the result, if it succeeds."""
+        return self._followed(After.SUCCEEDED, canvas)
+
+    def on_failure(self, canvas: Canvas) -> Self:
+        """Return the same canvas, followed by another one, given the error, if it fails."""
+        return self._followed(After.FAILED, canvas)
+
+    def on_end(self, canvas: Canvas) -> Self:
+        """Return the same canvas, followed by another one, given the result or None, at its end."""
+        return self._followed(After.ENDED, canvas)
+
+    def _followed(self, when: After, canvas: Canvas) -> Self:
+        require_canvas(canvas)
+        check_canvas_nesting(canvas.levels + 1)
+        return replace(self, callbacks=(*self.callbacks, (when, canvas)))
+
+    @property
+    def levels(self) -> int:
+        """Return how many canvases lie within each other here."""
+        return max([self._own_levels, *(1 + canvas.levels for _, canvas in self.callbacks)])
+
+    @property
+    def _own_levels(self) -> int:
+        return 1
+
+    @property
+    @abstractmethod
+    def default_name(self) -> str:
+        """Return what its step is called if nobody says otherwise."""
+
+    @property
+    def kind_name(self) -> str:
+        """Return what a workflow of it alone is called."""
+        return self.default_name
+
+    def limited(self, *, concurrency: int | None, tolerate: int | float | None) -> Canvas:
+        """Return it with other limits of its members. Raises `InvalidWorkflow` if it has none."""
+        if concurrency is None and tolerate is None:
+            return self
+        raise InvalidWorkflow(
+            f"{self.default_name}: concurrency and tolerate are for groups and maps of calls of "
+            "one definition."
+        )
+
+    def place(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
+        """Add its steps to a graph, the last under this name; None where it is all of the graph.
+
+        Raises `InvalidWorkflow`.
+        """
+        placed = self.place_steps(assembly, name, entry)
+        for when, canvas in self.callbacks:
+            first, ends = result_of(placed.last), [(placed.last, when)]
+            if when is After.FAILED:
+                first = Target(steps=placed.steps, part="error")
+                ends = [(step, when) for step in placed.steps]
+            before = assembly.taken.copy()
+            inner = inner_name(assembly, name, canvas)
+            canvas.place(assembly, inner, Entry(first=text_of(first), after=tuple(ends)))
+            assembly.handlers |= assembly.taken - before
+        return placed
+
+    @abstractmethod
+    def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
+        """Add its steps to a graph as `place` does, without its callbacks."""
+
+    def build(self, *, name: str = "", depth: int = 1) -> Graph:
+        """Return the graph of a workflow that is this canvas alone. Raises `InvalidWorkflow`."""
+        assembly = Assembly(depth=depth)
+        placed = self.place_steps(assembly, None, Entry())
+        graph = Graph(
+            name=name or shortened(self.kind_name),
+            steps=assembly.ordered_steps(),
+            edges=tuple(assembly.edges),
+            last=(placed.last,),
+            callbacks=tuple(workflow_callback(when, call) for when, call in self.callbacks),
+        )
+        check_graph(graph, depth=depth)
+        return graph
+
+
+def inner_name(assembly: Assembly, name: str | None, canvas: Canvas) -> str:
+    """Return a free name for a part of a canvas of that name."""
+    own = canvas.default_name
+    return assembly.free_name(own if name is None else f"{name}.{own}")
+
+
+def require_canvas(value: object) -> Canvas:
+    """Return the canvas. Raises `InvalidWorkflow` for anything else."""
+    if isinstance(value, Canvas):
+        return value
+    if isinstance(value, Reference):
+        raise InvalidWorkflow(
+            f"{value!r} stands for a result. Use it as an argument of a step, or in after=."
+        )
+    raise InvalidWorkflow(
+        f"A canvas is made of signatures, such as send.s(1), not of {type(value).__name__}. Use "
+        "group(...) for a list of them."
+    )
+
+
+def workflow_callback(when: After, canvas: Canvas) -> Callback:
+    """Return what is enqueued at an end of a whole workflow. Raises `InvalidWorkflow`."""
+    if not isinstance(canvas, StepCall) or canvas.callbacks or canvas.references:
+        raise InvalidWorkflow(
+            "A callback of a whole workflow is one call of a task, with arguments that are known. "
+            "Use a chain, or steps with after=, for more."
+        )
+    first = "" if canvas.is_immutable else text_of(
+        Target(part="error" if when is After.FAILED else "result")
+    )  # fmt: skip
+    canvas.check(f"on {when.value}", first)
+    call = canvas.compiled(first)
+    if call.definition is None:
+        raise InvalidWorkflow(
+            f"{call.name} is a workflow. A callback of a whole workflow is one call of a task."
+        )
+    return Callback(when, call)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StepCall(Canvas):
+    """A signature: one call of a definition or a workflow, with its arguments as they are stored."""
+
+    callee: Callee
+    args: str
+    kwargs: str
+    shape: Shape
+    references: tuple[Reference, ...] = ()
+    # Whether the result of the step before is left out.
+    is_immutable: bool = False
+
+    @property
+    def default_name(self) -> str:
+        return shortened(self.callee.name.rpartition(".")[2])
+
+    def first(self, entry: Entry) -> str:
+        """Return the reference that comes first in its arguments; empty for none."""
+        return "" if self.is_immutable else entry.first
+
+    def check(self, step: str, first: str) -> None:
+        """Raise `InvalidWorkflow` if its arguments do not bind."""
+        check_shapes(step, self.callee, [self.shape], first=bool(first))
+
+    def compiled(self, first: str) -> CompiledCall:
+        """Return the call with a reference as its first argument, or without."""
+        definition = None if isinstance(self.callee, BuildsGraph) else self.callee
+        return CompiledCall(
+            name=self.callee.name,
+            args=with_first(first, self.args),
+            kwargs=self.kwargs,
+            definition=definition,
+        )
+
+    def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
+        own = name or assembly.free_name(self.default_name)
+        first = self.first(entry)
+        self.check(own, first)
+        call = self.compiled(first)
+        kind, graph = StepKind.TASK, None
+        if isinstance(self.callee, BuildsGraph):
+            kind = StepKind.WORKFLOW
+            graph = self.callee.compile(call.args, call.kwargs, depth=assembly.depth + 1)
+        inputs = inputs_of(first, self.references)
+        step = Step(name=own, kind=kind, call=call, graph=graph, inputs=inputs)
+        return assembly.add(step, entry, self.references)
+
+    def build(self, *, name: str = "", depth: int = 1) -> Graph:
+        if not isinstance(self.callee, BuildsGraph):
+            return super().build(name=name, depth=depth)
+        for reference in self.references:
+            Assembly().require_own(reference, self.default_name)
+        self.check(self.default_name, "")
+        graph = self.callee.compile(self.args, self.kwargs, depth=depth)
+        more = tuple(workflow_callback(when, call) for when, call in self.callbacks)
+        return replace(graph, name=name or graph.name, callbacks=(*graph.callbacks, *more))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chain(Canvas):
+    """Calls one after another, each given the result of the one before."""
+
+    parts: tuple[Canvas, ...]
+
+    @property
+    def _own_levels(self) -> int:
+        return 1 + max(part.levels for part in self.parts)
+
+    @property
+    def default_name(self) -> str:
+        return "chain"
+
+    @property
+    def kind_name(self) -> str:
+        return f"chain({self.parts[0].default_name})"
+
+    def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
+        steps: list[str] = []
+        for part in self.parts[:-1]:
+            placed = part.place(assembly, inner_name(assembly, name, part), entry)
+            steps += placed.steps
+            entry = entry.following(placed.last)
+        placed = self.parts[-1].place(assembly, name, entry)
+        return Placed(placed.last, (*steps, *placed.steps))
+
+
+def chain_of(canvases: Iterable[Any]) -> Canvas:
+    """Return the canvases one after another. Raises `InvalidWorkflow`."""
+    parts: list[Canvas] = []
+    for canvas in map(require_canvas, canvases):
+        is_plain = isinstance(canvas, Chain) and not canvas.callbacks
+        parts += canvas.parts if isinstance(canvas, Chain) and is_plain else [canvas]
+    if not parts:
+        raise InvalidWorkflow("A chain needs at least one call.")
+    if len(parts) == 1:
+        return parts[0]
+    chain = Chain(parts=tuple(parts))
+    check_canvas_nesting(chain.levels)
+    return chain
