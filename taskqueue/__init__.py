@@ -17,6 +17,7 @@ from taskqueue.exceptions import (
     InvalidArguments,
     InvalidSchedule,
     InvalidTask,
+    InvalidWorkflow,
     RetryLater,
     ScheduleDoesNotExist,
     Snooze,
@@ -27,10 +28,12 @@ from taskqueue.exceptions import (
     TaskTimeout,
     TransitionRefused,
     UnknownTask,
+    UnknownWorkflow,
     WorkerDoesNotExist,
 )
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
 from taskqueue.worker.context import Context, current
+from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
 
 __all__ = [
     "AfterEnd",
@@ -51,6 +54,7 @@ __all__ = [
     "InvalidArguments",
     "InvalidSchedule",
     "InvalidTask",
+    "InvalidWorkflow",
     "Linear",
     "Once",
     "RetryLater",
@@ -64,8 +68,15 @@ __all__ = [
     "TaskTimeout",
     "TransitionRefused",
     "UnknownTask",
+    "UnknownWorkflow",
     "WorkerDoesNotExist",
+    "Workflow",
     "__version__",
+    "chain",
+    "chord",
     "current",
+    "fan_out",
+    "group",
     "task",
+    "workflow",
 ]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from asgiref.sync import async_to_sync, sync_to_async
 
-from taskqueue.declarations.definition import BaseDefinition, Call, check_body, registry
+from taskqueue.declarations.arguments import Call
+from taskqueue.declarations.definition import BaseDefinition, check_body, registry
 from taskqueue.declarations.options import Options, check_options
+from taskqueue.declarations.workflows.signing import Signing
 from taskqueue.exceptions import InvalidTask, TaskDoesNotExist, TaskResultMismatch
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Definition(BaseDefinition[P, R]):
+class Definition(Signing, BaseDefinition[P, R]):
     """A function under `@task`, with its options. Immutable: `.using()` returns another."""
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -35,6 +35,10 @@ class UnknownTask(TaskQueueError, LookupError):
     """No definition is registered under that name."""
 
 
+class UnknownWorkflow(TaskQueueError, LookupError):
+    """No workflow is registered under that name."""
+
+
 class InvalidArguments(TaskQueueError, ValueError):
     """Arguments or a result that cannot be stored as JSON and come back the same.
 

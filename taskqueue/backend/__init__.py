@@ -34,7 +34,8 @@ from taskqueue.backend.framework import (
 )
 from taskqueue.backend.tasks import DJANGO_FIELDS, QueueTask, changed, errors_of_django
 from taskqueue.core.lazy import LazySequence
-from taskqueue.declarations.definition import Call, registry
+from taskqueue.declarations.arguments import Call
+from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import check_options
 from taskqueue.engine.connections import project_connection
 from taskqueue.exceptions import DuplicateTask, TaskDoesNotExist

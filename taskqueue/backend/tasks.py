@@ -12,7 +12,8 @@ from asgiref.sync import sync_to_async
 
 from taskqueue import exceptions
 from taskqueue.backend.framework import AnyResult, AnyTask, InvalidTask, Task
-from taskqueue.declarations.definition import BaseDefinition, Call
+from taskqueue.declarations.arguments import Call
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.exceptions import Duration
 

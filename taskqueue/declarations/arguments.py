@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from typing import Any, Literal
 
 from django.utils.crypto import salted_hmac
@@ -14,6 +14,8 @@ from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidTa
 
 # The key itself, a callable that makes it, or the arguments that it is made of (True: all).
 UniqueKey = str | Callable[..., str | None] | tuple[str, ...] | Literal[True]
+# Positional and keyword arguments.
+Call = tuple[Iterable[Any], Mapping[str, Any]]
 SALT = "taskqueue.unique_key"
 LARGEST = 2**31
 LONGEST_UNIQUE_KEY = 255
@@ -97,6 +99,22 @@ class Signature:
         p = self._signature.parameters.get(key)
         has_name = p is not None and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
         return key if has_name else self.keywords_name
+
+
+def checked_call(call: Call, *, what: str = "enqueue_many") -> Call:
+    """Return the call. Raises `InvalidArguments` unless it is a pair of arguments."""
+    if type(call) is tuple and tuple(map(type, call)) == (tuple, dict):
+        return call
+    if isinstance(call, tuple | Sequence) and len(call) == 2:
+        args, kwargs = call
+        if isinstance(kwargs, dict | Mapping) and not isinstance(args, str | bytes | dict):
+            return call
+    # Not its text: arguments may be secret.
+    size = f" of {len(call)}" if isinstance(call, Sized) else ""
+    raise InvalidArguments(
+        f"Each call of {what} must be a pair of positional and keyword arguments, such as "
+        f"((42,), {{}}); this one is of type {type(call).__name__}{size}."
+    )
 
 
 def check_unique_key(value: Any) -> str:

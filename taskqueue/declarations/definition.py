@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from taskqueue.conf import get_settings
-from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.arguments import Signature, check_names, make_key
 from taskqueue.declarations.context import AttemptContext
-from taskqueue.declarations.discovery import (
-    discover_tasks,
-    is_same_function,
-    is_same_place,
-    place,
-    run_of,
-)
 from taskqueue.declarations.options import Options, check_options, check_together
 from taskqueue.declarations.payload import encode
+from taskqueue.declarations.registry import BaseRegistry
 from taskqueue.exceptions import InvalidTask, UnknownTask
 
 if TYPE_CHECKING:
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Call = tuple[Iterable[Any], Mapping[str, Any]]
 
 
 class BaseDefinition(Generic[P, R]):
@@ -111,52 +103,24 @@ class BaseDefinition(Generic[P, R]):
         return args_text, kwargs_text, key
 
 
-class Registry:
+class Registry(BaseRegistry[BaseDefinition[Any, Any]]):
     """All definitions of the project, by name; filled by importing each app's `tasks` module."""
 
+    word, unknown = "task", UnknownTask
+
     def __init__(self) -> None:
-        self._definitions: dict[str, BaseDefinition[Any, Any]] = {}
-        # The run of its module in which each was defined.
-        self._runs: dict[str, object] = {}
+        super().__init__()
         # Functions that are asked, in turn, for definitions that are not registered.
         self.finders: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []
 
-    def register(self, definition: BaseDefinition[Any, Any]) -> None:
-        """Add a definition. Raises `InvalidTask` if another function has its name."""
-        name, body = definition.name, definition.body
-        known = self._definitions.get(name)
-        if known is not None and not (
-            is_same_function(known.body, body)
-            or (is_same_place(known.body, body) and run_of(body) is not self._runs[name])
-        ):
-            raise InvalidTask(
-                f"Two functions are named {name!r}: {place(known.body)} and "
-                f"{place(body)}. Give one of them another name with @task(name=...)."
-            )
-        self._definitions[name] = definition
-        self._runs[name] = run_of(body)
-
     def find(self, name: str) -> BaseDefinition[Any, Any] | None:
         """Return the definition of that name, or None."""
-        if name not in self._definitions:
-            discover_tasks()
-        if name not in self._definitions:
-            made = filter(None, (find(name) for find in self.finders))
-            if definition := next(made, None):
-                self.register(definition)
+        if (known := super().find(name)) is not None:
+            return known
+        made = filter(None, (find(name) for find in self.finders))
+        if definition := next(made, None):
+            self.register(definition)
         return self._definitions.get(name)
-
-    def get(self, name: str) -> BaseDefinition[Any, Any]:
-        """Return the definition of that name. Raises `UnknownTask`, which suggests the nearest."""
-        definition = self.find(name)
-        if definition is None:
-            raise UnknownTask(f"No task is named {name!r}." + did_you_mean(name, self._definitions))
-        return definition
-
-    def all(self) -> list[BaseDefinition[Any, Any]]:
-        """Return all definitions, by name."""
-        discover_tasks()
-        return [self._definitions[name] for name in sorted(self._definitions)]
 
 
 registry = Registry()

@@ -45,7 +45,8 @@ DAY = 86_400
 YEAR = 366 * DAY
 
 
-def _check_sensitive(name: str, value: Any) -> frozenset[str]:
+def check_sensitive(name: str, value: Any) -> frozenset[str]:
+    """Return the names of arguments that are redacted. Raises `InvalidTask`."""
     names = (value,) if isinstance(value, str) or not hasattr(value, "__iter__") else tuple(value)
     if not all(isinstance(item, str) for item in names):
         raise InvalidTask(f"{name} must hold names of arguments, not {value!r}.")
@@ -159,7 +160,7 @@ class Options:
     name: str = option(Name(DEFINITION_NAME, 255), Use.TASK, "")
     takes_context: bool = option(Switch(), Use.TASK, default=False)
     api: bool = option(Switch(), Use.TASK, default=False)
-    sensitive: frozenset[str] = option(Checked(_check_sensitive), Use.TASK, frozenset())
+    sensitive: frozenset[str] = option(Checked(check_sensitive), Use.TASK, frozenset())
     atomic: bool = option(Switch(), Use.TASK, default=False)
     per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
     # The system checks report what is wrong with a schedule.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -14,14 +14,15 @@ from django.db.transaction import atomic
 from taskqueue import signals
 from taskqueue.core.lazy import LazySequence
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
-from taskqueue.declarations.definition import BaseDefinition, Call, registry
+from taskqueue.declarations.arguments import Call, checked_call
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine import enqueue as engine
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.copying import enqueued_once
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.specs import Enqueued, Payload, spec_of
-from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, InvalidArguments
+from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
 from taskqueue.results.handle import TaskResult, get_result
 
 R = TypeVar("R")
@@ -107,25 +108,9 @@ def _payloads(
     definition: BaseDefinition[Any, Any], calls: Iterable[Call], task_ids: Sequence[str] | None
 ) -> Sequence[Payload]:
     encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
-    encoded = [encode(tuple(args), kwargs) for args, kwargs in map(_checked, calls)]
+    encoded = [encode(tuple(args), kwargs) for args, kwargs in map(checked_call, calls)]
     ids = uuid7_hexes(len(encoded)) if task_ids is None else task_ids
     return [Payload(id, *texts) for id, texts in zip(ids, encoded, strict=True)]
-
-
-def _checked(call: Call) -> Call:
-    """Return the call. Raises `InvalidArguments` unless it is a pair of arguments."""
-    if type(call) is tuple and tuple(map(type, call)) == (tuple, dict):
-        return call
-    if isinstance(call, tuple | Sequence) and len(call) == 2:
-        args, kwargs = call
-        if isinstance(kwargs, dict | Mapping) and not isinstance(args, str | bytes | dict):
-            return call
-    # Not its text: arguments may be secret.
-    size = f" of {len(call)}" if isinstance(call, Sized) else ""
-    raise InvalidArguments(
-        "Each call of enqueue_many must be a pair of positional and keyword arguments, such as "
-        f"((42,), {{}}); this one is of type {type(call).__name__}{size}."
-    )
 
 
 def _handle(

@@ -26,7 +26,16 @@ class BuildsGraph(ABC):
     """What a child workflow is for a canvas: it has a name and parameters, and builds a graph."""
 
     name: str
-    signature: Signature
+
+    @property
+    @abstractmethod
+    def signature(self) -> Signature:
+        """Return the parameters that a call fills."""
+
+    @property
+    @abstractmethod
+    def has_key(self) -> bool:
+        """Return whether it holds a unique key when it is enqueued alone."""
 
     @abstractmethod
     def compile(self, args: str, kwargs: str, *, depth: int) -> Graph:
@@ -42,11 +51,6 @@ def require_callee(value: object) -> Callee:
         raise InvalidWorkflow(
             f"A step runs a function under @task or @workflow, not one of type "
             f"{type(value).__name__}."
-        )
-    if isinstance(value, BaseDefinition) and value.options.unique_key is not None:
-        raise InvalidWorkflow(
-            f"{value.name} has a unique_key, and a step cannot hold one: give it to the workflow, "
-            f"and use {value.name.rpartition('.')[2]}.using(unique_key=None) for the step."
         )
     return value
 
@@ -85,6 +89,17 @@ def check_call(
     if error is None or (not is_immutable and not _trouble(callee, (_BEFORE, *args), kwargs)):
         return
     raise error
+
+
+def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:
+    """Raise `InvalidWorkflow` if what is called cannot be a step, or with these arguments."""
+    is_workflow = isinstance(callee, BuildsGraph)
+    if callee.has_key if is_workflow else callee.options.unique_key is not None:
+        raise InvalidWorkflow(
+            f"Step {step!r}: {callee.name} has a unique_key, which only the outermost workflow can "
+            f"hold. Use {callee.name.rpartition('.')[2]}.using(unique_key=None) for the step."
+        )
+    check_shapes(step, callee, shapes, first=first)
 
 
 def check_shapes(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:

@@ -26,6 +26,7 @@ from taskqueue.declarations.workflows.calls import (
     Callee,
     Shape,
     check_shapes,
+    check_step,
     with_first,
 )
 from taskqueue.declarations.workflows.checking import check_canvas_nesting, check_graph
@@ -40,6 +41,8 @@ class Canvas(ABC):
     """Calls that become steps of a workflow. `|` chains two of them."""
 
     callbacks: tuple[tuple[After, Canvas], ...] = ()
+    # How many canvases lie within each other here.
+    levels: int = 1
 
     def __or__(self, other: Canvas) -> Canvas:
         return chain_of([self, other])
@@ -57,18 +60,9 @@ class Canvas(ABC):
         return self._followed(After.ENDED, canvas)
 
     def _followed(self, when: After, canvas: Canvas) -> Self:
-        require_canvas(canvas)
-        check_canvas_nesting(canvas.levels + 1)
-        return replace(self, callbacks=(*self.callbacks, (when, canvas)))
-
-    @property
-    def levels(self) -> int:
-        """Return how many canvases lie within each other here."""
-        return max([self._own_levels, *(1 + canvas.levels for _, canvas in self.callbacks)])
-
-    @property
-    def _own_levels(self) -> int:
-        return 1
+        levels = max(self.levels, require_canvas(canvas).levels + 1)
+        check_canvas_nesting(levels)
+        return replace(self, callbacks=(*self.callbacks, (when, canvas)), levels=levels)
 
     @property
     @abstractmethod
@@ -155,7 +149,7 @@ def workflow_callback(when: After, canvas: Canvas) -> Callback:
     first = "" if canvas.is_immutable else text_of(
         Target(part="error" if when is After.FAILED else "result")
     )  # fmt: skip
-    canvas.check(f"on {when.value}", first)
+    check_shapes(f"after {when.value}", canvas.callee, [canvas.shape], first=bool(first))
     call = canvas.compiled(first)
     if call.definition is None:
         raise InvalidWorkflow(
@@ -166,7 +160,7 @@ def workflow_callback(when: After, canvas: Canvas) -> Callback:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StepCall(Canvas):
-    """A signature: one call of a definition or a workflow, with its arguments as they are stored."""
+    """A signature: one call of a definition or a workflow, its arguments as they are stored."""
 
     callee: Callee
     args: str
@@ -184,10 +178,6 @@ class StepCall(Canvas):
         """Return the reference that comes first in its arguments; empty for none."""
         return "" if self.is_immutable else entry.first
 
-    def check(self, step: str, first: str) -> None:
-        """Raise `InvalidWorkflow` if its arguments do not bind."""
-        check_shapes(step, self.callee, [self.shape], first=bool(first))
-
     def compiled(self, first: str) -> CompiledCall:
         """Return the call with a reference as its first argument, or without."""
         definition = None if isinstance(self.callee, BuildsGraph) else self.callee
@@ -201,7 +191,7 @@ class StepCall(Canvas):
     def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
         own = name or assembly.free_name(self.default_name)
         first = self.first(entry)
-        self.check(own, first)
+        check_step(own, self.callee, [self.shape], first=bool(first))
         call = self.compiled(first)
         kind, graph = StepKind.TASK, None
         if isinstance(self.callee, BuildsGraph):
@@ -216,7 +206,7 @@ class StepCall(Canvas):
             return super().build(name=name, depth=depth)
         for reference in self.references:
             Assembly().require_own(reference, self.default_name)
-        self.check(self.default_name, "")
+        check_shapes(self.default_name, self.callee, [self.shape], first=False)
         graph = self.callee.compile(self.args, self.kwargs, depth=depth)
         more = tuple(workflow_callback(when, call) for when, call in self.callbacks)
         return replace(graph, name=name or graph.name, callbacks=(*graph.callbacks, *more))
@@ -227,10 +217,6 @@ class Chain(Canvas):
     """Calls one after another, each given the result of the one before."""
 
     parts: tuple[Canvas, ...]
-
-    @property
-    def _own_levels(self) -> int:
-        return 1 + max(part.levels for part in self.parts)
 
     @property
     def default_name(self) -> str:
@@ -253,13 +239,15 @@ class Chain(Canvas):
 def chain_of(canvases: Iterable[Any]) -> Canvas:
     """Return the canvases one after another. Raises `InvalidWorkflow`."""
     parts: list[Canvas] = []
+    levels = 1
     for canvas in map(require_canvas, canvases):
-        is_plain = isinstance(canvas, Chain) and not canvas.callbacks
-        parts += canvas.parts if isinstance(canvas, Chain) and is_plain else [canvas]
+        if isinstance(canvas, Chain) and not canvas.callbacks:
+            parts += canvas.parts
+            levels = max(levels, canvas.levels)
+        else:
+            parts.append(canvas)
+            levels = max(levels, canvas.levels + 1)
     if not parts:
         raise InvalidWorkflow("A chain needs at least one call.")
-    if len(parts) == 1:
-        return parts[0]
-    chain = Chain(parts=tuple(parts))
-    check_canvas_nesting(chain.levels)
-    return chain
+    check_canvas_nesting(levels)
+    return parts[0] if len(parts) == 1 else Chain(parts=tuple(parts), levels=levels)

@@ -1,7 +1,7 @@
 """Conditions as data, which a worker evaluates without the project's code.
 
-    {"op": ">", "of": [{"$step": "stats", "path": ["rows"]}, 0]}
-    {"op": "and", "of": [{"op": "is_null", "of": [{"$step": "stats"}]}, …]}
+{"op": ">", "of": [{"$step": "stats", "path": ["rows"]}, 0]}
+{"op": "and", "of": [{"op": "is_null", "of": [{"$step": "stats"}]}, …]}
 """
 
 from __future__ import annotations
@@ -117,7 +117,13 @@ def _compare(name: str, left: Any, right: Any) -> bool:
 
 
 def _type(value: object) -> str:
-    names = {str: "text", bool: "true or false", list: "a list", dict: "an object", type(None): "null"}
+    names = {
+        str: "text",
+        bool: "true or false",
+        list: "a list",
+        dict: "an object",
+        type(None): "null",
+    }
     return names.get(type(value), "a number")
 
 

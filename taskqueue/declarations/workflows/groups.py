@@ -17,7 +17,7 @@ from taskqueue.declarations.workflows.assembly import (
     shortened,
     text_of,
 )
-from taskqueue.declarations.workflows.calls import Calls, Shape, bounded, check_shapes, with_first
+from taskqueue.declarations.workflows.calls import Calls, Shape, bounded, check_step, with_first
 from taskqueue.declarations.workflows.canvas import Canvas, StepCall, inner_name, require_canvas
 from taskqueue.declarations.workflows.checking import (
     check_canvas_nesting,
@@ -48,7 +48,9 @@ class _Many(Canvas):
         )
 
     def _step(self, name: str, definition: BaseDefinition[Any, Any], **more: Any) -> Step:
-        call = CompiledCall(name=definition.name, definition=definition, args=more.pop("args", "[]"))
+        call = CompiledCall(
+            name=definition.name, definition=definition, args=more.pop("args", "[]")
+        )
         return Step(
             name=name, kind=StepKind.MAP, call=call,
             concurrency=self.concurrency, tolerate=self.tolerate, **more,
@@ -74,7 +76,7 @@ class Map(_Many):
 
     def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
         own, first = name or assembly.free_name(self.default_name), entry.first
-        check_shapes(own, self.definition, self.shapes, first=bool(first))
+        check_step(own, self.definition, self.shapes, first=bool(first))
         calls = self.calls
         if first:
             calls = tuple((with_first(first, args), kwargs) for args, kwargs in calls)
@@ -112,8 +114,9 @@ class MapOver(_Many):
                 f"Step {own!r}: a map without items takes the list that the step before returns, "
                 "and there is none. Give it items: .map(ids)."
             )
-        if self.spread is not Spread.STARMAP:
-            check_shapes(own, self.definition, [(1, ())], first=bool(first))
+        # The lengths of what starmap takes are known when it is released.
+        shapes: list[Shape] = [] if self.spread is Spread.STARMAP else [(1, ())]
+        check_step(own, self.definition, shapes, first=bool(first))
         step = self._step(
             own, self.definition, args=with_first(first, "[]"),
             source=Source(items=items, spread=self.spread, size=self.size),
@@ -129,10 +132,6 @@ class Group(_Many):
     parts: tuple[Canvas, ...]
 
     @property
-    def _own_levels(self) -> int:
-        return 1 + max((part.levels for part in self.parts), default=0)
-
-    @property
     def default_name(self) -> str:
         calls = self._calls()
         return calls[0].default_name if calls else "group"
@@ -142,11 +141,11 @@ class Group(_Many):
         return f"group({self.parts[0].default_name})" if self.parts else "group"
 
     def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
-        calls = self._calls()
-        own = name or assembly.free_name(self.default_name)
-        return self._place_map(assembly, own, entry, calls) if calls else self._place_join(
-            assembly, name, entry
-        )  # fmt: skip
+        if calls := self._calls():
+            return self._place_map(
+                assembly, name or assembly.free_name(self.default_name), entry, calls
+            )
+        return self._place_join(assembly, name, entry)
 
     def _calls(self) -> Sequence[StepCall]:
         """Return its parts if they can be the members of one step; else nothing."""
@@ -166,7 +165,7 @@ class Group(_Many):
         assert isinstance(definition, BaseDefinition)
         for is_first in (False, True):
             shapes = {each.shape for each in calls if bool(each.first(entry)) is is_first}
-            check_shapes(name, definition, shapes, first=is_first)
+            check_step(name, definition, shapes, first=is_first)
         references = [reference for each in calls for reference in each.references]
         first = next((first for each in calls if (first := each.first(entry))), "")
         step = self._step(
@@ -176,16 +175,17 @@ class Group(_Many):
         return assembly.add(step, entry, references)
 
     def _place_join(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
-        own = name or assembly.free_name(self.default_name)
         if self.concurrency is not None or self.tolerate:
             raise InvalidWorkflow(
-                f"Step {own!r}: concurrency and tolerate are for calls of one definition with the "
-                "same options. Let one task do the work of each part, and group its calls."
+                f"Step {name or self.default_name!r}: concurrency and tolerate are for calls of "
+                "one definition with the same options. Let one task do the work of each part, and "
+                "group its calls."
             )
-        placed = [part.place(assembly, inner_name(assembly, name, part), entry) for part in self.parts]
+        placed = [
+            part.place(assembly, inner_name(assembly, name, part), entry) for part in self.parts
+        ]
         lasts = [each.last for each in placed]
-        if name is None:  # A part may have taken it.
-            own = assembly.free_name(self.default_name)
+        own = name or assembly.free_name(self.default_name)
         value = ",".join(text_of(result_of(last)) for last in lasts)
         after = tuple((last, After.SUCCEEDED) for last in lasts)
         step = Step(name=own, kind=StepKind.JOIN, value=f"[{value}]", inputs=tuple(lasts))
@@ -198,9 +198,9 @@ def group_of(
 ) -> Group:
     """Return the canvases side by side. Raises `InvalidWorkflow`."""
     parts = tuple(map(require_canvas, bounded(canvases, "group")))
-    group = Group(parts=parts, concurrency=concurrency, tolerate=tolerate)
-    check_canvas_nesting(group.levels)
-    return group
+    levels = 1 + max((part.levels for part in parts), default=0)
+    check_canvas_nesting(levels)
+    return Group(parts=parts, levels=levels, concurrency=concurrency, tolerate=tolerate)
 
 
 def map_of(calls: Calls, *, concurrency: int | None = None, tolerate: int | float = 0) -> Map:

@@ -103,9 +103,7 @@ class Reference:
         """Return the condition that it contains a value."""
         operand, references = _operand(value)
         own = self.target.to_json()
-        return Condition(
-            {"op": conditions.MEMBERSHIP, "of": [operand, own]}, [self, *references]
-        )
+        return Condition({"op": conditions.MEMBERSHIP, "of": [operand, own]}, [self, *references])
 
     def __eq__(self, other: object) -> Condition:  # type: ignore[override]
         return self._condition("==", other)
@@ -246,4 +244,3 @@ class _Replacing:
         if isinstance(value, list | tuple):
             return [self.in_(item, depth + 1) for item in value]
         return value
-

@@ -1,0 +1,63 @@
+"""`@workflow`: turn a function that builds steps into a workflow that can be enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from taskqueue.declarations.workflows.builder import Builder
+from taskqueue.declarations.workflows.canvas import Canvas, StepCall
+from taskqueue.declarations.workflows.references import Condition, Reference, StepHandle
+from taskqueue.declarations.workflows.signing import FanOut, chain, chord, fan_out, group
+from taskqueue.declarations.workflows.workflow import (
+    BaseWorkflow,
+    check_workflow,
+    checked_declaration,
+    workflows,
+)
+
+__all__ = [
+    "Builder",
+    "Canvas",
+    "Condition",
+    "FanOut",
+    "Reference",
+    "StepCall",
+    "StepHandle",
+    "Workflow",
+    "chain",
+    "chord",
+    "fan_out",
+    "group",
+    "workflow",
+]
+
+Body = Callable[..., Any]
+
+
+class Workflow(BaseWorkflow):
+    """A function under `@workflow`, with its options. Immutable: `.using()` returns another."""
+
+
+def define(body: Body, options: dict[str, Any]) -> Workflow:
+    """Register and return a workflow. Raises `InvalidWorkflow` and `InvalidTask`."""
+    made = Workflow(body, checked_declaration(body, options))
+    check_workflow(made)
+    workflows.register(made)
+    return made
+
+
+@overload
+def workflow(function: Body, /) -> Workflow: ...
+@overload
+def workflow(**options: Any) -> Callable[[Body], Workflow]: ...
+def workflow(function: Any = None, /, **options: Any) -> Any:
+    """Turn a function at the top of a module into a workflow.
+
+    Its first argument is the builder; the others are those of an enqueue. Options: `name`,
+    `version`, `deadline`, `retention`, `fail_fast`, `unique_key`, `on_duplicate`, `sensitive`,
+    `api` and `schedule`. Raises `InvalidTask` for a mistake in one.
+    """
+    if function is not None:
+        return define(function, options)
+    return lambda body: define(body, options)
