@@ -15,6 +15,7 @@ from taskqueue.backend.framework import AnyResult, AnyTask, InvalidTask, Task
 from taskqueue.declarations.arguments import Call
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.options import Options, check_options
+from taskqueue.declarations.workflows.signing import Signing
 from taskqueue.exceptions import Duration
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def errors_of_django() -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
-class QueueTask(Lazy, AnyTask):
+class QueueTask(Signing, Lazy, AnyTask):
     """A task whose decorator and `.using()` take the options of `taskqueue.task` as well."""
 
     # The options of taskqueue that were given, in their normal form.
@@ -126,6 +127,17 @@ class QueueTask(Lazy, AnyTask):
                 checked = check_options(options, declared=False)
             changes["options"] = {**self.options, **checked}
         return replace(self, **changes)
+
+    def callee(self) -> BaseDefinition[Any, Any]:
+        """Return the definition that a step of a workflow runs. Raises Django's `InvalidTask`."""
+        backend: Any = self.get_backend()
+        if not hasattr(backend, "definition_of"):
+            raise InvalidQueueTask(
+                f"{self.module_path} belongs to the backend {self.backend!r}, which has no "
+                "workflows. Use one of taskqueue: .using(backend=...)."
+            )
+        definition: BaseDefinition[Any, Any] = backend.definition_of(self)
+        return definition
 
     def enqueue_many(self, calls: Iterable[Call]) -> Sequence[AnyResult]:
         """Write many tasks, all or none; return the results in the order of the calls.

@@ -18,10 +18,11 @@ from taskqueue.declarations.workflows.canvas import (
 )
 from taskqueue.declarations.workflows.checking import (
     check_concurrency,
+    check_graph,
     check_name,
     check_tolerate,
 )
-from taskqueue.declarations.workflows.graph import Callback, CompiledCall, Step
+from taskqueue.declarations.workflows.graph import Callback, CompiledCall, Graph, Step
 from taskqueue.declarations.workflows.references import (
     Condition,
     Ending,
@@ -92,6 +93,22 @@ class Builder:
     def on_end(self, call: StepCall) -> None:
         """Enqueue a call, given the result or None, when the workflow ends."""
         self.callbacks.append(workflow_callback(After.ENDED, call))
+
+    def graph(self, **more: Any) -> Graph:
+        """Return the graph of its steps, with other fields of it. Raises `InvalidWorkflow`."""
+        assembly = self.assembly
+        if not assembly.steps:
+            raise InvalidWorkflow(f"{self.name}: a workflow needs at least one step.")
+        graph = Graph(
+            name=self.name,
+            steps=assembly.ordered_steps(),
+            edges=tuple(assembly.edges),
+            last=_lasting(assembly),
+            callbacks=tuple(self.callbacks),
+            **more,
+        )
+        check_graph(graph, depth=assembly.depth)
+        return graph
 
     def _entry(self, name: str, given: Mapping[str, Any]) -> Entry:
         after = [self._end(name, each) for each in _listed(given.get("after", ()))]
@@ -177,7 +194,7 @@ def _compensation(step: Step, call: Any) -> CompiledCall:
     return compiled
 
 
-def lasting(assembly: Assembly) -> tuple[str, ...]:
+def _lasting(assembly: Assembly) -> tuple[str, ...]:
     """Return the steps whose results are the workflow's: those that no other follows.
 
     Steps that only deal with failures, and callbacks of steps, do not count.

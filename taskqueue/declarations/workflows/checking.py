@@ -123,12 +123,6 @@ def check_tolerate(value: Any) -> int | float:
     )
 
 
-def allowed_failures(tolerate: int | float, members: int) -> int:
-    """Return how many of so many members may fail, for the step to succeed all the same."""
-    # The share as it was written, not the float next to it: 0.29 of 100 are 29.
-    return tolerate if isinstance(tolerate, int) else int(tolerate * members + 1e-9)
-
-
 def in_order(names: Sequence[str], edges: Iterable[Edge]) -> list[str]:
     """Return the steps so that each follows all that it needs; else as they were declared.
 

@@ -27,9 +27,9 @@ from taskqueue.declarations.payload import check_text
 from taskqueue.declarations.registry import BaseRegistry
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.declarations.workflows.bounds import LONGEST_NAME
-from taskqueue.declarations.workflows.builder import Builder, lasting
+from taskqueue.declarations.workflows.builder import Builder
 from taskqueue.declarations.workflows.calls import BuildsGraph
-from taskqueue.declarations.workflows.checking import check_graph, check_name, check_nesting
+from taskqueue.declarations.workflows.checking import check_name, check_nesting
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.reference_data import Path, Target, target_of
 from taskqueue.declarations.workflows.references import Reference
@@ -136,23 +136,16 @@ class BaseWorkflow(Signing, BuildsGraph):
             name: _argument(builder, name, value) for name, value in json.loads(kwargs).items()
         }
         self.body(builder, *positional, **named)
-        assembly, options = builder.assembly, self.options
-        if not assembly.steps:
-            raise InvalidWorkflow(f"{self.name} built no step for these arguments.")
-        key = None
+        options, key = self.options, None
         if options.unique_key is not None and depth == 1:
             key = make_key(
                 options.unique_key, self.signature, positional, named, stored=(args, kwargs)
             )
-        graph = Graph(
-            name=self.name, version=options.version, args=args, kwargs=kwargs,
-            steps=assembly.ordered_steps(), edges=tuple(assembly.edges), last=lasting(assembly),
-            sensitive=options.sensitive, deadline=_deadline(options.deadline),
-            retention=options.retention, fail_fast=options.fail_fast,
-            unique_key=key, on_duplicate=options.on_duplicate, callbacks=tuple(builder.callbacks),
+        return builder.graph(
+            version=options.version, args=args, kwargs=kwargs, sensitive=options.sensitive,
+            deadline=_deadline(options.deadline), retention=options.retention,
+            fail_fast=options.fail_fast, unique_key=key, on_duplicate=options.on_duplicate,
         )  # fmt: skip
-        check_graph(graph, depth=depth)
-        return graph
 
 
 def _deadline(moment: Moment | None) -> timedelta | datetime | None:
