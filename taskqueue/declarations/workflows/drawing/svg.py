@@ -1,0 +1,190 @@
+"""A picture as SVG, with classes for its colours, and texts for those who cannot see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+from taskqueue.core.workflow_states import After, StepKind, StepStatus
+from taskqueue.declarations.workflows.drawing.layout import HEIGHT, WIDTH, Layout, Point, layout
+from taskqueue.declarations.workflows.drawing.picture import BAR, Node, Picture
+
+# Status is told by a sign too, not by its colour alone.
+SIGNS = {
+    StepStatus.WAITING: "○", StepStatus.RUNNING: "▶", StepStatus.SUCCEEDED: "✓",
+    StepStatus.FAILED: "✗", StepStatus.SKIPPED: "⤼", StepStatus.CANCELLED: "⊘",
+}  # fmt: skip
+KINDS = {
+    StepKind.TASK: "task", StepKind.MAP: "map", StepKind.WORKFLOW: "workflow",
+    StepKind.JOIN: "join",
+}  # fmt: skip
+LONGEST_TITLE, LONGEST_SUBTITLE = 20, 26
+BAR_HEIGHT = 6
+
+#: Colours of light and dark pages: by the page's own `data-theme`, else by the system's.
+STYLE = """\
+.tq-graph { --tq-page: #fff; --tq-text: #212121; --tq-soft: #616161; --tq-line: #78909c;
+  --tq-waiting: #90a4ae; --tq-running: #1976d2; --tq-succeeded: #2e7d32; --tq-failed: #c62828;
+  --tq-skipped: #bdbdbd; --tq-cancelled: #e65100; font-family: system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) .tq-graph,
+  :root.tq-graph { --tq-page: #1e1e1e; --tq-text: #eee; --tq-soft: #b0b0b0; --tq-line: #90a4ae;
+  --tq-waiting: #607d8b; --tq-running: #64b5f6; --tq-succeeded: #81c784; --tq-failed: #ef5350;
+  --tq-skipped: #757575; --tq-cancelled: #ffb74d; } }
+[data-theme="dark"] .tq-graph { --tq-page: #1e1e1e; --tq-text: #eee; --tq-soft: #b0b0b0;
+  --tq-line: #90a4ae; --tq-waiting: #607d8b; --tq-running: #64b5f6; --tq-succeeded: #81c784;
+  --tq-failed: #ef5350; --tq-skipped: #757575; --tq-cancelled: #ffb74d; }
+.tq-node rect.tq-box { fill: var(--tq-page); stroke: var(--tq-status); stroke-width: 1.5; }
+.tq-node text { fill: var(--tq-text); font-size: 13px; }
+.tq-node text.tq-sub { fill: var(--tq-soft); font-size: 10.5px; }
+.tq-node text.tq-sign { fill: var(--tq-status); font-size: 14px; text-anchor: middle; }
+.tq-node a:focus rect.tq-box, .tq-node a:hover rect.tq-box { stroke-width: 3; }
+.tq-waiting { --tq-status: var(--tq-waiting); } .tq-running { --tq-status: var(--tq-running); }
+.tq-succeeded { --tq-status: var(--tq-succeeded); } .tq-failed { --tq-status: var(--tq-failed); }
+.tq-skipped { --tq-status: var(--tq-skipped); } .tq-cancelled { --tq-status: var(--tq-cancelled); }
+.tq-skipped rect.tq-box, .tq-kind-join rect.tq-box { stroke-dasharray: 4 3; }
+.tq-kind-workflow rect.tq-box, .tq-kind-map rect.tq-box { stroke-width: 2.5; }
+.tq-share { fill: var(--tq-status); }
+.tq-arrow { fill: none; stroke: var(--tq-line); stroke-width: 1.2; }
+.tq-arrow.tq-after-failed { stroke: var(--tq-failed); stroke-dasharray: 5 3; }
+.tq-arrow.tq-after-ended { stroke-dasharray: 2 3; }
+.tq-head { fill: var(--tq-line); }
+"""
+
+# Returns the address of a node's page; empty for none.
+Address = Callable[[Node], str]
+
+
+def svg(
+    picture: Picture,
+    *,
+    title: str = "",
+    description: str = "",
+    address: Address | None = None,
+    tooltip: Callable[[Node], str] | None = None,
+    id_prefix: str = "tq-graph",
+) -> str:
+    """Return the picture as an SVG element for a page that has `STYLE` in its style sheet."""
+    return _document(
+        picture, layout(picture),
+        title=title or f"Workflow {picture.name}",
+        description=description or described(picture),
+        address=address or (lambda node: ""),
+        tooltip=tooltip or described_node,
+        id_prefix=id_prefix,
+    )  # fmt: skip
+
+
+def standalone_svg(picture: Picture) -> str:
+    """Return the picture as an SVG file, with its style."""
+    start, rest = svg(picture).split(">", 1)
+    return f"{start}>\n<style>{escape(STYLE, quote=False)}</style>{rest}\n"
+
+
+def described(picture: Picture) -> str:
+    """Return the picture in words."""
+    counts = [
+        f"{picture.counts[status]:,} {status.value}" for status in BAR if picture.counts[status]
+    ]
+    steps = "1 step" if picture.steps == 1 else f"{picture.steps:,} steps"
+    layers = "1 layer" if len(picture.layers) == 1 else f"{len(picture.layers)} layers"
+    return f"{steps} in {layers}: {', '.join(counts)}." if counts else "No steps."
+
+
+def described_node(node: Node) -> str:
+    """Return a node in words."""
+    what = node.name if node.steps == 1 else f"{node.steps:,} steps from {node.name} on"
+    calls = f", {KINDS[node.kind]} {node.calls}".rstrip() if node.calls else f", {KINDS[node.kind]}"
+    shares = ", ".join(f"{count:,} {status.value}" for status, count in node.shares)
+    return f"{what}{calls}: {node.status.value}" + (f" ({shares})" if shares else "")
+
+
+def _document(
+    picture: Picture, lying: Layout, *, title: str, description: str, address: Address,
+    tooltip: Callable[[Node], str], id_prefix: str,
+) -> str:  # fmt: skip
+    prefix = escape(id_prefix)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tq-graph" role="img" '
+        f'aria-labelledby="{prefix}-title {prefix}-desc" '
+        f'width="{lying.width:g}" height="{lying.height:g}" '
+        f'viewBox="0 0 {lying.width:g} {lying.height:g}">',
+        f'<title id="{prefix}-title">{escape(title)}</title>',
+        f'<desc id="{prefix}-desc">{escape(description)}</desc>',
+        f'<defs><marker id="{prefix}-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path class="tq-head" d="M0 0L8 4L0 8z"/></marker></defs>',
+    ]
+    for link, points in zip(picture.links, lying.arrows, strict=True):
+        parts.append(_arrow(points, link.when, prefix))
+    for node in picture.nodes:
+        parts.append(_node(node, lying.corners[node.name], address(node), tooltip(node)))
+    return "\n".join([*parts, "</svg>"])
+
+
+def _arrow(points: Sequence[Point], when: After, prefix: str) -> str:
+    (x, y), *rest = points
+    path = [f"M{x:g} {y:g}"]
+    for number, (right, below) in enumerate(rest):
+        if number % 2:  # Straight through a layer.
+            path.append(f"L{right:g} {below:g}")
+        else:
+            middle = (x + right) / 2
+            path.append(f"C{middle:g} {y:g} {middle:g} {below:g} {right:g} {below:g}")
+        x, y = right, below
+    return (
+        f'<path class="tq-arrow tq-after-{when.value}" d="{"".join(path)}" '
+        f'marker-end="url(#{prefix}-head)"/>'
+    )
+
+
+def _node(node: Node, corner: Point, address: str, tooltip: str) -> str:
+    x, y = corner
+    name = node.name if node.steps == 1 else f"{node.steps:,} × {_last(node.calls) or 'steps'}"
+    drawn = [
+        f"<title>{escape(tooltip)}</title>",
+        f'<rect class="tq-box" width="{WIDTH}" height="{HEIGHT}" rx="6"/>',
+        f'<text class="tq-sign" x="15" y="20">{SIGNS[node.status]}</text>',
+        f'<text x="28" y="19">{escape(_short(name, LONGEST_TITLE))}</text>',
+        f'<text class="tq-sub" x="28" y="33">{escape(_short(_subtitle(node), LONGEST_SUBTITLE))}'
+        "</text>",
+        *_bar(node),
+    ]
+    inner = "".join(drawn)
+    if address:
+        inner = f'<a href="{escape(address)}">{inner}</a>'
+    return (
+        f'<g class="tq-node tq-{node.status.value} tq-kind-{node.kind.value}" '
+        f'transform="translate({x:g} {y:g})">{inner}</g>'
+    )
+
+
+def _subtitle(node: Node) -> str:
+    total = sum(count for _, count in node.shares)
+    if node.kind is StepKind.MAP and node.steps == 1:
+        ended = total - sum(
+            count for status, count in node.shares
+            if status in (StepStatus.RUNNING, StepStatus.WAITING)
+        )  # fmt: skip
+        return f"{ended:,} of {total:,}"
+    return node.calls if node.kind is not StepKind.JOIN else "join"
+
+
+def _bar(node: Node) -> list[str]:
+    """Return the stacked bar of a map or of several steps."""
+    total = sum(count for _, count in node.shares)
+    drawn, left = [], 4.0
+    for status, count in node.shares:
+        width = (WIDTH - 8) * count / total
+        drawn.append(
+            f'<rect class="tq-share tq-{status.value}" x="{left:.1f}" y="{HEIGHT - BAR_HEIGHT - 3}" '
+            f'width="{width:.1f}" height="{BAR_HEIGHT}"/>'
+        )
+        left += width
+    return drawn
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
