@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from taskqueue.declarations.workflows.drawing.picture import Picture
 
@@ -77,7 +78,7 @@ def _neighbours(ways: Iterable[Sequence[Item]]) -> tuple[Neighbours, Neighbours]
     before: Neighbours = {}
     behind: Neighbours = {}
     for way in ways:
-        for one, other in zip(way, way[1:], strict=False):
+        for one, other in pairwise(way):
             before.setdefault(other, []).append(one)
             behind.setdefault(one, []).append(other)
     return before, behind
@@ -115,12 +116,12 @@ def _crossings(
 ) -> int:
     """Return how many pairs of arrows cross, counted with a binary indexed tree."""
     total = 0
-    for layer, following in zip(layers, layers[1:], strict=False):
+    for layer, following in pairwise(layers):
         tree = [0] * (len(following) + 1)
         seen = 0
         for item in layer:
             ends = [places[other] for other in behind.get(item, ())]
-            # Arrows of long jumps without points end further on; they are not counted.
+            # Without points an arrow may end in a longer layer further on.
             ends = [end for end in ends if end < len(following)]
             for end in ends:
                 total += seen - _sum_to(tree, end + 1)

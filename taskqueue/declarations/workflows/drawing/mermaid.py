@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taskqueue.core.workflow_states import After, StepKind
-from taskqueue.declarations.workflows.drawing.picture import Node, Picture
+from taskqueue.declarations.workflows.drawing.picture import TIMES, Node, Picture
 
 SHAPES = {
     StepKind.TASK: ('["', '"]'),
@@ -40,7 +40,9 @@ def mermaid(picture: Picture) -> str:
 
 
 def _label(node: Node) -> str:
-    text = _escaped(node.name if node.steps == 1 else f"{node.calls or 'steps'} × {node.steps}")
+    text = _escaped(
+        node.name if node.steps == 1 else f"{node.calls or 'steps'} {TIMES} {node.steps}"
+    )
     if node.shares:
         text += "<br/>" + ", ".join(f"{count:,} {status.value}" for status, count in node.shares)
     return text
@@ -49,6 +51,6 @@ def _label(node: Node) -> str:
 def _escaped(text: str) -> str:
     """Return text in which nothing means anything to Mermaid."""
     return "".join(
-        character if character.isalnum() or character in " _-.,:×" else f"#{ord(character)};"
+        character if character.isalnum() or character in f" _-.,:{TIMES}" else f"#{ord(character)};"
         for character in text
     )

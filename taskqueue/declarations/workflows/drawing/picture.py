@@ -22,6 +22,7 @@ BAR = (
     StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.CANCELLED, StepStatus.SKIPPED,
     StepStatus.RUNNING, StepStatus.WAITING,
 )  # fmt: skip
+TIMES = "\N{MULTIPLICATION SIGN}"
 Shares = tuple[tuple[StepStatus, int], ...]
 
 
@@ -29,7 +30,7 @@ Shares = tuple[tuple[StepStatus, int], ...]
 class Progress:
     """How far a step has come: the columns of its row."""
 
-    status: StepStatus = StepStatus.WAITING
+    status: str = StepStatus.WAITING.value
     members: int = 1
     released: int = 0
     ended: int = 0
@@ -84,7 +85,8 @@ class Picture:
 def node_of(name: str, kind: StepKind, calls: str, progress: Progress) -> Node:
     """Return the node of a step."""
     shares = _shares_of_map(progress) if kind is StepKind.MAP else ()
-    return Node(name=name, kind=kind, calls=calls, status=progress.status, shares=shares)
+    status = StepStatus(progress.status)
+    return Node(name=name, kind=kind, calls=calls, status=status, shares=shares)
 
 
 def _shares_of_map(progress: Progress) -> Shares:
@@ -221,7 +223,7 @@ def picture_to_json(picture: Picture) -> dict[str, Any]:
     return {
         "name": picture.name,
         "steps": picture.steps,
-        "counts": {status.value: picture.counts[status] for status in BAR if picture.counts[status]},
+        "counts": {status.value: count for status, count in _shares(picture.counts)},
         "nodes": [
             {
                 "name": node.name, "kind": node.kind.value, "calls": node.calls,

@@ -7,7 +7,7 @@ from html import escape
 
 from taskqueue.core.workflow_states import After, StepKind, StepStatus
 from taskqueue.declarations.workflows.drawing.layout import HEIGHT, WIDTH, Layout, Point, layout
-from taskqueue.declarations.workflows.drawing.picture import BAR, Node, Picture
+from taskqueue.declarations.workflows.drawing.picture import BAR, TIMES, Node, Picture
 
 # Status is told by a sign too, not by its colour alone.
 SIGNS = {
@@ -68,7 +68,7 @@ def svg(
         picture, layout(picture),
         title=title or f"Workflow {picture.name}",
         description=description or described(picture),
-        address=address or (lambda node: ""),
+        address=address,
         tooltip=tooltip or described_node,
         id_prefix=id_prefix,
     )  # fmt: skip
@@ -99,12 +99,14 @@ def described_node(node: Node) -> str:
 
 
 def _document(
-    picture: Picture, lying: Layout, *, title: str, description: str, address: Address,
+    picture: Picture, lying: Layout, *, title: str, description: str, address: Address | None,
     tooltip: Callable[[Node], str], id_prefix: str,
 ) -> str:  # fmt: skip
     prefix = escape(id_prefix)
+    # An image hides the links within it.
+    role = "img" if address is None else "group"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="tq-graph" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tq-graph" role="{role}" '
         f'aria-labelledby="{prefix}-title {prefix}-desc" '
         f'width="{lying.width:g}" height="{lying.height:g}" '
         f'viewBox="0 0 {lying.width:g} {lying.height:g}">',
@@ -116,7 +118,8 @@ def _document(
     for link, points in zip(picture.links, lying.arrows, strict=True):
         parts.append(_arrow(points, link.when, prefix))
     for node in picture.nodes:
-        parts.append(_node(node, lying.corners[node.name], address(node), tooltip(node)))
+        link_to = address(node) if address else ""
+        parts.append(_node(node, lying.corners[node.name], link_to, tooltip(node)))
     return "\n".join([*parts, "</svg>"])
 
 
@@ -138,7 +141,9 @@ def _arrow(points: Sequence[Point], when: After, prefix: str) -> str:
 
 def _node(node: Node, corner: Point, address: str, tooltip: str) -> str:
     x, y = corner
-    name = node.name if node.steps == 1 else f"{node.steps:,} × {_last(node.calls) or 'steps'}"
+    name = (
+        node.name if node.steps == 1 else f"{node.steps:,} {TIMES} {_last(node.calls) or 'steps'}"
+    )
     drawn = [
         f"<title>{escape(tooltip)}</title>",
         f'<rect class="tq-box" width="{WIDTH}" height="{HEIGHT}" rx="6"/>',
@@ -175,8 +180,8 @@ def _bar(node: Node) -> list[str]:
     for status, count in node.shares:
         width = (WIDTH - 8) * count / total
         drawn.append(
-            f'<rect class="tq-share tq-{status.value}" x="{left:.1f}" y="{HEIGHT - BAR_HEIGHT - 3}" '
-            f'width="{width:.1f}" height="{BAR_HEIGHT}"/>'
+            f'<rect class="tq-share tq-{status.value}" x="{left:.1f}" '
+            f'y="{HEIGHT - BAR_HEIGHT - 3}" width="{width:.1f}" height="{BAR_HEIGHT}"/>'
         )
         left += width
     return drawn
