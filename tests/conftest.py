@@ -76,6 +76,7 @@ NO_DATABASE = [
     "worker/test_fork_locks.py",
     "worker/test_late_signals.py",
     "worker/test_shared_signals.py",
+    "workflows/graphs/test_*.py",
 ]
 """What does not depend on the database, or brings its own, is tested once, beside SQLite."""
 FACES = [

@@ -1,0 +1,322 @@
+"""`@workflow`: steps by name, what they wait for, and what they are given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from taskqueue import ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow, chain, group
+from taskqueue.core.workflow_states import After, OnFailure, Spread, StepKind
+from taskqueue.declarations.workflows.graph import Edge, Graph
+from taskqueue.workflows import Builder, Workflow
+from tests.workflows import shop
+from tests.workflows.graph_text import call, edges, steps
+
+
+def built(body: Callable[[Builder], object]) -> Graph:
+    """Return the graph that a function builds."""
+    builder = Builder("made")
+    body(builder)
+    return builder.graph()
+
+
+def test_using_a_step_as_an_argument_is_the_dependency() -> None:
+    graph = shop.nightly.build("monday", "secret")
+    assert steps(graph) == {
+        "load": 'load["monday","secret"]',
+        "clean": 'clean[] for map {"$step":"load","path":["files"]}',
+        "summarise": 'summarise[{"$step":"clean"}]',
+        "publish": 'publish[{"$step":"summarise"}]',
+        "page": 'page[{"$step":"summarise","part":"error"}]',
+        "child": 'child["monday"]',
+    }
+    assert edges(graph) == {
+        "load -> clean",
+        "clean -> summarise",
+        "summarise -> publish",
+        "summarise -failed-> page",
+        "clean -> child",
+        "publish -> child",
+    }
+
+
+def test_steps_carry_what_is_said_of_them() -> None:
+    graph = shop.nightly.build("monday", "secret")
+    clean, stats = graph.by_name["clean"], graph.by_name["summarise"]
+    assert (clean.concurrency, clean.tolerate) == (50, 0.01)
+    assert clean.source is not None
+    assert clean.source.spread is Spread.MAP
+    assert stats.on_failure is OnFailure.FAIL
+    assert stats.compensate is not None
+    assert call(stats.compensate) == 'drop[{"$step":"summarise"}]'
+    assert graph.by_name["publish"].when == {
+        "op": ">",
+        "of": [{"$step": "summarise", "path": ["rows"]}, 0],
+    }
+
+
+def test_a_graph_carries_what_is_said_of_the_workflow() -> None:
+    graph = shop.nightly.using(unique_key="nightly", fail_fast=True).build("monday", token="x")
+    assert graph.name == "tests.workflows.shop.nightly"
+    assert (graph.args, graph.kwargs) == ('["monday"]', '{"token":"x"}')
+    assert graph.deadline == timedelta(hours=6)
+    assert graph.sensitive == {"token"}
+    assert (graph.unique_key, graph.fail_fast, graph.on_duplicate) == ("nightly", True, "return")
+
+
+def test_the_result_is_that_of_the_last_step_without_those_for_failures() -> None:
+    assert shop.nightly.build("monday", "x").last == ("child",)
+
+    def body(wf: Builder) -> None:
+        one = wf.step(shop.load.s("monday"))
+        wf.step(shop.clean.s(one), name="left")
+        wf.step(shop.clean.s(one), name="right")
+        handler = wf.step(shop.page.s(one.error))
+        wf.step(shop.note.s(), after=handler)
+
+    assert built(body).last == ("left", "right")
+
+
+def test_a_workflow_of_handlers_alone_has_the_result_of_what_they_handle() -> None:
+    def body(wf: Builder) -> None:
+        one = wf.step(shop.load.s("monday"))
+        wf.step(shop.page.s(one.error))
+
+    assert built(body).last == ("load",)
+
+
+def test_a_child_is_built_with_its_own_steps() -> None:
+    graph = shop.nightly.build("monday", "x")
+    inner = graph.by_name["child"].graph
+    assert graph.by_name["child"].kind is StepKind.WORKFLOW
+    assert inner is not None
+    assert steps(inner) == {"load": 'load["monday"]', "collect": 'collect[{"$step":"load"},[]]'}
+
+
+def test_a_child_is_given_results_by_its_arguments() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("monday"))
+        wf.step(shop.child.s("tuesday", files=[loaded["files"], {"all": loaded}]))
+
+    graph = built(body)
+    inner = graph.by_name["child"].graph
+    assert inner is not None
+    assert json.loads(inner.kwargs) == {
+        "files": [{"$step": "load", "path": ["files"]}, {"all": {"$step": "load"}}]
+    }
+    collected = json.loads(steps(inner)["collect"].removeprefix("collect"))
+    assert collected[1] == [
+        {"$argument": "files", "path": [0]},
+        {"all": {"$argument": "files", "path": [1, "all"]}},
+    ]
+    assert edges(graph) == {"load -> child"}
+
+
+def test_a_child_in_a_chain_is_given_the_result_before() -> None:
+    graph = (shop.load.s("monday") | shop.child.s()).build()
+    inner = graph.by_name["child"].graph
+    assert inner is not None
+    assert steps(inner)["load"] == 'load[{"$argument":0}]'
+
+
+def test_a_workflow_alone_is_its_own_graph() -> None:
+    assert steps(shop.child.s("monday").build()) == steps(shop.child.build("monday"))
+    graph = shop.child.s("monday").on_end(shop.note.si()).build()
+    assert [each.when for each in graph.callbacks] == [After.ENDED]
+
+
+def test_the_parts_of_a_canvas_have_names_below_its_own() -> None:
+    def body(wf: Builder) -> None:
+        prepared = wf.step(chain(shop.load.s("a"), shop.clean.s()), name="prepare")
+        wf.step(group(shop.note.s(), shop.load.s("b") | shop.clean.s()), after=prepared)
+
+    graph = built(body)
+    assert set(steps(graph)) == {
+        "prepare.load",
+        "prepare",
+        "group.note",
+        "group.chain.load",
+        "group.chain",
+        "group",
+    }
+    assert "prepare -> group.note" in edges(graph)
+    assert "prepare -> group.chain.load" in edges(graph)
+    assert "prepare -> group.chain" not in edges(graph)
+
+
+def test_the_condition_of_a_canvas_holds_for_all_of_its_parts() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.note.s() | shop.clean.si("b"), name="both", when=loaded["rows"] > 0)
+
+    graph = built(body)
+    assert graph.by_name["both.note"].when == graph.by_name["both"].when != None  # noqa: E711
+    assert {"load -> both.note", "load -> both"} < edges(graph)
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (lambda load: load, "load -> note"),
+        (lambda load: "load", "load -> note"),
+        (lambda load: [load.failed], "load -failed-> note"),
+        (lambda load: (load.ended,), "load -ended-> note"),
+    ],
+)
+def test_after_takes_steps_names_and_ends(after: Any, expected: str) -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.note.s(), after=after(loaded))
+
+    assert edges(built(body)) == {expected}
+
+
+def test_a_name_may_be_that_of_a_later_step() -> None:
+    def body(wf: Builder) -> None:
+        wf.step(shop.publish.s(1), after="load")
+        wf.step(shop.load.s("a"))
+
+    graph = built(body)
+    assert [step.name for step in graph.steps] == ["load", "publish"]
+
+
+def test_what_after_says_of_a_step_goes_before_what_its_use_means() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.collect.s(loaded, loaded.error), after=loaded.ended)
+
+    assert edges(built(body)) == {"load -ended-> collect"}
+
+
+def test_the_use_of_an_error_waits_for_the_failure_and_its_condition_for_any_end() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.page.s(loaded.error["message"]))
+        wf.step(shop.note.s(), when=loaded.error.is_null())
+
+    assert edges(built(body)) == {"load -failed-> page", "load -ended-> note"}
+
+
+def test_conditions_are_combined_as_data() -> None:
+    found: list[Any] = []
+
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        one = (loaded["rows"] >= 1) & ~loaded["files"].is_null()
+        when = one | loaded["kind"].is_in(["x"]) | (loaded["files"].length() != 3) | loaded["ok"]
+        found.append(wf.step(shop.note.s(), when=when))
+
+    graph = built(body)
+    condition = graph.by_name["note"].when
+    assert condition is not None
+    assert condition["op"] == "or"
+    assert condition["of"][1] == {"op": "is_true", "of": [{"$step": "load", "path": ["ok"]}]}
+    assert json.loads(json.dumps(condition)) == condition
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: bool(x > 1),
+        lambda x: 1 < x < 3,
+        lambda x: not x,
+        lambda x: bool(x),
+        lambda x: list(x),
+        lambda x: len(x),
+        lambda x: 1 in x,
+        lambda x: hash(x),
+        lambda x: x[1.5],
+        lambda x: x[True],
+    ],
+)
+def test_a_result_is_not_known_while_the_workflow_is_built(use: Any) -> None:
+    def body(wf: Builder) -> None:
+        use(wf.step(shop.load.s("a"))["rows"])
+
+    with pytest.raises((InvalidWorkflow, TypeError)):
+        built(body)
+
+
+def test_keys_that_look_like_references_stay_the_projects_own() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.collect.s({"$step": "x", "$$": 1}, [loaded]))
+        wf.step(shop.child.s("a", files={"$step": "x"}))
+
+    graph = built(body)
+    assert steps(graph)["collect"] == 'collect[{"$$step":"x","$$$":1},[{"$step":"load"}]]'
+    inner = graph.by_name["child"].graph
+    assert inner is not None
+    assert steps(inner)["collect"] == 'collect[{"$step":"load"},{"$$step":"x"}]'
+
+
+def test_lazy_lists_and_lengths_are_arguments_too() -> None:
+    def body(wf: Builder) -> None:
+        parts = wf.step(shop.clean.map(["a"]))
+        wf.step(shop.collect.s(parts.lazy(), parts.length()))
+
+    assert steps(built(body))["collect"] == (
+        'collect[{"$step":"clean","lazy":true},{"$step":"clean","length":true}]'
+    )
+
+
+def test_callbacks_of_a_workflow_are_declared_in_it() -> None:
+    def body(wf: Builder) -> None:
+        wf.step(shop.note.s())
+        wf.on_success(shop.publish.s())
+        wf.on_failure(shop.page.s())
+        wf.on_end(shop.note.si())
+
+    assert [(each.when.value, call(each.call)) for each in built(body).callbacks] == [
+        ("succeeded", 'publish[{"$workflow":"result"}]'),
+        ("failed", 'page[{"$workflow":"error"}]'),
+        ("ended", "note[]"),
+    ]
+
+
+def test_arguments_of_a_workflow_are_refused_as_those_of_a_task() -> None:
+    with pytest.raises(ArgumentsDoNotBind, match="missing a required argument: 'token'"):
+        shop.nightly.si("monday")
+    with pytest.raises(InvalidArguments):
+        shop.nightly.build("monday", object())
+    with pytest.raises(InvalidWorkflow, match="missing a required argument: 'token'"):
+        shop.nightly.build("monday")
+
+
+def test_a_workflow_is_given_its_arguments_as_json_gives_them_back() -> None:
+    given: list[Any] = []
+
+    def body(wf: Builder, *values: Any) -> None:
+        given.extend(values)
+        wf.step(shop.note.s())
+
+    workflow = Workflow(body, shop.child.options)
+    workflow.build((1, 2), {"$step": "mine"})
+    assert given == [[1, 2], {"$step": "mine"}]
+
+
+def test_the_key_of_a_workflow_may_be_made_of_its_arguments() -> None:
+    by_day = shop.nightly.using(unique_key=["day"])
+    one, other = by_day.build("monday", "x"), by_day.build("monday", "y")
+    assert one.unique_key is not None
+    assert one.unique_key == other.unique_key != by_day.build("tuesday", "x").unique_key
+
+
+def test_only_the_outermost_workflow_holds_a_key() -> None:
+    def body(wf: Builder) -> None:
+        wf.step(shop.child.using(unique_key="x").s("monday"))
+
+    with pytest.raises(InvalidWorkflow, match=r"child\.using\(unique_key=None\)"):
+        built(body)
+
+
+def test_edges_are_kept_once() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.collect.s(loaded, loaded["x"], y=loaded), after=loaded, when=loaded["x"] == 1)
+
+    assert built(body).edges == (Edge("load", "collect"),)

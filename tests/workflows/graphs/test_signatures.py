@@ -1,0 +1,310 @@
+"""Signatures, and the chains, groups and chords that are made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from taskqueue import (
+    ArgumentsDoNotBind,
+    InvalidArguments,
+    InvalidWorkflow,
+    chain,
+    chord,
+    group,
+)
+from taskqueue.core.workflow_states import StepKind
+from taskqueue.declarations.workflows.bounds import MAX_NESTING
+from tests.workflows import shop
+from tests.workflows.graph_text import call, edges, steps
+
+
+def test_a_chain_gives_each_call_the_result_of_the_one_before() -> None:
+    graph = chain(shop.load.s("monday"), shop.clean.s(), shop.publish.s()).build()
+    assert steps(graph) == {
+        "load": 'load["monday"]',
+        "clean": 'clean[{"$step":"load"}]',
+        "publish": 'publish[{"$step":"clean"}]',
+    }
+    assert edges(graph) == {"load -> clean", "clean -> publish"}
+    assert graph.last == ("publish",)
+    assert graph.by_name["publish"].inputs == ("clean",)
+
+
+def test_the_result_comes_before_the_arguments_of_the_signature() -> None:
+    graph = (shop.add.s(1, 2) | shop.add.s(3) | shop.move.s("there", quietly=True)).build()
+    assert steps(graph)["add-2"] == 'add[{"$step":"add"},3]'
+    assert steps(graph)["move"] == 'move[{"$step":"add-2"},"there"]{"quietly":true}'
+
+
+def test_an_immutable_signature_leaves_the_result_out_and_still_waits() -> None:
+    graph = (shop.load.s("monday") | shop.add.si(1, 2)).build()
+    assert steps(graph)["add"] == "add[1,2]"
+    assert edges(graph) == {"load -> add"}
+    assert graph.by_name["add"].inputs == ()
+
+
+def test_chains_of_chains_are_one_chain() -> None:
+    one = chain(shop.load.s("monday"), chain(shop.clean.s(), shop.publish.s()))
+    other = shop.load.s("monday") | (shop.clean.s() | shop.publish.s())
+    assert steps(one.build()) == steps(other.build())
+    assert edges(one.build()) == edges(other.build())
+
+
+def test_calls_may_be_given_as_a_list() -> None:
+    calls = [shop.load.s("monday"), shop.clean.s()]
+    assert steps(chain(calls).build()) == steps(chain(*calls).build())
+    assert steps(group(calls[:1]).build()) == steps(group(*calls[:1]).build())
+
+
+def test_a_group_of_one_definition_is_one_step() -> None:
+    graph = group([shop.clean.s("a"), shop.clean.s("b")], concurrency=50, tolerate=10).build()
+    (step,) = graph.steps
+    assert steps(graph) == {"clean": 'clean*2 ["a"] ["b"]'}
+    assert (step.kind, step.concurrency, step.tolerate) == (StepKind.MAP, 50, 10)
+    assert graph.members == 2
+
+
+def test_a_chord_gives_its_callback_the_list_of_results() -> None:
+    graph = chord([shop.clean.s("a"), shop.clean.s("b")], shop.summarise.s()).build()
+    assert steps(graph)["summarise"] == 'summarise[{"$step":"clean"}]'
+    assert edges(graph) == {"clean -> summarise"}
+    assert steps(graph) == steps(
+        (group(shop.clean.s("a"), shop.clean.s("b")) | shop.summarise.s()).build()
+    )
+
+
+def test_each_member_of_a_group_is_given_the_result_before() -> None:
+    graph = (shop.load.s("monday") | group(shop.add.s(1), shop.add.si(2, 3))).build()
+    assert steps(graph)["add"] == 'add*2 [{"$step":"load"},1] [2,3]'
+    assert edges(graph) == {"load -> add"}
+
+
+def test_a_group_before_a_group_is_one_dependency() -> None:
+    graph = (shop.clean.map("abc"[i] for i in range(3)) | shop.collect.map([1, 2])).build()
+    assert edges(graph) == {"clean -> collect"}
+    assert steps(graph)["collect"] == 'collect*2 [{"$step":"clean"},1] [{"$step":"clean"},2]'
+
+
+def test_a_group_of_unlike_calls_is_joined_by_a_step() -> None:
+    graph = group(shop.clean.s("a"), shop.load.s("monday") | shop.publish.s()).build()
+    assert steps(graph) == {
+        "clean": 'clean["a"]',
+        "chain.load": 'load["monday"]',
+        "chain": 'publish[{"$step":"chain.load"}]',
+        "group": 'join [{"$step":"clean"},{"$step":"chain"}]',
+    }
+    assert edges(graph) == {"chain.load -> chain", "clean -> group", "chain -> group"}
+    assert graph.last == ("group",)
+
+
+def test_calls_of_one_definition_with_other_options_are_unlike() -> None:
+    graph = group(shop.clean.s("a"), shop.clean.using(priority=5).s("b")).build()
+    assert {step.kind for step in graph.steps} == {StepKind.TASK, StepKind.JOIN}
+
+
+def test_groups_within_groups_give_lists_within_lists() -> None:
+    graph = group(shop.note.s(), group(shop.clean.s("a"), shop.clean.s("b"))).build()
+    assert steps(graph)["group"] == 'join [{"$step":"note"},{"$step":"clean"}]'
+
+
+def test_an_empty_group_has_an_empty_result() -> None:
+    assert steps(group([]).build()) == {"group": "join []"}
+    assert steps(shop.clean.map([]).build()) == {"clean": "clean*0"}
+    graph = (shop.load.s("monday") | group([]) | shop.summarise.s()).build()
+    assert edges(graph) == {"load -> group", "group -> summarise"}
+
+
+def test_maps_call_one_definition_for_each_item() -> None:
+    assert steps(shop.clean.map(["a", "b"]).build()) == {"clean": 'clean*2 ["a"] ["b"]'}
+    assert steps(shop.move.starmap([("a", "b"), ["c", "d"]]).build()) == {
+        "move": 'move*2 ["a","b"] ["c","d"]'
+    }
+    assert steps(shop.index.chunks(range(5), 2).build()) == {
+        "index": "index*3 [[0,1]] [[2,3]] [[4]]"
+    }
+
+
+def test_a_map_without_items_takes_the_list_before() -> None:
+    graph = (shop.load.s("monday") | shop.clean.map() | shop.summarise.s()).build()
+    assert steps(graph)["clean"] == 'clean[] for map {"$step":"load"}'
+    assert graph.by_name["clean"].members is None
+    with pytest.raises(InvalidWorkflow, match=r"Give it items: \.map\(ids\)"):
+        shop.clean.map().build()
+
+
+def test_a_map_of_a_workflow_has_a_child_for_each_item() -> None:
+    graph = shop.child.map(["monday", "tuesday"]).build()
+    kinds = [step.kind for step in graph.steps]
+    assert kinds == [StepKind.WORKFLOW, StepKind.WORKFLOW, StepKind.JOIN]
+
+
+def test_callbacks_of_a_whole_canvas_are_callbacks_of_the_workflow() -> None:
+    canvas = (shop.load.s("monday") | shop.clean.s()).on_success(shop.publish.s())
+    graph = canvas.on_failure(shop.page.s()).on_end(shop.note.si()).build()
+    assert [(each.when, call(each.call)) for each in graph.callbacks] == [
+        ("succeeded", 'publish[{"$workflow":"result"}]'),
+        ("failed", 'page[{"$workflow":"error"}]'),
+        ("ended", "note[]"),
+    ]
+    assert set(steps(graph)) == {"load", "clean"}
+
+
+def test_callbacks_within_a_canvas_are_steps_and_no_results() -> None:
+    graph = (shop.load.s("monday").on_failure(shop.page.s()) | shop.clean.s()).build()
+    assert steps(graph)["load.page"] == 'page[{"$step":"load","part":"error"}]'
+    assert edges(graph) == {"load -> clean", "load -failed-> load.page"}
+    assert graph.last == ("clean",)
+
+
+def test_the_failure_callback_of_a_chain_follows_whichever_call_fails() -> None:
+    inner = chain(shop.load.s("monday"), shop.clean.s()).on_failure(shop.page.s())
+    graph = (shop.note.s() | inner.on_end(shop.note.si())).build()
+    failed = steps(graph)["chain.page"]
+    assert failed == 'page[{"$step":["chain.load","chain"],"part":"error"}]'
+    assert {"chain.load -failed-> chain.page", "chain -failed-> chain.page"} < edges(graph)
+    assert "chain -ended-> chain.note" in edges(graph)
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((1, 2, 3, 4), {}), ((1,), {"z": 2}), ((1, 2), {"y": 3})]
+)
+def test_arguments_that_bind_nowhere_are_refused_as_an_enqueue_refuses_them(
+    args: Any, kwargs: Any
+) -> None:
+    with pytest.raises(ArgumentsDoNotBind) as of_signature:
+        shop.add.s(*args, **kwargs)
+    with pytest.raises(ArgumentsDoNotBind) as of_enqueue:
+        shop.add.encode(args, kwargs)
+    assert str(of_signature.value) == str(of_enqueue.value)
+
+
+def test_a_signature_may_lack_what_the_result_before_fills() -> None:
+    shop.add.s(1)
+    with pytest.raises(ArgumentsDoNotBind, match="missing a required argument: 'y'"):
+        shop.add.si(1)
+
+
+def test_values_that_json_does_not_have_are_refused_as_an_enqueue_refuses_them() -> None:
+    for args in [(object(),), ({1: 2},), (float("nan"),), ("\0",)]:
+        with pytest.raises(InvalidArguments) as of_signature:
+            shop.publish.s(*args)
+        with pytest.raises(InvalidArguments) as of_enqueue:
+            shop.publish.encode(args, {})
+        assert type(of_signature.value) is type(of_enqueue.value)
+        assert str(of_signature.value) == str(of_enqueue.value)
+
+
+def test_arguments_are_kept_as_they_were_when_the_signature_was_made() -> None:
+    ids = [1, 2]
+    signature = shop.index.s(ids)
+    ids.append(3)
+    assert steps(signature.build()) == {"index": "index[[1,2]]"}
+
+
+@pytest.mark.parametrize(
+    ("canvas", "reason"),
+    [
+        (lambda: shop.add.s(1), "Step 'add': .*missing a required argument: 'y'"),
+        (lambda: shop.note.s() | shop.note.s(), r"Step 'note-2': .*use \.si\(\.\.\.\)"),
+        (lambda: shop.note.s() | group(shop.note.s()), r"too many positional arguments"),
+        (lambda: shop.clean.map([]) | shop.add.s(1, 2), "too many positional arguments"),
+        (lambda: shop.load.s("a").on_success(shop.add.s()), "missing a required argument: 'y'"),
+    ],
+)
+def test_arguments_that_do_not_bind_where_they_stand_are_refused(canvas: Any, reason: str) -> None:
+    with pytest.raises(InvalidWorkflow, match=reason):
+        canvas().build()
+
+
+def test_a_step_of_a_definition_with_a_unique_key_is_refused() -> None:
+    with pytest.raises(InvalidWorkflow, match=r"sync\.using\(unique_key=None\)"):
+        shop.sync.s(1).build()
+    shop.sync.using(unique_key=None).s(1).build()
+    assert shop.note.s().on_end(shop.sync.si(1)).build().callbacks, "A callback may hold one."
+
+
+def test_the_options_of_a_signature_are_those_of_its_definition() -> None:
+    (step,) = shop.clean.using(queue_name="slow", run_after=60).s("a").build().steps
+    assert step.call is not None
+    assert step.call.definition is not None
+    assert step.call.definition.options.queue_name == "slow"
+
+
+def test_tasks_that_take_their_context_are_given_it_besides() -> None:
+    graph = (shop.note.s() | shop.watched.s()).build()
+    assert steps(graph)["watched"] == 'watched[{"$step":"note"}]'
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: shop.note.s() | shop.note,
+        lambda: chain(shop.note.s(), None),
+        lambda: group([shop.note.s(), [shop.note.s()]]),
+        lambda: chord([shop.note.s()], "note"),
+        lambda: shop.note.s().on_end(shop.note),
+        lambda: chain(),
+        lambda: chain([]),
+    ],
+)
+def test_only_signatures_make_a_canvas(make: Any) -> None:
+    with pytest.raises(InvalidWorkflow, match="signatures|at least one call"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: shop.clean.map("abc"), "needs a list of items"),
+        (lambda: shop.clean.map(3), "needs a list of items"),
+        (lambda: shop.clean.map({"a": 1}), "needs a list of items"),
+        (lambda: shop.move.starmap(["ab"]), "list or tuple of arguments"),
+        (lambda: shop.index.chunks([1], 0), "1 or more"),
+        (lambda: shop.index.chunks([1], True), "1 or more"),
+        (lambda: shop.index.chunks("abc", 2), "needs a list of items"),
+        (lambda: group([], concurrency=0), "concurrency must be"),
+        (lambda: group([], concurrency=True), "concurrency must be"),
+        (lambda: group([], tolerate=-1), "tolerate must be"),
+        (lambda: group([], tolerate=1.5), "tolerate must be"),
+        (lambda: group([], tolerate=float("nan")), "tolerate must be"),
+    ],
+)
+def test_maps_and_groups_refuse_what_makes_no_members(make: Any, reason: str) -> None:
+    with pytest.raises(InvalidWorkflow, match=reason):
+        make()
+
+
+def test_limits_of_an_unlike_group_are_refused() -> None:
+    with pytest.raises(InvalidWorkflow, match="calls of one definition"):
+        group(shop.note.s(), shop.clean.s("a"), concurrency=1).build()
+
+
+def test_a_callback_of_a_workflow_is_one_call_of_a_task() -> None:
+    for callback in [shop.note.si() | shop.note.si(), shop.child.s()]:
+        with pytest.raises(InvalidWorkflow, match="one call of a task"):
+            shop.note.s().on_end(callback).build()
+
+
+def test_deep_nesting_is_refused_before_it_is_built() -> None:
+    canvas: Any = shop.note.si()
+    with pytest.raises(InvalidWorkflow, match=f"at most {MAX_NESTING} deep"):
+        for _ in range(MAX_NESTING + 1):
+            canvas = group(canvas, shop.note.si())
+    canvas = shop.note.si()
+    with pytest.raises(InvalidWorkflow, match=f"at most {MAX_NESTING} deep"):
+        for _ in range(MAX_NESTING + 1):
+            canvas = shop.note.si().on_success(canvas)
+
+
+def test_long_chains_are_no_nesting() -> None:
+    canvas: Any = shop.note.si()
+    for _ in range(500):
+        canvas = canvas | shop.note.si()
+    assert len(canvas.build().steps) == 501
+
+
+def test_several_workers_and_broadcasts_are_ordinary_steps() -> None:
+    graph = (shop.load.s("monday") | shop.reload.s() | shop.summarise.s()).build()
+    assert [step.kind for step in graph.steps] == [StepKind.TASK] * 3
