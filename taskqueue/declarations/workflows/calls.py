@@ -128,8 +128,10 @@ def _trouble(
 class Calls:
     """The calls of a map: the arguments of each, their shapes, and the references in them."""
 
-    def __init__(self, callee: BaseDefinition[Any, Any]) -> None:
+    def __init__(self, callee: BaseDefinition[Any, Any], *, is_immutable: bool = False) -> None:
         self.callee = callee
+        # Whether no result of a step before can come first.
+        self.is_immutable = is_immutable
         self.arguments: list[Arguments] = []
         self.shapes: set[Shape] = set()
         self.references: list[Reference] = []
@@ -138,7 +140,7 @@ class Calls:
         """Add a call. Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`."""
         shape = (len(args), tuple(kwargs))
         if shape not in self.shapes:  # Most calls have the same: only one of them is tried.
-            check_call(self.callee, args, kwargs, is_immutable=False)
+            check_call(self.callee, args, kwargs, is_immutable=self.is_immutable)
             self.shapes.add(shape)
         arguments, references = encode(args, kwargs)
         self.arguments.append(arguments)

@@ -39,7 +39,7 @@ def check_condition(condition: Any, depth: int = 0) -> None:
             '{"op": ">", "of": [{"$step": "stats", "path": ["rows"]}, 0]}.'
         )
     name, operands = condition["op"], condition["of"]
-    if name not in OPERANDS:
+    if not isinstance(name, str) or name not in OPERANDS:
         raise InvalidWorkflow(
             f"There is no comparison {name!r}."
             + did_you_mean(name, OPERANDS, otherwise=f"There are {', '.join(OPERANDS)}.")

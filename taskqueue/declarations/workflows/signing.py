@@ -18,7 +18,8 @@ from taskqueue.declarations.workflows.calls import (
     encode,
     require_callee,
 )
-from taskqueue.declarations.workflows.canvas import Canvas, StepCall, chain_of, require_canvas
+from taskqueue.declarations.workflows.canvas import Canvas, StepCall, chain_of
+from taskqueue.declarations.workflows.checking import check_call_count
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.groups import Group, Map, MapOver, group_of, map_of
 from taskqueue.declarations.workflows.references import Reference
@@ -122,6 +123,7 @@ def _chunks(items: Iterable[Any], size: int, name: str) -> list[list[Any]]:
     if isinstance(items, str | bytes | Mapping):
         bounded(items, name)  # Raises.
     listed = list(items)
+    check_call_count(-(-len(listed) // size), name)
     return [listed[start : start + size] for start in range(0, len(listed), size)]
 
 
@@ -202,20 +204,20 @@ def fan_out(
                 "fan_out takes a definition and its calls, or a list of signatures alone."
             )
         signatures: Any = callee
-        canvas = signatures if isinstance(signatures, Canvas) else group_of(signatures, **limits)
-        return FanOut(_limited(require_canvas(canvas), concurrency, tolerate))
+        if isinstance(signatures, Group | Map | MapOver):
+            return FanOut(signatures.limited(concurrency=concurrency, tolerate=tolerate or None))
+        is_one = isinstance(signatures, Canvas)
+        return FanOut(group_of([signatures] if is_one else signatures, **limits))
     require_callee(callee)
     if calls is None:
         raise InvalidWorkflow(f"{callee.name}: fan_out needs the calls, as pairs ((1,), {{}}).")
     pairs = [checked_call(call, what="fan_out") for call in bounded(calls, callee.name)]
     if isinstance(callee, BuildsGraph):
-        signed = [signature(callee, tuple(args), kwargs) for args, kwargs in pairs]
+        signed = [
+            signature(callee, tuple(args), kwargs, is_immutable=True) for args, kwargs in pairs
+        ]
         return FanOut(group_of(signed, **limits))
-    made = Calls(callee)
+    made = Calls(callee, is_immutable=True)
     for args, kwargs in pairs:
         made.add(tuple(args), kwargs)
     return FanOut(map_of(made, **limits))
-
-
-def _limited(canvas: Canvas, concurrency: int | None, tolerate: int | float) -> Canvas:
-    return canvas.limited(concurrency=concurrency, tolerate=tolerate or None)

@@ -11,9 +11,10 @@ from taskqueue import InvalidWorkflow
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.workflows.adhoc import adhoc_graph
 from taskqueue.declarations.workflows.graph import Graph
+from tests.workflows import shop
 from tests.workflows.graph_text import edges, steps
 
-SHOP = "tests.workflows.shop."
+SHOP = f"{shop.__name__}."
 
 
 def find(name: str, options: Mapping[str, Any]) -> BaseDefinition[Any, Any]:

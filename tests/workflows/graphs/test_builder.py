@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -294,7 +295,7 @@ def test_a_workflow_is_given_its_arguments_as_json_gives_them_back() -> None:
         given.extend(values)
         wf.step(shop.note.s())
 
-    workflow = Workflow(body, shop.child.options)
+    workflow = Workflow(body, replace(shop.child.options, name="made"))
     workflow.build((1, 2), {"$step": "mine"})
     assert given == [[1, 2], {"$step": "mine"}]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_circle_is_found_and_is_one(drawn: tuple[list[str], list[Edge]], data:
     order = in_order(names, edges)
     first = data.draw(st.integers(0, len(order) - 1))
     last = data.draw(st.integers(first, len(order) - 1))
-    way = [Edge(one, other) for one, other in zip(order[first:last], order[first + 1 :])]  # noqa: B905
+    way = [Edge(one, other) for one, other in pairwise(order[first : last + 1])]
     edges = [*edges, *way, Edge(order[last], order[first])]
     with pytest.raises(InvalidWorkflow) as refusal:
         in_order(names, edges)
@@ -69,7 +70,7 @@ def test_a_circle_is_found_and_is_one(drawn: tuple[list[str], list[Edge]], data:
     assert circle[0] == circle[-1]
     assert len(set(circle)) == len(circle) - 1
     arrows = {(edge.upstream, edge.downstream) for edge in edges}
-    assert all(pair in arrows for pair in zip(circle, circle[1:], strict=False))
+    assert all(pair in arrows for pair in pairwise(circle))
 
 
 @given(acyclic(), st.data())
