@@ -56,15 +56,18 @@ class Assembly:
     # Steps that only follow failures or ends of others: their results are not the workflow's.
     handlers: set[str] = field(default_factory=set)
     taken: set[str] = field(default_factory=set)
+    # The number that each wanted name has got to.
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def free_name(self, wanted: str) -> str:
         """Return the name, with a number if a step has it already."""
         name = wanted = shortened(wanted)
-        number = 1
+        number = self.numbers.get(wanted, 1)
         while name in self.taken:
             number += 1
             suffix = f"-{number}"
             name = wanted[: LONGEST_NAME - len(suffix)] + suffix
+        self.numbers[wanted] = max(number - 1, 1)
         return name
 
     def add(self, step: Step, entry: Entry, references: Iterable[Reference] = ()) -> Placed:

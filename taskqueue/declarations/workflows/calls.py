@@ -93,8 +93,11 @@ def check_call(
 
 def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:
     """Raise `InvalidWorkflow` if what is called cannot be a step, or with these arguments."""
-    is_workflow = isinstance(callee, BuildsGraph)
-    if callee.has_key if is_workflow else callee.options.unique_key is not None:
+    if isinstance(callee, BuildsGraph):
+        has_key = callee.has_key
+    else:
+        has_key = callee.options.unique_key is not None
+    if has_key:
         raise InvalidWorkflow(
             f"Step {step!r}: {callee.name} has a unique_key, which only the outermost workflow can "
             f"hold. Use {callee.name.rpartition('.')[2]}.using(unique_key=None) for the step."

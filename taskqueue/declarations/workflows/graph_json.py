@@ -78,8 +78,6 @@ class _Writer:
         self._places: dict[int, int] = {}
 
     def graph(self, graph: Graph) -> Json:
-        deadline = graph.deadline
-        is_span = isinstance(deadline, timedelta)
         return _brief(
             {name: getattr(graph, name) for name in _PLAIN}
             | {
@@ -87,11 +85,9 @@ class _Writer:
                 "edges": [[e.upstream, e.downstream, e.when.value] for e in graph.edges],
                 "last": list(graph.last),
                 "sensitive": sorted(graph.sensitive),
-                "deadline_seconds": deadline.total_seconds() if is_span else None,
-                "deadline_at": None if deadline is None or is_span else deadline.isoformat(),
                 "callbacks": [[c.when.value, self._call(c.call)] for c in graph.callbacks],
             }
-        ) | _retention(graph.retention)
+        ) | _times(graph)
 
     def _step(self, step: Step) -> Json:
         source = step.source
@@ -130,8 +126,16 @@ class _Writer:
         return len(self.options) - 1
 
 
-def _retention(retention: timedelta | None) -> Json:
-    return {} if retention is None else {"retention_seconds": retention.total_seconds()}
+def _times(graph: Graph) -> Json:
+    """Return the times of a graph; also 0 seconds say something."""
+    times: Json = {}
+    if isinstance(graph.deadline, datetime):
+        times["deadline_at"] = graph.deadline.isoformat()
+    elif graph.deadline is not None:
+        times["deadline_seconds"] = graph.deadline.total_seconds()
+    if graph.retention is not None:
+        times["retention_seconds"] = graph.retention.total_seconds()
+    return times
 
 
 class _Reader:

@@ -185,7 +185,7 @@ class FanOut:
 
 
 def fan_out(
-    what: Signing | BaseDefinition[Any, Any] | Iterable[Canvas],
+    what: Signing | BaseDefinition[Any, Any] | Canvas | Iterable[Canvas],
     calls: Iterable[Call] | None = None,
     *,
     concurrency: int | None = None,

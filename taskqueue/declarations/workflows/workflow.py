@@ -182,7 +182,6 @@ workflows = WorkflowRegistry()
 def check_workflow(workflow: BaseWorkflow) -> None:
     """Raise `InvalidWorkflow` if its function cannot build a graph."""
     body = workflow.body
-    check_name(workflow.name, what="workflow")
     if inspect.iscoroutinefunction(body) or inspect.isgeneratorfunction(body):
         raise InvalidWorkflow(f"{workflow.name}: a workflow is built by a plain function.")
     if "<locals>" in body.__qualname__ and not workflow.options.name:
@@ -190,6 +189,12 @@ def check_workflow(workflow: BaseWorkflow) -> None:
             f"{body.__qualname__} is defined inside another function, where no worker finds it. "
             "Move it to the top of its module."
         )
+    if not workflow.options.name and len(workflow.name) > LONGEST_NAME:
+        raise InvalidWorkflow(
+            f"{workflow.name}: the name of a workflow has at most {LONGEST_NAME} characters. Give "
+            "it a shorter one with @workflow(name=...)."
+        )
+    check_name(workflow.name, what="workflow")
     parameters = list(inspect.signature(body).parameters.values())
     if not parameters or parameters[0].kind not in (
         inspect.Parameter.POSITIONAL_OR_KEYWORD,

@@ -12,16 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskqueue import InvalidWorkflow
-from taskqueue.core.workflow_states import FINAL_STEPS, After, OnFailure, StepKind, StepStatus
-from taskqueue.declarations.workflows import graph_json
+from taskqueue.core.workflow_states import (
+    FINAL_STEPS,
+    After,
+    OnFailure,
+    Spread,
+    StepKind,
+    StepStatus,
+)
 from taskqueue.declarations.workflows.checking import check_graph, in_order
 from taskqueue.declarations.workflows.graph import (
+    FORMAT,
     Callback,
     CompiledCall,
     Edge,
     Graph,
     Source,
-    Spread,
     Step,
 )
 from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
@@ -205,7 +211,7 @@ def test_a_graph_that_is_too_large_to_store_is_refused() -> None:
 def test_a_newer_format_is_left_to_newer_versions() -> None:
     stored = graph_to_json(shop.child.build("monday"), options_of)
     with pytest.raises(InvalidWorkflow, match="format 2, and this version reads 1"):
-        graph_from_json({**stored, "format": graph_json.FORMAT + 1})
+        graph_from_json({**stored, "format": FORMAT + 1})
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from taskqueue import InvalidTask, InvalidWorkflow, UnknownWorkflow, group, workflow
+from taskqueue import InvalidWorkflow, group, workflow
 from taskqueue.core.workflow_states import StepKind
 from taskqueue.declarations.workflows import bounds, checking, context
 from taskqueue.declarations.workflows.graph import Edge, Graph, Step
-from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.workflows import Builder
 from tests.workflows import shop
 
@@ -236,57 +235,6 @@ def test_a_step_calls_a_task_or_a_workflow() -> None:
     with pytest.raises(InvalidWorkflow, match="under @task or @workflow"):
         signature(len, (), {})  # type: ignore[arg-type]
     refused(lambda wf: wf.step(shop.note), "signatures")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"deadlin": 5}, r"no option 'deadlin' of a workflow. Did you mean 'deadline'\?"),
-        ({"deadline": "soon"}, "deadline"),
-        ({"retention": -1}, "retention"),
-        ({"fail_fast": 1}, "fail_fast must be True or False"),
-        ({"on_duplicate": "replace"}, "on_duplicate must be"),
-        ({"version": 3}, "version must be text"),
-        ({"sensitive": [1]}, "sensitive must hold names"),
-        ({"unique_key": ["nobody"]}, "names the argument 'nobody'"),
-        ({"unique_key": ""}, "must not be empty"),
-    ],
-)
-def test_wrong_options_of_a_workflow_are_refused(options: dict[str, Any], reason: str) -> None:
-    with pytest.raises(InvalidTask, match=reason):
-        workflow(name="refusals.options", **options)(lambda wf, day: None)
-
-
-def test_what_belongs_to_the_declaration_cannot_be_used_otherwise() -> None:
-    with pytest.raises(InvalidWorkflow, match=r"set it in @workflow\(sensitive=\.\.\.\)"):
-        shop.nightly.using(sensitive=["day"])
-
-
-def test_functions_that_cannot_build_are_refused() -> None:
-    async def later(wf: Builder) -> None: ...
-
-    def parts(wf: Builder) -> Any:
-        yield
-
-    def nothing() -> None: ...
-
-    for body in (later, parts):
-        with pytest.raises(InvalidWorkflow, match="built by a plain function"):
-            workflow(name="refusals.body")(body)
-    with pytest.raises(InvalidWorkflow, match="no first argument for its builder"):
-        workflow(name="refusals.body")(nothing)
-    with pytest.raises(InvalidWorkflow, match="defined inside another function"):
-        workflow(lambda wf: None)
-    with pytest.raises(InvalidTask, match="decorates functions"):
-        workflow(3)  # type: ignore[call-overload]
-
-
-def test_workflows_are_found_by_name() -> None:
-    assert workflows.get("tests.workflows.shop.nightly") is shop.nightly
-    with pytest.raises(UnknownWorkflow, match=r"Did you mean 'tests\.workflows\.shop\.nightly'\?"):
-        workflows.get("tests.workflows.shop.nightyl")
-    with pytest.raises(InvalidTask, match=r"@workflow\(name=\.\.\.\)"):
-        workflow(name="tests.workflows.shop.nightly")(lambda wf: None)
 
 
 def test_a_stored_graph_is_checked_like_a_built_one() -> None:

@@ -15,7 +15,6 @@ from taskqueue import (
     group,
 )
 from taskqueue.core.workflow_states import StepKind
-from taskqueue.declarations.workflows.bounds import MAX_NESTING
 from tests.workflows import shop
 from tests.workflows.graph_text import call, edges, steps
 
@@ -58,86 +57,9 @@ def test_calls_may_be_given_as_a_list() -> None:
     assert steps(group(calls[:1]).build()) == steps(group(*calls[:1]).build())
 
 
-def test_a_group_of_one_definition_is_one_step() -> None:
-    graph = group([shop.clean.s("a"), shop.clean.s("b")], concurrency=50, tolerate=10).build()
-    (step,) = graph.steps
-    assert steps(graph) == {"clean": 'clean*2 ["a"] ["b"]'}
-    assert (step.kind, step.concurrency, step.tolerate) == (StepKind.MAP, 50, 10)
-    assert graph.members == 2
-
-
-def test_a_chord_gives_its_callback_the_list_of_results() -> None:
-    graph = chord([shop.clean.s("a"), shop.clean.s("b")], shop.summarise.s()).build()
-    assert steps(graph)["summarise"] == 'summarise[{"$step":"clean"}]'
-    assert edges(graph) == {"clean -> summarise"}
-    assert steps(graph) == steps(
-        (group(shop.clean.s("a"), shop.clean.s("b")) | shop.summarise.s()).build()
-    )
-
-
-def test_each_member_of_a_group_is_given_the_result_before() -> None:
-    graph = (shop.load.s("monday") | group(shop.add.s(1), shop.add.si(2, 3))).build()
-    assert steps(graph)["add"] == 'add*2 [{"$step":"load"},1] [2,3]'
-    assert edges(graph) == {"load -> add"}
-
-
-def test_a_group_before_a_group_is_one_dependency() -> None:
-    graph = (shop.clean.map("abc"[i] for i in range(3)) | shop.collect.map([1, 2])).build()
-    assert edges(graph) == {"clean -> collect"}
-    assert steps(graph)["collect"] == 'collect*2 [{"$step":"clean"},1] [{"$step":"clean"},2]'
-
-
-def test_a_group_of_unlike_calls_is_joined_by_a_step() -> None:
-    graph = group(shop.clean.s("a"), shop.load.s("monday") | shop.publish.s()).build()
-    assert steps(graph) == {
-        "clean": 'clean["a"]',
-        "chain.load": 'load["monday"]',
-        "chain": 'publish[{"$step":"chain.load"}]',
-        "group": 'join [{"$step":"clean"},{"$step":"chain"}]',
-    }
-    assert edges(graph) == {"chain.load -> chain", "clean -> group", "chain -> group"}
-    assert graph.last == ("group",)
-
-
 def test_calls_of_one_definition_with_other_options_are_unlike() -> None:
     graph = group(shop.clean.s("a"), shop.clean.using(priority=5).s("b")).build()
     assert {step.kind for step in graph.steps} == {StepKind.TASK, StepKind.JOIN}
-
-
-def test_groups_within_groups_give_lists_within_lists() -> None:
-    graph = group(shop.note.s(), group(shop.clean.s("a"), shop.clean.s("b"))).build()
-    assert steps(graph)["group"] == 'join [{"$step":"note"},{"$step":"clean"}]'
-
-
-def test_an_empty_group_has_an_empty_result() -> None:
-    assert steps(group([]).build()) == {"group": "join []"}
-    assert steps(shop.clean.map([]).build()) == {"clean": "clean*0"}
-    graph = (shop.load.s("monday") | group([]) | shop.summarise.s()).build()
-    assert edges(graph) == {"load -> group", "group -> summarise"}
-
-
-def test_maps_call_one_definition_for_each_item() -> None:
-    assert steps(shop.clean.map(["a", "b"]).build()) == {"clean": 'clean*2 ["a"] ["b"]'}
-    assert steps(shop.move.starmap([("a", "b"), ["c", "d"]]).build()) == {
-        "move": 'move*2 ["a","b"] ["c","d"]'
-    }
-    assert steps(shop.index.chunks(range(5), 2).build()) == {
-        "index": "index*3 [[0,1]] [[2,3]] [[4]]"
-    }
-
-
-def test_a_map_without_items_takes_the_list_before() -> None:
-    graph = (shop.load.s("monday") | shop.clean.map() | shop.summarise.s()).build()
-    assert steps(graph)["clean"] == 'clean[] for map {"$step":"load"}'
-    assert graph.by_name["clean"].members is None
-    with pytest.raises(InvalidWorkflow, match=r"Give it items: \.map\(ids\)"):
-        shop.clean.map().build()
-
-
-def test_a_map_of_a_workflow_has_a_child_for_each_item() -> None:
-    graph = shop.child.map(["monday", "tuesday"]).build()
-    kinds = [step.kind for step in graph.steps]
-    assert kinds == [StepKind.WORKFLOW, StepKind.WORKFLOW, StepKind.JOIN]
 
 
 def test_callbacks_of_a_whole_canvas_are_callbacks_of_the_workflow() -> None:
@@ -254,56 +176,10 @@ def test_only_signatures_make_a_canvas(make: Any) -> None:
         make()
 
 
-@pytest.mark.parametrize(
-    ("make", "reason"),
-    [
-        (lambda: shop.clean.map("abc"), "needs a list of items"),
-        (lambda: shop.clean.map(3), "needs a list of items"),
-        (lambda: shop.clean.map({"a": 1}), "needs a list of items"),
-        (lambda: shop.move.starmap(["ab"]), "list or tuple of arguments"),
-        (lambda: shop.index.chunks([1], 0), "1 or more"),
-        (lambda: shop.index.chunks([1], True), "1 or more"),
-        (lambda: shop.index.chunks("abc", 2), "needs a list of items"),
-        (lambda: group([], concurrency=0), "concurrency must be"),
-        (lambda: group([], concurrency=True), "concurrency must be"),
-        (lambda: group([], tolerate=-1), "tolerate must be"),
-        (lambda: group([], tolerate=1.5), "tolerate must be"),
-        (lambda: group([], tolerate=float("nan")), "tolerate must be"),
-    ],
-)
-def test_maps_and_groups_refuse_what_makes_no_members(make: Any, reason: str) -> None:
-    with pytest.raises(InvalidWorkflow, match=reason):
-        make()
-
-
-def test_limits_of_an_unlike_group_are_refused() -> None:
-    with pytest.raises(InvalidWorkflow, match="calls of one definition"):
-        group(shop.note.s(), shop.clean.s("a"), concurrency=1).build()
-
-
 def test_a_callback_of_a_workflow_is_one_call_of_a_task() -> None:
     for callback in [shop.note.si() | shop.note.si(), shop.child.s()]:
         with pytest.raises(InvalidWorkflow, match="one call of a task"):
             shop.note.s().on_end(callback).build()
-
-
-def test_deep_nesting_is_refused_before_it_is_built() -> None:
-    def grouped(canvas: Any) -> Any:
-        return group(canvas, shop.note.si())
-
-    for deeper in (grouped, shop.note.si().on_success):
-        canvas: Any = shop.note.si()
-        for _ in range(MAX_NESTING - 1):
-            canvas = deeper(canvas)
-        with pytest.raises(InvalidWorkflow, match=f"at most {MAX_NESTING} deep"):
-            deeper(canvas)
-
-
-def test_long_chains_are_no_nesting() -> None:
-    canvas: Any = shop.note.si()
-    for _ in range(500):
-        canvas = canvas | shop.note.si()
-    assert len(canvas.build().steps) == 501
 
 
 def test_several_workers_and_broadcasts_are_ordinary_steps() -> None:
