@@ -118,7 +118,7 @@ def _after(builder: Builder, name: str, after: Any) -> Iterator[Dependency]:
                 f'Step {name!r}: after takes names of steps, or {{"step": "load", "when": '
                 f'"failed"}} with one of {", ".join(ends)}.'
             )
-        yield Ending(builder, upstream, After(when))
+        yield Ending(builder, (upstream,), After(when))
 
 
 def _check_keys(value: Any, known: frozenset[str], *, what: str) -> None:

@@ -115,13 +115,13 @@ class Assembly:
 def _implied(
     references: Iterable[Reference], named: frozenset[str], after_error: After
 ) -> list[tuple[str, After]]:
-    """Return the ends that the use of results and errors means."""
-    return [
-        (step, after_error if reference.target.part == "error" else After.SUCCEEDED)
-        for reference in references
-        for step in reference.target.steps
-        if step not in named
-    ]
+    """Return the ends that the use of results and errors means; any end where both are used."""
+    ends: dict[str, After] = {}
+    for reference in references:
+        end = after_error if reference.target.part == "error" else After.SUCCEEDED
+        for step in reference.target.steps:
+            ends[step] = end if ends.get(step, end) is end else After.ENDED
+    return [(step, end) for step, end in ends.items() if step not in named]
 
 
 def inputs_of(*sources: str | Iterable[Reference]) -> tuple[str, ...]:

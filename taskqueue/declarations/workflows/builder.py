@@ -23,6 +23,7 @@ from taskqueue.declarations.workflows.checking import (
     check_tolerate,
 )
 from taskqueue.declarations.workflows.graph import Callback, CompiledCall, Graph, Step
+from taskqueue.declarations.workflows.reference_data import Target
 from taskqueue.declarations.workflows.references import (
     Condition,
     Ending,
@@ -80,7 +81,7 @@ class Builder:
         placed = canvas.place(self.assembly, name, self._entry(name, given))
         if "compensate" in given or "on_failure" in given:
             self._set_outcome(placed, given)
-        return StepHandle(self, placed.last)
+        return StepHandle(self, placed.last, placed.steps)
 
     def on_success(self, call: StepCall) -> None:
         """Enqueue a call, given the result, if the workflow succeeds. Raises `InvalidWorkflow`."""
@@ -111,7 +112,7 @@ class Builder:
         return graph
 
     def _entry(self, name: str, given: Mapping[str, Any]) -> Entry:
-        after = [self._end(name, each) for each in _listed(given.get("after", ()))]
+        after = [end for each in _listed(given.get("after", ())) for end in self._ends(name, each)]
         when = given.get("when")
         return Entry(
             after=tuple(after),
@@ -119,16 +120,17 @@ class Builder:
             named=frozenset(step for step, _ in after),
         )
 
-    def _end(self, name: str, dependency: object) -> tuple[str, After]:
-        """Return the end of a step that another one waits for. Raises `InvalidWorkflow`."""
+    def _ends(self, name: str, dependency: object) -> list[tuple[str, After]]:
+        """Return the ends of steps that another one waits for. Raises `InvalidWorkflow`."""
         if isinstance(dependency, str):
-            return dependency, After.SUCCEEDED
+            return [(dependency, After.SUCCEEDED)]
         if isinstance(dependency, StepHandle):
             self.assembly.require_own(dependency, name)
-            return dependency.name, After.SUCCEEDED
+            return [(dependency.name, After.SUCCEEDED)]
         if isinstance(dependency, Ending):
-            self.assembly.require_own(StepHandle(dependency.owner, dependency.name), name)
-            return dependency.name, dependency.when
+            of_step = Reference(dependency.owner, Target(steps=dependency.steps))
+            self.assembly.require_own(of_step, name)
+            return [(step, dependency.when) for step in dependency.steps]
         hint = " Use when= for a condition." if isinstance(dependency, Reference) else ""
         raise InvalidWorkflow(
             f"Step {name!r}: after= takes steps, their names, step.failed and step.ended, not "

@@ -42,7 +42,8 @@ def check_nesting(depth: int, name: str) -> None:
     """Raise `InvalidWorkflow` for a workflow that lies too deep within others."""
     if depth > MAX_NESTING:
         raise InvalidWorkflow(
-            f"{name}: workflows may be nested at most {MAX_NESTING} deep. Does it contain itself?"
+            f"{name}: workflows and fan-outs may be nested at most {MAX_NESTING} deep. Does it "
+            "contain itself?"
         )
 
 

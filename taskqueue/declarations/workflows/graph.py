@@ -116,7 +116,8 @@ class Graph:
     format: int = FORMAT
     # What the project says of its own changes.
     version: str = ""
-    # Of the call that built it.
+    # Of the call that built it. Those of a child may refer to steps of its parent; its own steps
+    # refer to them as `{"$argument": 0}` or `{"$argument": "day"}`.
     args: str = "[]"
     kwargs: str = "{}"
     # Names of arguments and context keys whose values are redacted.

@@ -168,34 +168,36 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a step, for `after=`."""
+    """The end of a step, or of one of several, for `after=`."""
 
     owner: object
-    name: str
+    steps: tuple[str, ...]
     when: After
 
 
 class StepHandle(Reference):
     """A step of a builder: stands for its result, and for the step itself in `after=`."""
 
-    def __init__(self, owner: object, name: str) -> None:
+    def __init__(self, owner: object, name: str, steps: tuple[str, ...] = ()) -> None:
         super().__init__(owner, Target(steps=(name,)))
         self.name = name
+        # Of a canvas of several steps all of them: it fails where one of them does.
+        self.steps = steps or (name,)
 
     @property
     def error(self) -> Reference:
         """Return what stands for `{error_class, message, task_id}`; None if it did not fail."""
-        return Reference(self.owner, Target(steps=(self.name,), part="error"))
+        return Reference(self.owner, Target(steps=self.steps, part="error"))
 
     @property
     def failed(self) -> Ending:
         """Return its failure, for `after=`."""
-        return Ending(self.owner, self.name, After.FAILED)
+        return Ending(self.owner, self.steps, After.FAILED)
 
     @property
     def ended(self) -> Ending:
         """Return any end of it, for `after=`."""
-        return Ending(self.owner, self.name, After.ENDED)
+        return Ending(self.owner, (self.name,), After.ENDED)
 
 
 def _operand(value: Any) -> tuple[Any, list[Reference]]:

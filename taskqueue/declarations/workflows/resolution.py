@@ -1,11 +1,13 @@
 """From a graph and the results so far to values: arguments, calls of maps, and results.
 
-Pure functions. `read` gives the whole result, error or argument that a target names.
+Pure functions. `read` gives the whole result, error or argument that a target names; `Known` is
+one for values at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from taskqueue.core.workflow_states import Spread
@@ -15,6 +17,30 @@ from taskqueue.declarations.workflows.checking import check_call_count
 from taskqueue.declarations.workflows.graph import Arguments, CompiledCall, Source
 from taskqueue.declarations.workflows.reference_data import MARK, Read, Target, escaped, resolve
 from taskqueue.exceptions import InvalidArguments, InvalidWorkflow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a workflow, to be read by targets. What did not run has None."""
+
+    results: Mapping[str, Any] = field(default_factory=dict)
+    errors: Mapping[str, Any] = field(default_factory=dict)
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    # Of the whole workflow, for callbacks.
+    result: Any = None
+    error: Any = None
+
+    def __call__(self, target: Target) -> Any:
+        """Return the whole that a target names; of several steps the first error."""
+        if isinstance(target.argument, str):
+            return self.kwargs[target.argument]
+        if target.argument is not None:
+            return self.args[target.argument]
+        if not target.steps:
+            return self.error if target.part == "error" else self.result
+        source = self.errors if target.part == "error" else self.results
+        return next((source[step] for step in target.steps if step in source), None)
 
 
 def resolved_call(args: str, kwargs: str, read: Read) -> tuple[list[Any], dict[str, Any]]:

@@ -100,6 +100,34 @@ def test_the_parts_of_a_canvas_have_names_below_its_own() -> None:
     assert "prepare -> group.chain" not in edges(graph)
 
 
+def test_a_canvas_fails_where_one_of_its_steps_does() -> None:
+    def body(wf: Builder) -> None:
+        prepared = wf.step(shop.load.s("a") | shop.clean.s(), name="prepare")
+        wf.step(shop.page.s(prepared.error))
+        wf.step(shop.note.s(), after=prepared.failed)
+        wf.step(shop.publish.s(1), after=prepared.ended)
+
+    graph = built(body)
+    error = '{"$step":["prepare.load","prepare"],"part":"error"}'
+    assert steps(graph)["page"] == f"page[{error}]"
+    assert edges(graph) == {
+        "prepare.load -> prepare",
+        "prepare.load -failed-> page",
+        "prepare -failed-> page",
+        "prepare.load -failed-> note",
+        "prepare -failed-> note",
+        "prepare -ended-> publish",
+    }
+
+
+def test_the_use_of_result_and_error_waits_for_any_end() -> None:
+    def body(wf: Builder) -> None:
+        loaded = wf.step(shop.load.s("a"))
+        wf.step(shop.collect.s(loaded, loaded.error, loaded["x"]))
+
+    assert edges(built(body)) == {"load -ended-> collect"}
+
+
 def test_the_condition_of_a_canvas_holds_for_all_of_its_parts() -> None:
     def body(wf: Builder) -> None:
         loaded = wf.step(shop.load.s("a"))

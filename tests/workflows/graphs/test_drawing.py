@@ -128,6 +128,14 @@ def test_names_cannot_break_out_of_a_drawing() -> None:
     assert json.loads(json.dumps(picture_to_json(drawn)))["nodes"][0]["name"] == evil
 
 
+def test_long_names_are_cut_at_their_beginning() -> None:
+    long = node("x" * 30 + ".end", calls="shop.a.rather.long.module.import_everything")
+    text = svg(picture("p", [long, node("第一步" * 10)], []))
+    assert ">…" + "x" * 15 + ".end<" in text
+    assert ">…module.import_everything<" in text
+    assert f">…{('第一步' * 3)}<" in text
+
+
 def test_arrows_tell_after_which_end_they_lead() -> None:
     nodes = [node(name) for name in "abcd"]
     ends = [Link("a", "b"), Link("a", "c", After.FAILED), Link("a", "d", After.ENDED)]

@@ -17,7 +17,7 @@ from taskqueue.declarations.workflows.reference_data import (
     targets_in,
 )
 from taskqueue.declarations.workflows.references import Reference, encode_with_references
-from taskqueue.declarations.workflows.resolution import resolved_call
+from taskqueue.declarations.workflows.resolution import Known, resolved_call
 
 RESULTS: dict[str, Any] = {
     "load": {"rows": 3, "files": ["a", "b"], "$step": "mine"},
@@ -27,15 +27,10 @@ RESULTS: dict[str, Any] = {
 ERROR = {"error_class": "ValueError", "message": "no", "task_id": "7"}
 
 
-def read(target: Target) -> Any:
-    """Return what a target names, of the results above."""
-    if target.argument is not None:
-        return {"day": "monday", 0: [1, 2]}[target.argument]
-    if not target.steps:
-        return "the whole" if target.part == "result" else ERROR
-    if target.part == "error":
-        return ERROR if "load" in target.steps else None
-    return RESULTS[target.steps[0]]
+read = Known(
+    results=RESULTS, errors={"load": ERROR, "late": "another"}, args=[[1, 2]],
+    kwargs={"day": "monday"}, result="the whole", error=ERROR,
+)  # fmt: skip
 
 
 def resolved(data: Any) -> Any:
@@ -55,7 +50,8 @@ def resolved(data: Any) -> Any:
         ({"$step": "load", "path": ["$step"]}, "mine"),
         ({"$step": "text", "part": "error"}, None),
         ({"$step": "load", "part": "error", "path": ["message"]}, "no"),
-        ({"$step": ["text", "load"], "part": "error"}, ERROR),
+        ({"$step": ["text", "load", "late"], "part": "error"}, ERROR),
+        ({"$step": "not run"}, None),
         ({"$argument": "day"}, "monday"),
         ({"$argument": 0, "path": [1]}, 2),
         ({"$workflow": "result"}, "the whole"),

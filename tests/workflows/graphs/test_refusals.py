@@ -153,7 +153,7 @@ def test_more_members_in_all_than_may_be_are_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_workflows_too_deep_within_each_other_are_refused() -> None:
-    with pytest.raises(InvalidWorkflow, match=r"nested at most 10 deep. Does it contain itself\?"):
+    with pytest.raises(InvalidWorkflow, match=r"nested at most 10 deep\. Does it contain itself\?"):
         shop.endless.build()
 
 

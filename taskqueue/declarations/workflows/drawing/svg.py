@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from unicodedata import east_asian_width
 
 from taskqueue.core.workflow_states import After, StepKind, StepStatus
 from taskqueue.declarations.workflows.drawing.layout import HEIGHT, WIDTH, Layout, Point, layout
@@ -12,13 +13,14 @@ from taskqueue.declarations.workflows.drawing.picture import BAR, TIMES, Node, P
 # Status is told by a sign too, not by its colour alone.
 SIGNS = {
     StepStatus.WAITING: "○", StepStatus.RUNNING: "▶", StepStatus.SUCCEEDED: "✓",
-    StepStatus.FAILED: "✗", StepStatus.SKIPPED: "⤼", StepStatus.CANCELLED: "⊘",
+    StepStatus.FAILED: "✗", StepStatus.SKIPPED: "↷", StepStatus.CANCELLED: "⊘",
 }  # fmt: skip
 KINDS = {
     StepKind.TASK: "task", StepKind.MAP: "map", StepKind.WORKFLOW: "workflow",
     StepKind.JOIN: "join",
 }  # fmt: skip
-LONGEST_TITLE, LONGEST_SUBTITLE = 20, 26
+# In the width of a Latin letter; Chinese ones take two.
+LONGEST_TITLE, LONGEST_SUBTITLE = 20, 25
 BAR_HEIGHT = 6
 
 #: Colours of light and dark pages: by the page's own `data-theme`, else by the system's.
@@ -192,4 +194,13 @@ def _last(name: str) -> str:
 
 
 def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    """Return text of at most that width; of what is too long, its end."""
+    if _width(text) <= longest:
+        return text
+    while _width(text) >= longest:
+        text = text[1:]
+    return f"…{text}"
+
+
+def _width(text: str) -> int:
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
