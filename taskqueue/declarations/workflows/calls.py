@@ -113,7 +113,7 @@ def check_shapes(step: str, callee: Callee, shapes: Iterable[Shape], *, first: b
         if error is None:
             continue
         remedy = ""
-        if first and _trouble(callee, (_BEFORE,) * count, kwargs) is None:
+        if _trouble(callee, (_BEFORE,) * count, kwargs) is None:
             remedy = " The result of the step before comes first; use .si(...) to leave it out."
         raise InvalidWorkflow(f"Step {step!r}: {error}{remedy}")
 

@@ -137,7 +137,7 @@ class BaseWorkflow(Signing, BuildsGraph):
         }
         self.body(builder, *positional, **named)
         options, key = self.options, None
-        if options.unique_key is not None and depth == 1:
+        if options.unique_key is not None:
             key = make_key(
                 options.unique_key, self.signature, positional, named, stored=(args, kwargs)
             )

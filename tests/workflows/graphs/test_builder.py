@@ -81,6 +81,22 @@ def test_the_result_is_that_of_the_last_step_without_those_for_failures() -> Non
     assert built(body).last == ("left", "right")
 
 
+def test_a_workflow_of_handlers_alone_has_the_result_of_what_they_handle() -> None:
+    def body(wf: Builder) -> None:
+        one = wf.step(shop.load.s("monday"))
+        wf.step(shop.page.s(one.error))
+
+    assert built(body).last == ("load",)
+
+
+def test_callbacks_of_steps_are_not_the_result() -> None:
+    def body(wf: Builder) -> None:
+        called = shop.load.s("monday").on_success(shop.publish.s()).on_end(shop.note.si())
+        wf.step(called)
+
+    assert built(body).last == ("load",)
+
+
 def test_the_parts_of_a_canvas_have_names_below_its_own() -> None:
     def body(wf: Builder) -> None:
         prepared = wf.step(chain(shop.load.s("a"), shop.clean.s()), name="prepare")
@@ -167,9 +183,10 @@ def test_a_name_may_be_that_of_a_later_step() -> None:
 def test_what_after_says_of_a_step_goes_before_what_its_use_means() -> None:
     def body(wf: Builder) -> None:
         loaded = wf.step(shop.load.s("a"))
-        wf.step(shop.collect.s(loaded, loaded.error), after=loaded.ended)
+        wf.step(shop.collect.s(loaded), after=loaded.ended)
+        wf.step(shop.note.s(), when=loaded["ok"], after=loaded.failed)
 
-    assert edges(built(body)) == {"load -ended-> collect"}
+    assert edges(built(body)) == {"load -ended-> collect", "load -failed-> note"}
 
 
 def test_the_use_of_an_error_waits_for_the_failure_and_its_condition_for_any_end() -> None:

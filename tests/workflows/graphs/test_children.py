@@ -24,14 +24,6 @@ def built(body: Callable[[Builder], object]) -> Graph:
     return builder.graph()
 
 
-def test_a_workflow_of_handlers_alone_has_the_result_of_what_they_handle() -> None:
-    def body(wf: Builder) -> None:
-        one = wf.step(shop.load.s("monday"))
-        wf.step(shop.page.s(one.error))
-
-    assert built(body).last == ("load",)
-
-
 def test_a_child_is_built_with_its_own_steps() -> None:
     graph = shop.nightly.build("monday", "x")
     inner = graph.by_name["child"].graph

@@ -152,6 +152,21 @@ def test_crossed_pairs_are_uncrossed() -> None:
     assert (corners["a"][1] < corners["b"][1]) == (corners["d"][1] < corners["c"][1])
 
 
+@given(st.lists(st.permutations(range(4)), min_size=1, max_size=4))
+def test_ways_that_share_no_node_never_cross(orders: list[list[int]]) -> None:
+    layers = [[f"{depth}-{place}" for place in range(4)] for depth in range(len(orders) + 1)]
+    pairs = [
+        (layers[depth][place], layers[depth + 1][order[place]])
+        for depth, order in enumerate(orders)
+        for place in range(4)
+    ]
+    nodes = [node(name) for layer in layers for name in layer]
+    corners = layout(picture("ways", nodes, [Link(*pair) for pair in pairs])).corners
+    for depth in range(len(orders)):
+        tops = sorted((corners[a][1], corners[b][1]) for a, b in pairs if a in layers[depth])
+        assert [top for _, top in tops] == sorted(top for _, top in tops)
+
+
 def test_long_arrows_go_around_the_nodes_between() -> None:
     drawn = pictured("abc", ["ab", "bc", "ac"])
     lying = layout(drawn)

@@ -38,8 +38,10 @@ def test_a_canvas_is_one_of_its_members() -> None:
 
 def test_groups_and_maps_keep_their_members_and_take_other_limits() -> None:
     for canvas in (group(shop.clean.s("a")), shop.clean.map(["a"])):
-        (step,) = fan_out(canvas, concurrency=3).build().steps
-        assert (step.concurrency, len(step.calls)) == (3, 1)
+        (step,) = fan_out(canvas, concurrency=3, tolerate=0.5).build().steps
+        assert (step.concurrency, step.tolerate, len(step.calls)) == (3, 0.5, 1)
+        (step,) = fan_out(canvas.limited(concurrency=2, tolerate=1)).build().steps
+        assert (step.concurrency, step.tolerate) == (2, 1)
 
 
 def test_workflows_are_children() -> None:

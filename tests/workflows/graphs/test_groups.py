@@ -58,6 +58,16 @@ def test_a_group_of_unlike_calls_is_joined_by_a_step() -> None:
     assert graph.last == ("group",)
 
 
+def test_calls_with_callbacks_of_their_own_are_steps_of_their_own() -> None:
+    graph = group(shop.clean.s("a").on_failure(shop.page.s()), shop.clean.s("b")).build()
+    assert steps(graph) == {
+        "clean": 'clean["a"]',
+        "clean.page": 'page[{"$step":"clean","part":"error"}]',
+        "clean-2": 'clean["b"]',
+        "group": 'join [{"$step":"clean"},{"$step":"clean-2"}]',
+    }
+
+
 def test_groups_within_groups_give_lists_within_lists() -> None:
     graph = group(shop.note.s(), group(shop.clean.s("a"), shop.clean.s("b"))).build()
     assert steps(graph)["group"] == 'join [{"$step":"note"},{"$step":"clean"}]'

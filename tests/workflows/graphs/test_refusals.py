@@ -244,6 +244,11 @@ def test_a_stored_graph_is_checked_like_a_built_one() -> None:
     double = Graph(name="g", steps=(step("a"), step("a")))
     with pytest.raises(InvalidWorkflow, match="Two steps are named 'a'"):
         checking.check_graph(double)
+    deep = Graph(name="g", steps=(step("a"),))
+    for _ in range(bounds.MAX_NESTING):
+        deep = Graph(name="g", steps=(Step(name="a", kind=StepKind.WORKFLOW, graph=deep),))
+    with pytest.raises(InvalidWorkflow, match="nested at most 10 deep"):
+        checking.check_graph(deep)
     strange = Graph(name="g", steps=(step("a"),), edges=(Edge("b", "a"),))
     with pytest.raises(InvalidWorkflow, match="refers to the step 'b'"):
         checking.check_graph(strange)
