@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.option import Use
@@ -16,27 +16,52 @@ from taskqueue.rules import Rule
 NOT_SCHEDULED = options_for(Use.USING).keys() - options_for(Use.SCHEDULE).keys()
 
 
+class HasOptions(Protocol):
+    """The options of what declares schedules."""
+
+    @property
+    def schedule(self) -> tuple[Scheduled, ...]:
+        """Return its schedules."""
+
+
+class Declares(Protocol):
+    """What declares schedules: a definition or a workflow."""
+
+    name: str
+
+    @property
+    def options(self) -> HasOptions:
+        """Return its options."""
+
+
 def check_scheduled(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> None:
     """Raise `InvalidSchedule` if the schedule cannot work with that definition."""
+    check_rule(scheduled, definition.name)
+    encode_call(scheduled, definition)
+
+
+def check_rule(scheduled: Scheduled, name: str) -> None:
+    """Raise `InvalidSchedule` if the schedule cannot work, whatever it runs.
+
+    `name` is its own where it has none.
+    """
     if not isinstance(scheduled.rule, Rule):
         raise InvalidSchedule(
             "A schedule needs a rule such as Cron('0 6 * * *') or Every(minutes=5), "
             f"not one of type {type(scheduled.rule).__name__}."
         )
     scheduled.rule.check()
-    check_name(scheduled.name or definition.name)
+    check_name(scheduled.name or name)
     check_policies(scheduled)
     if not isinstance(scheduled.enabled, bool):
         raise InvalidSchedule(f"enabled must be True or False, not {scheduled.enabled!r}.")
-    encode_call(scheduled, definition)
 
 
 def encode_call(
     scheduled: Scheduled, definition: BaseDefinition[Any, Any]
 ) -> tuple[str, str, str | None]:
     """Return arguments and unique key of its tasks as they are stored. Raises `InvalidSchedule`."""
-    if not isinstance(scheduled.args, list | tuple) or not isinstance(scheduled.kwargs, Mapping):
-        raise InvalidSchedule("args must be a list or tuple, and kwargs a mapping.")
+    require_arguments(scheduled)
     try:
         return definition_of(scheduled, definition).encode(scheduled.args, dict(scheduled.kwargs))
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
@@ -47,12 +72,23 @@ def encode_call(
         ) from None
 
 
+def require_arguments(scheduled: Scheduled) -> None:
+    """Raise `InvalidSchedule` if its arguments are none."""
+    if not isinstance(scheduled.args, list | tuple) or not isinstance(scheduled.kwargs, Mapping):
+        raise InvalidSchedule("args must be a list or tuple, and kwargs a mapping.")
+
+
+def require_options(scheduled: Scheduled) -> None:
+    """Raise `InvalidSchedule` if its options are none."""
+    if not isinstance(scheduled.options, Mapping):
+        raise InvalidSchedule(f"options must be a mapping, not {scheduled.options!r}.")
+
+
 def definition_of(
     scheduled: Scheduled, definition: BaseDefinition[Any, Any]
 ) -> BaseDefinition[Any, Any]:
     """Return the definition with the options of this schedule. Raises `InvalidSchedule`."""
-    if not isinstance(scheduled.options, Mapping):
-        raise InvalidSchedule(f"options must be a mapping, not {scheduled.options!r}.")
+    require_options(scheduled)
     for option in scheduled.options:
         if option in NOT_SCHEDULED:
             raise InvalidSchedule(
@@ -66,8 +102,8 @@ def definition_of(
         raise InvalidSchedule(str(error)) from None
 
 
-def named(definition: BaseDefinition[Any, Any]) -> list[tuple[str, Scheduled]]:
-    """Return the schedules of a definition by their names.
+def named(definition: Declares) -> list[tuple[str, Scheduled]]:
+    """Return the schedules of a definition or a workflow by their names.
 
     Those without a name are named after the definition and their place: `name`, `name:2`.
     """

@@ -127,7 +127,7 @@ def check_tolerate(value: Any) -> int | float:
 def in_order(names: Sequence[str], edges: Iterable[Edge]) -> list[str]:
     """Return the steps so that each follows all that it needs; else as they were declared.
 
-    Raises `InvalidWorkflow`, which names a circle, if there is no such order.
+    Raises `InvalidWorkflow`, which names a cycle, if there is no such order.
     """
     place = {name: number for number, name in enumerate(names)}
     followers: dict[str, list[str]] = {name: [] for name in names}
@@ -146,13 +146,13 @@ def in_order(names: Sequence[str], edges: Iterable[Edge]) -> list[str]:
             if not waits[follower]:
                 heappush(free, place[follower])
     if len(order) < len(names):
-        circle = " → ".join(_circle({name for name in names if waits[name]}, followers))
-        raise InvalidWorkflow(f"These steps wait for each other: {circle}.")
+        cycle = " → ".join(_cycle({name for name in names if waits[name]}, followers))
+        raise InvalidWorkflow(f"The steps form a cycle: {cycle}.")
     return order
 
 
-def _circle(left: set[str], followers: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a circle among the steps that no order can hold, its first step again at its end."""
+def _cycle(left: set[str], followers: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a cycle among the steps that no order can hold, its first step again at its end."""
     # Each of them waits for another of them: going back must meet a step twice.
     needed: dict[str, str] = {}
     for name in sorted(left):

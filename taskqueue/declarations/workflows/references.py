@@ -239,7 +239,7 @@ class _Replacing:
         if isinstance(value, Reference):
             self.found.append(value)
             return value.target.to_json()
-        if depth > DEEPEST:  # `encode` refuses it, and may find a circle.
+        if depth > DEEPEST:  # `encode` refuses it, and may find a cycle.
             return value
         if isinstance(value, Mapping):
             return {escaped_key(key): self.in_(item, depth + 1) for key, item in value.items()}

@@ -1,6 +1,6 @@
 """From a graph and the results so far to values: arguments, calls of maps, and results.
 
-Pure functions. `read` gives the whole result, error or argument that a target names; `Known` is
+Pure functions. `read` gives the whole result, error or argument that a target names; `KnownValues` is
 one for values at hand.
 """
 
@@ -20,7 +20,7 @@ from taskqueue.exceptions import InvalidArguments, InvalidWorkflow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownValues:
     """What is known of a workflow, to be read by targets. What did not run has None."""
 
     results: Mapping[str, Any] = field(default_factory=dict)

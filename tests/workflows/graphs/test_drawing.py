@@ -178,7 +178,7 @@ def test_long_arrows_go_around_the_nodes_between() -> None:
 
 @st.composite
 def pictures(draw: st.DrawFn) -> Picture:
-    """Draw a picture without circles."""
+    """Draw a picture without cycles."""
     count = draw(st.integers(0, 14))
     pairs = [(one, other) for other in range(count) for one in range(other)]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []

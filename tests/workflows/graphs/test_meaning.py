@@ -15,7 +15,7 @@ from taskqueue.declarations.workflows.canvas import Canvas
 from taskqueue.declarations.workflows.graph import CompiledCall, Graph, Step
 from taskqueue.declarations.workflows.reference_data import Read, resolve
 from taskqueue.declarations.workflows.resolution import (
-    Known,
+    KnownValues,
     calls_of,
     resolved_call,
     return_value,
@@ -93,7 +93,7 @@ def meant(plan: Plan, before: Any = NOTHING) -> Any:
 def result_of(graph: Graph, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Run a graph, step by step in its order, and return its result."""
     results: dict[str, Any] = {}
-    read = Known(results=results, args=args, kwargs=kwargs)
+    read = KnownValues(results=results, args=args, kwargs=kwargs)
     needs: dict[str, set[str]] = {step.name: set() for step in graph.steps}
     for edge in graph.edges:
         needs[edge.downstream].add(edge.upstream)

@@ -1,4 +1,4 @@
-"""Random graphs: their order, their circles, their runs, and their form as JSON."""
+"""Random graphs: their order, their cycles, their runs, and their form as JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def options_of(definition: Any) -> dict[str, Any]:
 
 @st.composite
 def acyclic(draw: st.DrawFn, largest: int = 12) -> tuple[list[str], list[Edge]]:
-    """Draw names and edges that go in no circle, both in any order."""
+    """Draw names and edges that go in no cycle, both in any order."""
     names = [f"s{number}" for number in range(draw(st.integers(1, largest)))]
     pairs = [(one, other) for place, other in enumerate(names) for one in names[:place]]
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -63,7 +63,7 @@ def test_each_step_stands_behind_all_that_it_needs(drawn: tuple[list[str], list[
 
 
 @given(acyclic(), st.data())
-def test_a_circle_is_found_and_is_one(drawn: tuple[list[str], list[Edge]], data: Any) -> None:
+def test_a_cycle_is_found_and_is_one(drawn: tuple[list[str], list[Edge]], data: Any) -> None:
     names, edges = drawn
     order = in_order(names, edges)
     first = data.draw(st.integers(0, len(order) - 1))
@@ -72,11 +72,11 @@ def test_a_circle_is_found_and_is_one(drawn: tuple[list[str], list[Edge]], data:
     edges = [*edges, *way, Edge(order[last], order[first])]
     with pytest.raises(InvalidWorkflow) as refusal:
         in_order(names, edges)
-    circle = str(refusal.value).removesuffix(".").rpartition(": ")[2].split(" → ")
-    assert circle[0] == circle[-1]
-    assert len(set(circle)) == len(circle) - 1
+    cycle = str(refusal.value).removesuffix(".").rpartition(": ")[2].split(" → ")
+    assert cycle[0] == cycle[-1]
+    assert len(set(cycle)) == len(cycle) - 1
     arrows = {(edge.upstream, edge.downstream) for edge in edges}
-    assert all(pair in arrows for pair in pairwise(circle))
+    assert all(pair in arrows for pair in pairwise(cycle))
 
 
 @given(acyclic(), st.data())

@@ -17,7 +17,7 @@ from taskqueue.declarations.workflows.reference_data import (
     targets_in,
 )
 from taskqueue.declarations.workflows.references import Reference, encode_with_references
-from taskqueue.declarations.workflows.resolution import Known, resolved_call
+from taskqueue.declarations.workflows.resolution import KnownValues, resolved_call
 
 RESULTS: dict[str, Any] = {
     "load": {"rows": 3, "files": ["a", "b"], "$step": "mine"},
@@ -27,7 +27,7 @@ RESULTS: dict[str, Any] = {
 ERROR = {"error_class": "ValueError", "message": "no", "task_id": "7"}
 
 
-read = Known(
+read = KnownValues(
     results=RESULTS, errors={"load": ERROR, "late": "another"}, args=[[1, 2]],
     kwargs={"day": "monday"}, result="the whole", error=ERROR,
 )  # fmt: skip

@@ -29,7 +29,7 @@ def refused(body: Body, reason: str) -> None:
         build()
 
 
-def test_a_circle_is_named() -> None:
+def test_a_cycle_is_named() -> None:
     def body(wf: Builder) -> None:
         wf.step(shop.note.s(), name="before")
         wf.step(shop.note.s(), name="a", after=["c", "before"])
@@ -37,7 +37,7 @@ def test_a_circle_is_named() -> None:
         wf.step(shop.note.s(), name="c", after="b")
         wf.step(shop.note.s(), name="behind", after="c")
 
-    refused(body, r"These steps wait for each other: (a → b → c → a|b → c → a → b|c → a → b → c)\.")
+    refused(body, r"The steps form a cycle: (a → b → c → a|b → c → a → b|c → a → b → c)\.")
 
 
 def test_a_step_that_waits_for_itself_is_refused() -> None:

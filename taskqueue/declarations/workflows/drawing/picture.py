@@ -128,7 +128,7 @@ def _at_start(step: Step) -> Progress:
 def picture(name: str, nodes: Sequence[Node], links: Iterable[Link]) -> Picture:
     """Return the picture of nodes; of more than `MAX_NODES` each stands for several steps.
 
-    The links must not go in circles; those to unknown nodes are left out.
+    The links must not go in cycles; those to unknown nodes are left out.
     """
     known = {node.name for node in nodes}
     drawn = [link for link in links if link.upstream in known and link.downstream in known]
