@@ -19,6 +19,8 @@ from taskqueue.declarations.workflows.bounds import (
 from taskqueue.declarations.workflows.graph import Edge, Graph
 from taskqueue.exceptions import InvalidWorkflow
 
+# Of a longer cycle, messages name its beginning and end.
+LONGEST_CYCLE = 20
 NAME = re.compile(r"\w[\w.:<>()-]*")
 
 
@@ -146,8 +148,11 @@ def in_order(names: Sequence[str], edges: Iterable[Edge]) -> list[str]:
             if not waits[follower]:
                 heappush(free, place[follower])
     if len(order) < len(names):
-        cycle = " → ".join(_cycle({name for name in names if waits[name]}, followers))
-        raise InvalidWorkflow(f"The steps form a cycle: {cycle}.")
+        cycle = _cycle({name for name in names if waits[name]}, followers)
+        if len(cycle) > LONGEST_CYCLE:
+            more = f"… {len(cycle) - LONGEST_CYCLE:,} more …"
+            cycle = [*cycle[: LONGEST_CYCLE // 2], more, *cycle[-LONGEST_CYCLE // 2 :]]
+        raise InvalidWorkflow(f"The steps form a cycle: {' → '.join(cycle)}.")
     return order
 
 

@@ -1,7 +1,7 @@
 """From a graph and the results so far to values: arguments, calls of maps, and results.
 
-Pure functions. `read` gives the whole result, error or argument that a target names; `KnownValues` is
-one for values at hand.
+Pure functions. `read` gives the whole result, error or argument that a target names;
+`KnownValues` is one for values at hand.
 """
 
 from __future__ import annotations

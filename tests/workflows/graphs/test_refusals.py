@@ -40,6 +40,14 @@ def test_a_cycle_is_named() -> None:
     refused(body, r"The steps form a cycle: (a → b → c → a|b → c → a → b|c → a → b → c)\.")
 
 
+def test_a_long_cycle_is_named_in_brief() -> None:
+    def body(wf: Builder) -> None:
+        for number in range(5000):
+            wf.step(shop.note.s(), name=f"n{number}", after=f"n{(number + 1) % 5000}")
+
+    refused(body, r"^The steps form a cycle: (n\d+ → ){10}… 4,981 more …( → n\d+){10}\.$")
+
+
 def test_a_step_that_waits_for_itself_is_refused() -> None:
     refused(lambda wf: wf.step(shop.note.s(), after="note"), "note → note")
 
