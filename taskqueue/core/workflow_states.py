@@ -1,6 +1,23 @@
-"""The kinds and statuses of steps, and when a step follows another."""
+"""The statuses of workflows, the kinds and statuses of steps, and when a step follows another."""
 
 from enum import StrEnum
+
+
+class WorkflowStatus(StrEnum):
+    """The status of a workflow; `succeeded`, `failed` and `cancelled` are final."""
+
+    # Its steps run, or wait for others; it may be paused.
+    RUNNING = "running"
+    # Nothing more is released; what runs was asked to stop.
+    STOPPING = "stopping"
+    # It has failed or was cancelled, and its succeeded steps are undone.
+    COMPENSATING = "compensating"
+    # All its steps ended, and none failed that may not.
+    SUCCEEDED = "succeeded"
+    # A step failed, or its deadline passed.
+    FAILED = "failed"
+    # Somebody cancelled it.
+    CANCELLED = "cancelled"
 
 
 class StepKind(StrEnum):
@@ -64,4 +81,7 @@ class Spread(StrEnum):
 
 FINAL_STEPS = frozenset(
     {StepStatus.SUCCEEDED, StepStatus.FAILED, StepStatus.SKIPPED, StepStatus.CANCELLED}
+)
+FINAL_WORKFLOWS = frozenset(
+    {WorkflowStatus.SUCCEEDED, WorkflowStatus.FAILED, WorkflowStatus.CANCELLED}
 )

@@ -18,6 +18,10 @@ FINISHED = ["cancelled", "failed", "succeeded"]
 LEASE_STATUSES = ["running", "succeeded", "failed", "lost", "stopped", "returned"]
 OPERATION_STATUSES = ["waiting", "running", "finished", "failed", "cancelled"]
 OCCURRENCE_STATUSES = ["waiting", "enqueued", "ended", "skipped"]
+STEP_KINDS = ["task", "map", "workflow", "join"]
+STEP_STATUSES = ["waiting", "running", "succeeded", "failed", "skipped", "cancelled"]
+WORKFLOW_STATUSES = ["running", "stopping", "compensating", "succeeded", "failed", "cancelled"]
+AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 MISSED = ["skip", "latest", "all", "window"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
@@ -42,8 +46,15 @@ FIGURES = [
 ]
 
 
-def _word(words: list[str], **options: Any) -> models.CharField[str, str]:
-    return models.CharField(choices=[(word, word) for word in words], max_length=10, **options)
+def _word(words: list[str], *, max_length: int = 10, **options: Any) -> models.CharField[str, str]:
+    choices = [(word, word) for word in words]
+    return models.CharField(choices=choices, max_length=max_length, **options)
+
+
+def _key(*columns: str) -> models.CompositePrimaryKey:
+    return models.CompositePrimaryKey(
+        *columns, blank=True, editable=False, primary_key=True, serialize=False
+    )
 
 
 def _reference(to: str, on_delete: Any, **options: Any) -> models.ForeignKey[Any, Any]:
@@ -71,6 +82,8 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
         )
     for table in ("worker", "rollup"):
         schema_editor.execute(f"ALTER TABLE taskqueue_{table} SET (fillfactor = 50)")
+    for table in ("workflow", "step"):
+        schema_editor.execute(f"ALTER TABLE taskqueue_{table} SET (fillfactor = 70)")
     # Written by every enqueue, and never looked up: an index would cost as much as the row.
     # Without one, the server must be told what stands for a deleted row where it replicates.
     schema_editor.execute(
@@ -404,6 +417,140 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Workflow",
+            fields=[
+                ("id", models.UUIDField(default=uuid7, primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=100)),
+                ("version", models.CharField(default="", max_length=100)),
+                ("status", _word(WORKFLOW_STATUSES, max_length=12, default="running")),
+                ("format", models.SmallIntegerField()),
+                ("args", models.JSONField(default=list)),
+                ("kwargs", models.JSONField(default=dict)),
+                ("context", models.JSONField(default=dict)),
+                ("last", models.JSONField(default=list)),
+                ("parent_step_id", models.BigIntegerField(null=True)),
+                ("nominal_at", models.DateTimeField(null=True)),
+                ("unique_key", models.CharField(max_length=255, null=True)),
+                ("holds_unique_key", models.BooleanField(default=False)),
+                ("open_steps", models.IntegerField(default=0)),
+                ("total_steps", models.IntegerField(default=0)),
+                ("members", models.IntegerField(default=0)),
+                ("deadline_at", models.DateTimeField(null=True)),
+                ("paused_at", models.DateTimeField(null=True)),
+                ("stop_requested_at", models.DateTimeField(null=True)),
+                ("stop_requested_by", models.CharField(default="", max_length=150)),
+                ("stop_reason", models.CharField(default="", max_length=1000)),
+                ("callbacks", models.JSONField(default=list)),
+                ("fail_fast", models.BooleanField(default=False)),
+                ("error", models.JSONField(null=True)),
+                ("failed_step", models.CharField(default="", max_length=100)),
+                ("trouble", models.TextField(default="")),
+                ("retention", models.DurationField(null=True)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("moved_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("prune_after", models.DateTimeField(null=True)),
+                (
+                    "schedule",
+                    _reference("schedule", models.DO_NOTHING, null=True, related_name="+"),
+                ),
+            ],
+            options={
+                "verbose_name": "workflow",
+                "verbose_name_plural": "workflows",
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["status", "id"], name="taskqueue_workflow_status"),
+                    models.Index(
+                        condition=models.Q(("parent_step_id__isnull", False)),
+                        fields=["parent_step_id"],
+                        name="taskqueue_workflow_parent",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("deadline_at__isnull", False), ("finished_at__isnull", True)
+                        ),
+                        fields=["deadline_at"],
+                        name="taskqueue_workflow_deadline",
+                    ),
+                    models.Index(
+                        condition=models.Q(("prune_after__isnull", False)),
+                        fields=["prune_after"],
+                        name="taskqueue_workflow_prune",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("holds_unique_key", True)),
+                        fields=("unique_key", "name"),
+                        name="taskqueue_workflow_unique_key",
+                    ),
+                    _one_of("status", WORKFLOW_STATUSES, name="taskqueue_workflow_status_known"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("open_steps__gte", 0), ("total_steps__gte", models.F("open_steps"))
+                        ),
+                        name="taskqueue_workflow_steps",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Step",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=100)),
+                ("kind", _word(STEP_KINDS)),
+                ("status", _word(STEP_STATUSES, default="waiting")),
+                ("waits", models.IntegerField(default=0)),
+                ("taken", models.IntegerField(default=0)),
+                ("cancels", models.IntegerField(default=0)),
+                ("members", models.IntegerField(null=True)),
+                ("released", models.IntegerField(default=0)),
+                ("ended", models.IntegerField(default=0)),
+                ("failures", models.IntegerField(default=0)),
+                ("concurrency", models.IntegerField(null=True)),
+                ("tolerate", models.FloatField(default=0)),
+                ("tolerated", models.IntegerField(default=0)),
+                ("is_due", models.BooleanField(default=False)),
+                ("on_failure", _word(["fail", "continue"], default="fail")),
+                ("when", models.JSONField(null=True)),
+                ("request", models.JSONField(default=dict)),
+                ("inputs", models.JSONField(default=list)),
+                ("compensate", models.JSONField(null=True)),
+                ("parent_step_id", models.BigIntegerField(null=True)),
+                ("parent_place", models.IntegerField(null=True)),
+                ("released_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("reason", models.CharField(default="", max_length=1000)),
+                (
+                    "workflow",
+                    _reference("workflow", models.DO_NOTHING, related_name="steps"),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("is_due", True)),
+                        fields=["workflow"],
+                        name="taskqueue_step_due",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("workflow", "name"), name="taskqueue_step_name"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("parent_step_id__isnull", False)),
+                        fields=("parent_step_id", "parent_place"),
+                        name="taskqueue_step_parent",
+                    ),
+                    _one_of("status", STEP_STATUSES, name="taskqueue_step_status"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Task",
             fields=[
                 ("id", models.UUIDField(default=uuid7, primary_key=True, serialize=False)),
@@ -441,6 +588,7 @@ class Migration(migrations.Migration):
                 ("running_leases", models.IntegerField(db_default=0)),
                 ("successes", models.IntegerField(db_default=0)),
                 ("nominal_at", models.DateTimeField(null=True)),
+                ("place", models.IntegerField(null=True)),
                 ("attempts_before_retry", models.IntegerField(db_default=0)),
                 ("return_value", models.JSONField(null=True)),
                 ("error_class", models.CharField(db_default="", default="", max_length=255)),
@@ -459,6 +607,7 @@ class Migration(migrations.Migration):
                     "schedule",
                     _reference("schedule", models.DO_NOTHING, null=True, related_name="tasks"),
                 ),
+                ("step", _reference("step", models.DO_NOTHING, null=True, related_name="tasks")),
             ],
             options={
                 "verbose_name": "task",
@@ -675,6 +824,57 @@ class Migration(migrations.Migration):
                     _one_of("status", OCCURRENCE_STATUSES, name="taskqueue_occurrence_status"),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="Dependency",
+            fields=[
+                ("pk", _key("upstream_id", "downstream_id", "when")),
+                ("when", _word(AFTER, default="succeeded")),
+                ("downstream", _reference("step", models.DO_NOTHING, related_name="needs")),
+                ("upstream", _reference("step", models.DO_NOTHING, related_name="dependants")),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["downstream"], name="taskqueue_dependency_down")],
+            },
+        ),
+        migrations.CreateModel(
+            name="StepCalls",
+            fields=[
+                ("pk", _key("step_id", "lease_id", "first_place")),
+                ("lease_id", models.BigIntegerField(default=0)),
+                ("first_place", models.IntegerField()),
+                ("calls", models.JSONField()),
+                ("step", _reference("step", models.DO_NOTHING, related_name="+")),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="StepEnd",
+            fields=[
+                ("subject", models.UUIDField(primary_key=True, serialize=False)),
+                ("status", models.CharField(max_length=12)),
+                ("updates", models.JSONField(null=True)),
+                ("has_fan", models.BooleanField(default=False)),
+                ("step", _reference("step", models.DO_NOTHING, related_name="+")),
+                ("workflow", _reference("workflow", models.DO_NOTHING, related_name="+")),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["workflow", "step"], name="taskqueue_stepend_workflow")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Member",
+            fields=[
+                ("pk", _key("step_id", "place")),
+                ("place", models.IntegerField()),
+                ("task", _reference("task", models.DO_NOTHING, related_name="+")),
+                ("step", _reference("step", models.DO_NOTHING, related_name="+")),
+            ],
+            options={"default_permissions": ()},
         ),
         *(
             migrations.CreateModel(

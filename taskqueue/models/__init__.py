@@ -11,8 +11,10 @@ from taskqueue.models.rollup import Arrival, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
+from taskqueue.models.workflow import Dependency, Member, Step, StepCalls, StepEnd, Workflow
 
 __all__ = [
-    "Arrival", "Audit", "Dashboard", "Export", "Failure", "IdempotencyKey", "Lease", "Occurrence",
-    "Operation", "Performance", "Queue", "Rollup", "Schedule", "Task", "TaskLog", "Total", "Worker",
+    "Arrival", "Audit", "Dashboard", "Dependency", "Export", "Failure", "IdempotencyKey", "Lease",
+    "Member", "Occurrence", "Operation", "Performance", "Queue", "Rollup", "Schedule", "Step",
+    "StepCalls", "StepEnd", "Task", "TaskLog", "Total", "Worker", "Workflow",
 ]  # fmt: skip

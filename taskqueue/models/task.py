@@ -84,6 +84,10 @@ class Task(models.Model):
     )
     # The time of the schedule's rule that it stands for.
     nominal_at = models.DateTimeField(null=True)
+    # The step of a workflow that it belongs to, and which of its members it is. In no index: one
+    # would be written with each of a task's versions. A step's tasks are found by `Member`.
+    step = models.ForeignKey("Step", models.DO_NOTHING, null=True, related_name="tasks", **LOOSE)
+    place = models.IntegerField(null=True)
     # Its attempts at the last manual retry: failures and crashes count from there.
     attempts_before_retry = models.IntegerField(db_default=0)
 
