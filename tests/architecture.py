@@ -53,7 +53,7 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "exports failures forecast idempotency rollups tally totals wedged workers",
+        "exports failures forecast idempotency rollups step_ends tally totals wedged workers",
         siblings=True,
     ),
     _layer(
@@ -61,7 +61,7 @@ FLOORS = (
         "apart broadcast ends live_changes multi_worker multi_worker_task record takeover",
         siblings=True,
     ),
-    _layer("people", "control enqueue pruning", siblings=True),
+    _layer("people", "control enqueue pruning workflows", siblings=True),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )

@@ -112,6 +112,8 @@ class Recorded(NamedTuple):
     task_status: str
     # None: the lease was withdrawn.
     lease_status: str | None
+    # Of the workflow that is to hear of the end, if the task has one.
+    step_id: int | None = None
 
 
 SUCCESS = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)

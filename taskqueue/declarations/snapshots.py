@@ -14,8 +14,11 @@ from taskqueue.core.retries import Backoff, class_path, from_snapshot
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT, Options
 
-# The last two are added for the tasks of a schedule, for the body to know.
-KEYS = frozenset({*(option.name for option in SNAPSHOT), "schedule", "nominal_at"})
+# That a task belongs to a step of a workflow, and finds values for references in its arguments.
+STEP = "step"
+# Added for the tasks of a schedule, for the body to know.
+RUN = ("schedule", "nominal_at")
+KEYS = frozenset({*(option.name for option in SNAPSHOT), *RUN, STEP})
 EMPTY = "{}"
 
 

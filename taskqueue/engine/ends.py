@@ -19,6 +19,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.retention import EndPolicy, Retention
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.statement import Moment
+from taskqueue.engine.step_ends import note_ends
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task
 
@@ -42,13 +43,15 @@ NEXT_END = Moment.of("""
 def announce(
     connection: BaseDatabaseWrapper, ended: Iterable[Ended], *, tally: Tally | None = None
 ) -> None:
-    """Tell the tally, the only listener so far, that these tasks have ended.
+    """Tell the tally that these tasks have ended, and the workflows of those that have one.
 
     Writes what the tally holds. Without one, the tasks are counted in rows of their own.
     """
+    ended = list(ended)
     tally = tally or Tally()
     tally.add_ends(ended)
     tally.write(connection)
+    note_ends(connection, ended)
 
 
 def end_overdue(
@@ -80,5 +83,8 @@ def cancel_waiting(connection: BaseDatabaseWrapper, tasks: Sequence[Task], *, re
         )
     announce(
         connection,
-        [Ended(str(task.id), task.queue_name, task.name, TaskStatus.CANCELLED) for task in tasks],
+        [
+            Ended(str(task.id), task.queue_name, task.name, TaskStatus.CANCELLED, task.step_id)
+            for task in tasks
+        ],
     )

@@ -67,7 +67,7 @@ def record_shared(
             task = MultiWorkerTask(connection, row, now=now, policy=policy)
             lease_status = task.record(outcome, lease)
             all_ended += task.settle()
-            recorded[lease.id] = Recorded(str(row.status), lease_status)
+            recorded[lease.id] = Recorded(str(row.status), lease_status, row.step_id)
     return recorded, all_ended
 
 

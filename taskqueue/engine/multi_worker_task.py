@@ -251,7 +251,8 @@ class MultiWorkerTask:
         _write(rows, task, WRITTEN_TASK)
         if task.finished_at is None:
             return []
-        return [Ended(str(task.id), task.queue_name, task.name, str(task.status))]
+        status = str(task.status)
+        return [Ended(str(task.id), task.queue_name, task.name, status, task.step_id)]
 
 
 def _write(rows: QuerySet[Any], row: Task | Lease, columns: Iterable[str]) -> None:

@@ -65,10 +65,10 @@ def record(
     tally = tally or Tally()
     subjects = tally.subjects(connection, [*recorded, *shared])
     ends = []
-    for lease_id, (status, _) in recorded.items():
+    for lease_id, (status, _, step_id) in recorded.items():
         if status in FINISHED:
             subject = subjects[lease_id]
-            ends.append(Ended(subject.task_id, subject.queue_name, subject.name, status))
+            ends.append(Ended(subject.task_id, subject.queue_name, subject.name, status, step_id))
     recorded.update(shared)
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)

@@ -42,11 +42,14 @@ class Retention(NamedTuple):
     unique_until: datetime | None
     holds_unique_key: bool
     unique_for: str
+    # Of a workflow, which prunes its tasks itself.
+    step_id: int | None = None
 
     @classmethod
     def of(cls, task: Task) -> Retention:
         """Take them from a task."""
-        return cls(task.retention, task.unique_until, task.holds_unique_key, task.unique_for)
+        own = task.retention, task.unique_until, task.holds_unique_key, task.unique_for
+        return cls(*own, task.step_id)
 
     @property
     def keeps_key(self) -> bool:
@@ -60,7 +63,9 @@ class Retention(NamedTuple):
         """
         if self.retention is not None:
             kept_for = self.retention
-        if kept_for is None or (self.holds_unique_key and self.unique_for == "kept"):
+        if self.step_id is not None or kept_for is None or (
+            self.holds_unique_key and self.unique_for == "kept"
+        ):
             return None
         end = finished_at + kept_for
         if self.holds_unique_key and self.unique_until is not None:
@@ -71,6 +76,7 @@ class Retention(NamedTuple):
 # GREATEST passes over NULL, and what is kept for ever would be pruned: hence infinity.
 # `Retention.prune_after` as SQL, for PostgreSQL's statements to be made with.
 PRUNE_AFTER = """CASE
+        WHEN task.step_id IS NOT NULL THEN NULL
         WHEN task.holds_unique_key AND task.unique_for = 'kept' THEN NULL
         ELSE NULLIF(GREATEST(
             COALESCE({finished_at} + COALESCE(task.retention, {kept_for}), 'infinity'),

@@ -136,3 +136,26 @@ class Ended(NamedTuple):
     queue_name: str
     name: str
     status: str
+    # The step of a workflow that is to hear of it.
+    step_id: int | None = None
+
+
+class Folded(NamedTuple):
+    """A step after its notes were counted."""
+
+    step_id: int
+    workflow_id: str
+    # Whether its workflow is to be advanced.
+    is_due: bool
+    # How many of its members have not ended.
+    lacking: int
+
+
+class StepTask(NamedTuple):
+    """A new task of a step: its id, arguments as JSON text, and whose member it is."""
+
+    id: str
+    args: str
+    kwargs: str
+    step_id: int
+    place: int

@@ -188,6 +188,9 @@ class Dependency(models.Model):
         default_permissions = ()
         indexes = [models.Index(fields=["downstream"], name="taskqueue_dependency_down")]
 
+    def __str__(self) -> str:
+        return f"{self.downstream_id} after {self.upstream_id} {self.when}"
+
 
 class StepCalls(models.Model):
     """Calls of a step that were not sent yet: a list of pairs of JSON texts, in their order."""
@@ -201,6 +204,9 @@ class StepCalls(models.Model):
 
     class Meta:
         default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.step_id} from {self.first_place}"
 
 
 class StepEnd(models.Model):
@@ -220,6 +226,9 @@ class StepEnd(models.Model):
         default_permissions = ()
         indexes = [models.Index(fields=["workflow", "step"], name="taskqueue_stepend_workflow")]
 
+    def __str__(self) -> str:
+        return f"{self.subject} {self.status}"
+
 
 class Member(models.Model):
     """The task at one place of a step. Its key keeps a place from being sent twice."""
@@ -231,3 +240,6 @@ class Member(models.Model):
 
     class Meta:
         default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.step_id}[{self.place}]"

@@ -190,7 +190,7 @@ class Runner:
                 tally=self._tally,
             )
         note_logged(job, outcome)
-        task_status, lease_status = recorded.get(outcome.lease_id, (None, None))
+        task_status, lease_status, _ = recorded.get(outcome.lease_id, (None, None, None))
         log_unlogged(job, outcome, task_status)
         if lease_status == LeaseStatus.STOPPED and outcome.kind == OutcomeKind.SUCCEEDED:
             return OutcomeKind.STOPPED.value

@@ -91,7 +91,7 @@ def end(
     )
     if claimed.lease_id not in recorded:
         return None
-    task_status, lease_status = recorded[claimed.lease_id]
+    task_status, lease_status, _ = recorded[claimed.lease_id]
     lease = Lease.objects.filter(id=claimed.lease_id).first()
     assert lease_status == (lease and lease.status), "It says what it wrote."
     return task_status

@@ -1,7 +1,7 @@
 """PostgreSQL's dialect of the engine's statements: single statements, row locks, `NOTIFY`."""
 
 from taskqueue.engine.postgresql import claim as claiming
-from taskqueue.engine.postgresql import duties, enqueue, record
+from taskqueue.engine.postgresql import duties, enqueue, record, workflows
 
 
 class PostgreSQL:
@@ -25,3 +25,6 @@ class PostgreSQL:
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)
+    fold = staticmethod(workflows.fold)
+    insert_step_tasks = staticmethod(workflows.insert_step_tasks)
+    wake_sleeping = staticmethod(workflows.wake_sleeping)

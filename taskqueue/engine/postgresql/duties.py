@@ -75,7 +75,7 @@ SET status = ended.status,
     holds_unique_key = {KEEPS_KEY}
 FROM ended
 WHERE task.id = ended.id
-RETURNING task.id::text, task.queue_name, task.name, task.status
+RETURNING task.id::text, task.queue_name, task.name, task.status, task.step_id
 """  # noqa: S608  (of constants)
 
 # Locks: finished tasks by the end of their retention, skipping locked ones.

@@ -73,7 +73,7 @@ SET status = 'succeeded',
     holds_unique_key = {KEEPS_KEY}
 FROM held
 WHERE task.id = ANY (ARRAY[held.task_id]) AND task.status = 'running'
-RETURNING held.id
+RETURNING held.id, task.step_id
 """  # noqa: S608  (of constants)
 
 PRUNE_ENDED = PRUNE_AFTER.format(
@@ -192,7 +192,7 @@ SET status = verdict.status,
     )
 FROM verdict
 WHERE task.id = verdict.task_id AND task.status = 'running'
-RETURNING verdict.id, verdict.status, verdict.lease_status
+RETURNING verdict.id, verdict.status, verdict.lease_status, task.step_id
 """  # noqa: S608  (of constants)
 
 INSERT_LOGS = """
@@ -267,7 +267,10 @@ def record_successes(
     }
     with kept_plan(connection) as series:
         rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
-    return {row[0]: SUCCESS for row in rows}
+    return {
+        lease_id: SUCCESS if step_id is None else SUCCESS._replace(step_id=step_id)
+        for lease_id, step_id in rows
+    }
 
 
 def record_endings(
@@ -278,7 +281,7 @@ def record_endings(
     parameters["kind"] = list(map(str, parameters["kind"]))
     parameters |= policy._asdict() | {"effects": EFFECTS_JSON}
     rows = fetch(connection, RECORD_ENDINGS, parameters)
-    return {row[0]: Recorded(row[1], row[2]) for row in rows}
+    return {row[0]: Recorded(*row[1:]) for row in rows}
 
 
 def _columns(outcomes: Sequence[Outcome]) -> dict[str, Any]:

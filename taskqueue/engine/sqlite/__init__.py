@@ -1,7 +1,7 @@
 """SQLite's dialect of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
 from taskqueue.engine.sqlite import claim as claiming
-from taskqueue.engine.sqlite import duties, enqueue, record
+from taskqueue.engine.sqlite import duties, enqueue, record, workflows
 
 
 class SQLite:
@@ -25,3 +25,6 @@ class SQLite:
     promote = staticmethod(duties.promote)
     end_overdue = staticmethod(duties.end_overdue)
     prune = staticmethod(duties.prune)
+    fold = staticmethod(workflows.fold)
+    insert_step_tasks = staticmethod(workflows.insert_step_tasks)
+    wake_sleeping = staticmethod(workflows.wake_sleeping)

@@ -32,7 +32,7 @@ WHERE id IN (
 """
 
 PICK_OVERDUE = """
-SELECT id, retention, unique_until, holds_unique_key, unique_for
+SELECT id, retention, unique_until, holds_unique_key, unique_for, step_id
 FROM taskqueue_task
 WHERE deadline_at IS NOT NULL AND deadline_at <= %s
     AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
@@ -40,7 +40,7 @@ LIMIT %s
 """
 
 PICK_EXPIRED = """
-SELECT id, retention, unique_until, holds_unique_key, unique_for
+SELECT id, retention, unique_until, holds_unique_key, unique_for, step_id
 FROM taskqueue_task
 WHERE expires_at IS NOT NULL AND expires_at <= %s AND started_at IS NULL
     AND status IN ('blocked', 'ready', 'retrying', 'scheduled')
@@ -56,7 +56,7 @@ SET status = %s,
     prune_after = %s,
     holds_unique_key = %s
 WHERE id = %s
-RETURNING id, queue_name, name, status
+RETURNING id, queue_name, name, status, step_id
 """
 OVERDUE = (
     "failed",

@@ -27,7 +27,7 @@ from taskqueue.engine.sqlite.values import (
 HELD_BY_SUCCESSES = """
 SELECT
     lease.id, task.id, task.status = 'running',
-    task.retention, task.unique_until, task.holds_unique_key, task.unique_for
+    task.retention, task.unique_until, task.holds_unique_key, task.unique_for, task.step_id
 FROM json_each(%s) AS outcome
 CROSS JOIN taskqueue_lease AS lease ON lease.id = outcome.value
 CROSS JOIN taskqueue_task AS task ON task.id = lease.task_id
@@ -54,7 +54,8 @@ SELECT
     lease.id, lease.task_id, lease.stop_requested_at IS NOT NULL, lease.stop_reason,
     lease.started_at,
     task.failures, task.max_attempts, task.crashes, task.max_crashes, task.parked_at,
-    task.crash_delay, task.retention, task.unique_until, task.holds_unique_key, task.unique_for
+    task.crash_delay, task.retention, task.unique_until, task.holds_unique_key, task.unique_for,
+    task.step_id
 FROM json_each(%s) AS outcome
 CROSS JOIN taskqueue_lease AS lease ON lease.id = outcome.value
 CROSS JOIN taskqueue_task AS task ON task.id = lease.task_id
@@ -135,6 +136,7 @@ class _HeldTask(NamedTuple):
     unique_until: Any
     holds_unique_key: bool
     unique_for: str
+    step_id: int | None
 
 
 def record_successes(
@@ -151,11 +153,11 @@ def record_successes(
             outcome, own, prune_after = by_lease[lease_id], retention_of(*columns), kept_until
             times = ago(moment, outcome.started), ago(moment, outcome.ended)
             ended.append((*times, lease_id))
-            if own.retention is not None or own.holds_unique_key:
+            if own.retention is not None or own.holds_unique_key or own.step_id is not None:
                 prune_after = stored(own.prune_after(moment, retention))
             if is_running:
                 finished.append((outcome.return_value, *times, prune_after, task_id))
-                recorded[lease_id] = SUCCESS
+                recorded[lease_id] = SUCCESS._replace(step_id=own.step_id)
         cursor.executemany(END_SUCCEEDED, ended)
         cursor.executemany(FINISH_SUCCEEDED, finished)
     return recorded
@@ -224,13 +226,13 @@ def _end(
         "holds_unique_key": held.holds_unique_key,
     }
     if status in FINISHED:
-        retention = retention_of(*held[-4:])
+        retention = retention_of(*held[-5:])
         task["error_class"], task["error_message"] = outcome.error_class, message
         task["finished_at"] = stored(moment)
         task["prune_after"] = stored(retention.prune_after(moment, policy.kept_for(status)))
         task["holds_unique_key"] = retention.keeps_key
     cursor.execute(FINISH, task)
-    return Recorded(status, lease_status)
+    return Recorded(status, lease_status, held.step_id)
 
 
 def _parked_at(held: _HeldTask, effect: Effect, moment: datetime) -> str | None:

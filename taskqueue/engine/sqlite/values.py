@@ -51,11 +51,15 @@ def microseconds(duration: timedelta | None) -> int | None:
 
 
 def retention_of(
-    retention: int | None, unique_until: Any, holds_unique_key: bool, unique_for: str
+    retention: int | None,
+    unique_until: Any,
+    holds_unique_key: bool,
+    unique_for: str,
+    step_id: int | None,
 ) -> Retention:
     """The stored columns that decide how long a task is kept."""
     own = None if retention is None else timedelta(microseconds=retention)
-    return Retention(own, loaded(unique_until), bool(holds_unique_key), unique_for)
+    return Retention(own, loaded(unique_until), bool(holds_unique_key), unique_for, step_id)
 
 
 def dashed(text: str) -> str:

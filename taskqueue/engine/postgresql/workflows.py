@@ -1,0 +1,107 @@
+"""Counting the ends of steps, and inserting their tasks, on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import Folded, StepTask
+from taskqueue.engine.specs import CLAIM_COLUMNS, LIMIT_COLUMNS, PLAIN_COLUMNS, EnqueueSpec
+from taskqueue.engine.statement import change, fetch
+
+# Locks: steps by id, skipping locked ones, then the notes of these that were there before. What is
+# noted meanwhile is left to the next fold. Counts start from the row as it was when it was locked.
+FOLD = """
+WITH locked AS MATERIALIZED (
+    SELECT id, workflow_id
+    FROM taskqueue_step
+    WHERE id = ANY (%s::bigint[])
+    ORDER BY id
+    FOR UPDATE SKIP LOCKED
+), taken AS (
+    DELETE FROM taskqueue_stepend AS note
+    USING locked
+    WHERE note.workflow_id = locked.workflow_id AND note.step_id = locked.id
+        AND note.updates IS NULL AND NOT note.has_fan
+    RETURNING note.step_id, note.status
+), sums AS (
+    SELECT
+        step_id, count(*)::int AS ended,
+        (count(*) FILTER (WHERE status <> 'succeeded'))::int AS failures
+    FROM taken
+    GROUP BY step_id
+), moved AS (
+    UPDATE taskqueue_step AS step
+    SET ended = step.ended + sums.ended,
+        failures = step.failures + sums.failures,
+        is_due = step.is_due OR step.status = 'running' AND (
+            step.ended + sums.ended >= step.members
+            OR step.released < step.members
+            OR step.failures + sums.failures > step.tolerated
+        )
+    FROM sums
+    WHERE step.id = sums.step_id
+    RETURNING step.id, step.is_due, step.members - step.ended AS lacking
+)
+SELECT
+    locked.id, locked.workflow_id::text, COALESCE(moved.is_due, false), COALESCE(moved.lacking, 0)
+FROM locked
+LEFT JOIN moved ON moved.id = locked.id
+"""
+
+_SHARED = tuple(
+    column
+    for column in (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *CLAIM_COLUMNS)
+    if column not in ("id", "args", "kwargs")
+)
+# Locks: the keys of members, which nobody else inserts: the caller holds the workflow.
+INSERT_TASKS = f"""
+WITH inserted AS (
+    INSERT INTO taskqueue_task (id, args, kwargs, step_id, place, {", ".join(_SHARED)})
+    SELECT
+        row.id, row.args::jsonb, row.kwargs::jsonb, row.step_id, row.place,
+        {", ".join(f"%({column})s" for column in _SHARED)}
+    FROM unnest(
+        %(ids)s::uuid[], %(arguments)s::text[], %(keywords)s::text[], %(steps)s::bigint[],
+        %(places)s::int[]
+    ) AS row (id, args, kwargs, step_id, place)
+    RETURNING id, step_id, place
+), counted AS (
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number)
+    SELECT 0, %(queue_name)s, %(name)s, count(*)
+    FROM inserted
+)
+INSERT INTO taskqueue_member (step_id, place, task_id)
+SELECT step_id, place, id
+FROM inserted
+"""  # noqa: S608  (the columns are constants)
+
+# The server shares a lock among all that notify at commit: only where a worker sleeps.
+WAKE = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1"
+
+
+def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folded]:
+    """Count the notes of these steps; the steps, without those that somebody else has locked."""
+    return [Folded(*row) for row in fetch(connection, FOLD, (list(step_ids),))]
+
+
+def insert_step_tasks(
+    connection: BaseDatabaseWrapper,
+    spec: EnqueueSpec,
+    tasks: Sequence[StepTask],
+    *,
+    now: datetime,
+    changes: Mapping[str, Any],
+) -> None:
+    """Insert tasks of steps, all with the same options, and their members."""
+    ids, args, kwargs, steps, places = map(list, zip(*tasks, strict=True))
+    rows = {"ids": ids, "arguments": args, "keywords": kwargs, "steps": steps, "places": places}
+    change(connection, INSERT_TASKS, {**spec.columns_at(now), **changes, **rows})
+
+
+def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
+    """Wake workers at commit, where any sleeps."""
+    fetch(connection, WAKE, (payload,))

@@ -1,0 +1,1 @@
+"""Workflows as rows: inserting graphs, counting ends, and advancing what follows from them."""
