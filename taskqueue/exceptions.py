@@ -79,6 +79,14 @@ class DuplicateTask(TaskQueueError):
         self.place = place
 
 
+class DuplicateWorkflow(TaskQueueError):
+    """Another workflow holds the unique key; `result` is its id."""
+
+    def __init__(self, message: str, result: object = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class EnqueuedBefore(TaskQueueError):
     """A task of the id that was to be the new one's is there already: of this id and name."""
 

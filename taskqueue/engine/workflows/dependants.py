@@ -1,0 +1,78 @@
+"""What follows from the ends of steps: whether those that depend on them are released.
+
+An edge `after success` from a step that failed or was cancelled cancels its dependant, unless the
+failure is of a step that may fail. An edge whose end did not come true, or from a skipped step, is
+not taken; a step of which no edge was taken is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.workflow_states import StepStatus
+from taskqueue.engine.dialect import select
+from taskqueue.engine.statement import Statement
+from taskqueue.models import Step
+
+_MOVES = """
+    SELECT
+        dependency.downstream_id,
+        count(*) AS waits,
+        count(*) FILTER (WHERE CASE dependency."when"
+            WHEN 'succeeded' THEN upstream.status = 'succeeded'
+                OR upstream.status = 'failed' AND upstream.on_failure = 'continue'
+            WHEN 'failed' THEN upstream.status = 'failed'
+            ELSE upstream.status <> 'skipped'
+        END) AS taken,
+        count(*) FILTER (WHERE dependency."when" = 'succeeded' AND (
+            upstream.status = 'cancelled'
+            OR upstream.status = 'failed' AND upstream.on_failure = 'fail'
+        )) AS cancels
+    FROM taskqueue_dependency AS dependency
+    JOIN taskqueue_step AS upstream ON upstream.id = dependency.upstream_id
+"""
+_MOVE = """
+UPDATE taskqueue_step
+SET waits = taskqueue_step.waits - move.waits,
+    taken = taskqueue_step.taken + move.taken,
+    cancels = taskqueue_step.cancels + move.cancels
+"""
+# Locks: steps of workflows that the caller has locked; a fold holds one for a statement at most.
+PASS_ON = Statement(
+    postgresql=f"""
+        {_MOVE}
+        FROM ({_MOVES}
+            WHERE dependency.upstream_id = ANY (%(ended)s::bigint[])
+            GROUP BY dependency.downstream_id
+        ) AS move
+        WHERE taskqueue_step.id = move.downstream_id
+        RETURNING taskqueue_step.id, taskqueue_step.waits
+    """,  # noqa: S608  (of constants)
+    sqlite=f"""
+        {_MOVE}
+        FROM ({_MOVES}
+            WHERE dependency.upstream_id IN (SELECT value FROM json_each(%(ended)s))
+            GROUP BY dependency.downstream_id
+        ) AS move
+        WHERE taskqueue_step.id = move.downstream_id
+        RETURNING id, waits
+    """,  # noqa: S608  (of constants)
+)
+
+
+def pass_on(connection: BaseDatabaseWrapper, ended: Sequence[int]) -> list[Step]:
+    """Count steps that have ended down in their dependants; those that wait for no other now."""
+    ripe = [row[0] for row in select(connection, PASS_ON, ended=list(ended)) if row[1] == 0]
+    if not ripe:
+        return []
+    rows = Step.objects.using(connection.alias).filter(id__in=ripe, status=StepStatus.WAITING)
+    return list(rows.order_by("id"))
+
+
+def fate(step: Step) -> StepStatus:
+    """Return what becomes of a step that waits for no other: `running` if it is released."""
+    if step.cancels:
+        return StepStatus.CANCELLED
+    return StepStatus.RUNNING if step.taken else StepStatus.SKIPPED

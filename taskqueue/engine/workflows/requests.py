@@ -1,0 +1,93 @@
+"""What a step's row keeps of its calls, so that any worker can send them without the code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from taskqueue.core.workflow_states import Spread, StepKind
+from taskqueue.declarations.snapshots import EMPTY, STEP
+from taskqueue.declarations.workflows.graph import CompiledCall, Graph, Source, Step
+from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
+from taskqueue.engine.specs import EnqueueSpec, spec_of
+
+# The options that set a task's time or limits: those of a step count from its release.
+TIMED = ("run_at", "run_in", "deadline_at", "deadline_in", "expires_in")
+
+
+def spec_of_call(call: CompiledCall) -> EnqueueSpec:
+    """Return the spec of a call, as it was stored or as its definition says."""
+    if call.options is not None:
+        return EnqueueSpec.from_json(dict(call.options))
+    assert call.definition is not None
+    return spec_of(call.definition)
+
+
+def step_spec(spec: EnqueueSpec) -> EnqueueSpec:
+    """Return the spec of a task that belongs to a step: older versions leave it to newer ones."""
+    mark = f'"{STEP}":true}}'
+    before = spec.options
+    options = f"{{{mark}" if before == EMPTY else f"{before[:-1]},{mark}"
+    return replace(spec, options=options)
+
+
+def request_of(step: Step) -> dict[str, Any]:
+    """Return what the row of a step keeps of its call."""
+    call = step.call
+    if call is None:
+        return {"value": step.value}
+    stored: dict[str, Any] = {"name": call.name}
+    if step.kind is StepKind.WORKFLOW:
+        assert step.graph is not None
+        return stored | {"graph": graph_to_json(step.graph, lambda own: spec_of(own).as_json())}
+    spec = spec_of_call(call)
+    if step.kind is StepKind.MAP:
+        stored |= call_to_json(call)
+        if step.source is not None:
+            source = step.source
+            stored["source"] = [source.items, source.spread.value, source.size]
+    elif any(getattr(spec, name) is not None for name in TIMED):
+        stored["spec"] = spec.as_json()
+    return stored
+
+
+def call_to_json(call: CompiledCall) -> dict[str, Any]:
+    """Return a call as it is stored."""
+    spec = spec_of_call(call).as_json()
+    return {"name": call.name, "args": call.args, "kwargs": call.kwargs, "spec": spec}
+
+
+def call_from_json(stored: dict[str, Any]) -> CompiledCall:
+    """Return the call that was stored."""
+    return CompiledCall(
+        name=stored["name"], args=stored["args"], kwargs=stored["kwargs"], options=stored["spec"]
+    )
+
+
+def source_of(request: dict[str, Any]) -> Source | None:
+    """Return the list of which a map's calls are made; None where they are known."""
+    if "source" not in request:
+        return None
+    items, spread, size = request["source"]
+    return Source(items=items, spread=Spread(spread), size=size)
+
+
+def child_graph(request: dict[str, Any]) -> Graph:
+    """Return the graph of a child. Raises `InvalidWorkflow` if this version cannot read it."""
+    return graph_from_json(request["graph"])
+
+
+def limited(
+    spec: EnqueueSpec, *, now: datetime, deadline_at: datetime | None
+) -> dict[str, Any]:
+    """Return the columns that depend on the moment of the release.
+
+    The deadline is that of the task or of its workflow, whichever is earlier.
+    """
+    columns = spec.columns_at(now)
+    names = ("status", "run_after", "ready_at", "deadline_at", "expires_at")
+    times = {name: columns[name] for name in names}
+    if deadline_at is not None:
+        times["deadline_at"] = min(times["deadline_at"] or deadline_at, deadline_at)
+    return times

@@ -1,0 +1,150 @@
+"""The results of steps, read from their tasks: what arguments and conditions refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from taskqueue.core.states import TaskStatus
+from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.declarations.workflows.reference_data import (
+    MARK,
+    Target,
+    resolve,
+    substitute,
+    value_of,
+)
+from taskqueue.declarations.workflows.resolution import resolved_call, return_value
+from taskqueue.models import Member, Step, Task, Workflow
+
+INVALID = "taskqueue.exceptions.InvalidWorkflow"
+Arguments = tuple[list[Any], dict[str, Any]]
+
+
+class Results:
+    """The results of the steps of one workflow, each read once."""
+
+    def __init__(self, alias: str, workflow_id: UUID) -> None:
+        self._alias = alias
+        self._workflow_id = workflow_id
+        self._steps: dict[str, Step] = {}
+        self._values: dict[int, Any] = {}
+        self._workflow: Workflow | None = None
+
+    @property
+    def workflow(self) -> Workflow:
+        """The row."""
+        if self._workflow is None:
+            self._workflow = Workflow.objects.using(self._alias).get(id=self._workflow_id)
+        return self._workflow
+
+    def read(self, target: Target) -> Any:
+        """Return the whole result, error or argument that a target names."""
+        if target.argument is not None:
+            return self._argument(target.argument)
+        if target.steps:
+            if target.part == "error":
+                return self.error_of(target.steps)
+            return self.result_of(target.steps[0])
+        return self.workflow.error if target.part == "error" else self.return_value()
+
+    def return_value(self) -> Any:
+        """Return the result of the workflow; None where its last steps have none."""
+        return return_value(self.workflow.last, self.read) if self.workflow.last else None
+
+    def result_of(self, name: str) -> Any:
+        """Return the result of a step; None if it did not succeed."""
+        step = self._step(name)
+        if step is None or step.status != StepStatus.SUCCEEDED:
+            return None
+        if step.id not in self._values:
+            self._values[step.id] = self._result(step)
+        return self._values[step.id]
+
+    def _result(self, step: Step) -> Any:
+        if step.kind == StepKind.JOIN:
+            return resolve(step.request["value"], self.read)
+        if step.kind == StepKind.WORKFLOW:
+            child = self._child(step)
+            return None if child is None else Results(self._alias, child.id).return_value()
+        tasks = self._members(step)
+        values = [
+            task["task__return_value"] if task["task__status"] == TaskStatus.SUCCEEDED else None
+            for task in tasks
+        ]
+        return values if step.kind == StepKind.MAP else (values[0] if values else None)
+
+    def error_of(self, names: Iterable[str]) -> dict[str, Any] | None:
+        """Return the error of the first of these steps that failed; None if none did."""
+        for name in names:
+            step = self._step(name)
+            if step is not None and step.status == StepStatus.FAILED:
+                return self.failure(step)
+        return None
+
+    def failure(self, step: Step) -> dict[str, Any]:
+        """Return why a step failed: the error of its first task that did."""
+        for place, error in self.errors(step).items():
+            return error if step.kind != StepKind.MAP else error | {"place": place}
+        if step.kind == StepKind.WORKFLOW and (child := self._child(step)) and child.error:
+            return dict(child.error)
+        return {"error_class": INVALID, "message": step.reason, "task_id": None}
+
+    def errors(self, step: Step) -> dict[int, dict[str, Any]]:
+        """Return the errors of the members that ended without success, by their places."""
+        return {
+            task["place"]: {
+                "error_class": task["task__error_class"],
+                "message": task["task__error_message"],
+                "task_id": str(task["task_id"]),
+            }
+            for task in self._members(step)
+            if task["task__status"] in (TaskStatus.FAILED, TaskStatus.CANCELLED)
+        }
+
+    def _members(self, step: Step) -> Iterable[Mapping[str, Any]]:
+        members = Member.objects.using(self._alias).filter(step_id=step.id, place__gte=0)
+        return members.order_by("place").values(
+            "place", "task_id", "task__status", "task__return_value",
+            "task__error_class", "task__error_message",
+        )  # fmt: skip
+
+    def _child(self, step: Step) -> Workflow | None:
+        children = Workflow.objects.using(self._alias).filter(parent_step_id=step.id)
+        return children.order_by("id").last()
+
+    def _step(self, name: str) -> Step | None:
+        if name not in self._steps:
+            rows = Step.objects.using(self._alias).filter(workflow_id=self._workflow_id)
+            found = rows.filter(name=name).first()
+            if found is None:
+                return None
+            self._steps[name] = found
+        return self._steps[name]
+
+    def _argument(self, origin: int | str) -> Any:
+        """Return an argument of the workflow; of a child it may refer to steps of the parent."""
+        workflow = self.workflow
+        stored = workflow.args[origin] if isinstance(origin, int) else workflow.kwargs[origin]
+        return substitute(stored, lambda target: value_of(target, self._parent().read))
+
+    def _parent(self) -> Results:
+        step = Step.objects.using(self._alias).only("workflow_id")
+        parent = step.get(id=self.workflow.parent_step_id)
+        return Results(self._alias, parent.workflow_id)
+
+
+def arguments_of(alias: str, *, task_id: str, args: str, kwargs: str) -> Arguments:
+    """Return the arguments of a task of a step, with values for references.
+
+    Raises `InvalidWorkflow` where a result has no such part.
+    """
+    if MARK not in args and MARK not in kwargs:
+        return resolved_call(args, kwargs, _nothing)
+    step = Task.objects.using(alias).filter(id=task_id).values_list("step__workflow_id").get()
+    return resolved_call(args, kwargs, Results(alias, step[0]).read)
+
+
+def _nothing(target: Target) -> Any:
+    raise AssertionError(f"{target} in arguments without references")
