@@ -1,0 +1,216 @@
+"""Advancing workflows: what follows once steps are complete, under the locks of their workflows.
+
+Locks: workflows by id, then their steps, then only rows that nobody else waits for. A workflow that
+somebody else has locked is skipped: who holds it looks again after its COMMIT.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, OnFailure, StepStatus, WorkflowStatus
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.notify import ANYWHERE
+from taskqueue.engine.workflows.dependants import fate, pass_on
+from taskqueue.engine.workflows.ending import end_if_over
+from taskqueue.engine.workflows.releasing import Releaser
+from taskqueue.engine.workflows.results import Results
+from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop_some
+from taskqueue.engine.workflows.tasks import drop_calls
+from taskqueue.models import Step, Workflow
+
+# Workflows, and new members, of one transaction.
+MOST_WORKFLOWS, MOST_MEMBERS = 50, 1000
+
+
+class Advance:
+    """One transaction over workflows that the caller has locked."""
+
+    def __init__(
+        self,
+        connection: BaseDatabaseWrapper,
+        workflows: Iterable[Workflow],
+        *,
+        now: datetime,
+        most_members: int | None = MOST_MEMBERS,
+    ) -> None:
+        self._connection = connection
+        self._now = now
+        self._workflows = {workflow.id: workflow for workflow in workflows}
+        self._releaser = Releaser(connection, now=now, most_members=most_members, child=begin_child)
+        self._ended: dict[UUID, int] = defaultdict(int)
+        self._touched: set[UUID] = set()
+        # Steps of parents that were told of the end of a child.
+        self.told: set[int] = set()
+        # Whether it stopped for having done enough; the rest follows in another transaction.
+        self.has_more = False
+
+    def begin(self) -> None:
+        """Release what waits for nothing: the roots of new workflows, or what a pause kept back."""
+        rows = self._steps().filter(status=StepStatus.WAITING, waits=0).order_by("id")
+        self._follow(self._decide(list(rows)))
+        self.run()
+
+    def run(self) -> None:
+        """Do all that follows from what has been counted."""
+        for workflow in self._workflows.values():
+            if workflow.status == WorkflowStatus.STOPPING:
+                self._stop(workflow)
+        while due := self._due():
+            complete = [step for step in due if (step.members or 0) <= step.ended]
+            self._follow(self._end(complete))
+            if not self._feed([step for step in due if step not in complete]) and not complete:
+                break
+        self._close()
+
+    def _steps(self) -> Step:
+        return Step.objects.using(self._connection.alias).filter(workflow__in=[*self._workflows])
+
+    def _due(self) -> list[Step]:
+        """Lock and return the steps of which an end decides something."""
+        rows = self._steps().filter(is_due=True).order_by("id").select_for_update()
+        return list(rows)
+
+    def _end(self, complete: Sequence[Step]) -> list[Step]:
+        """End running steps of which all members have ended."""
+        for step in complete:
+            if step.status != StepStatus.RUNNING:
+                continue
+            workflow = self._workflows[step.workflow_id]
+            if step.failures <= step.tolerated:
+                step.status = StepStatus.SUCCEEDED
+            elif workflow.status == WorkflowStatus.STOPPING:
+                step.status = StepStatus.CANCELLED
+            else:
+                step.status = StepStatus.FAILED
+        self._write_ends(complete)
+        return [step for step in complete if step.finished_at is not None]
+
+    def _write_ends(self, steps: Sequence[Step]) -> None:
+        """Write the ends of steps, and note which failure decides the end of their workflow."""
+        alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for step in steps:
+            if step.finished_at is None:
+                step.finished_at = self._now
+                alike[str(step.status), step.reason].append(step.id)
+                self._ended[step.workflow_id] += 1
+                self._touched.add(step.workflow_id)
+        for (status, reason), ids in alike.items():
+            rows = Step.objects.using(self._connection.alias).filter(id__in=ids)
+            rows.update(status=status, reason=reason, finished_at=self._now, is_due=False)
+        for step in steps:
+            if step.status == StepStatus.FAILED and step.on_failure == OnFailure.FAIL:
+                self._fail(self._workflows[step.workflow_id], step)
+
+    def _fail(self, workflow: Workflow, step: Step) -> None:
+        if not workflow.failed_step:
+            workflow.failed_step = step.name
+            workflow.error = Results(self._connection.alias, workflow.id).failure(step)
+            workflow.save(
+                using=self._connection.alias, update_fields=["failed_step", "error"]
+            )
+        if workflow.fail_fast and workflow.status == WorkflowStatus.RUNNING:
+            request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
+            self._stop(workflow)
+
+    def _follow(self, ended: Sequence[Step]) -> None:
+        """Pass ends on to dependants, until nothing more ends by that."""
+        while ended:
+            ended = self._decide(pass_on(self._connection, [step.id for step in ended]))
+
+    def _decide(self, ripe: Sequence[Step]) -> list[Step]:
+        """Release, skip or cancel steps that wait for no other; those that have ended by that."""
+        released: list[Step] = []
+        ended: list[Step] = []
+        dropped: list[Step] = []
+        for step in ripe:
+            workflow = self._workflows[step.workflow_id]
+            status = fate(step)
+            if workflow.status == WorkflowStatus.STOPPING:
+                status = StepStatus.CANCELLED
+            if status is StepStatus.CANCELLED:
+                step.reason = step.reason or "A step that it depends on did not succeed."
+            if status is StepStatus.RUNNING and workflow.paused_at is not None:
+                continue
+            if status is StepStatus.RUNNING:
+                status = self._releaser.prepare(workflow, step)
+            step.status = status
+            if status is StepStatus.RUNNING:
+                released.append(step)
+                continue
+            ended.append(step)
+            if status is not StepStatus.FAILED or step.ended < (step.members or 0):
+                dropped.append(step)
+        self._releaser.release(self._workflows, released)
+        self._touched.update(step.workflow_id for step in released)
+        if dropped:
+            cancel_steps(self._connection, dropped)
+        self._write_ends(ended)
+        return ended
+
+    def _feed(self, steps: Sequence[Step]) -> bool:
+        """Send further members, or drop those of maps that have failed; whether any moved."""
+        has_moved = False
+        failed = [step for step in steps if step.failures > step.tolerated]
+        for step in failed:
+            workflow = self._workflows[step.workflow_id]
+            if workflow.fail_fast and workflow.status == WorkflowStatus.RUNNING:
+                request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
+                self._stop(workflow)
+        if failed:
+            drop_calls(self._connection, [step.id for step in failed])
+            has_moved = self._releaser.cut(failed)
+        for step in steps:
+            if step in failed:
+                continue
+            workflow = self._workflows[step.workflow_id]
+            has_moved = self._releaser.send(workflow, step) or has_moved
+            self._touched.add(step.workflow_id)
+        self.has_more = self.has_more or self._releaser.is_exhausted
+        return has_moved and not self._releaser.is_exhausted
+
+    def _stop(self, workflow: Workflow) -> None:
+        """Cancel what waits, and ask what runs to stop, as far as one transaction goes."""
+        rows = self._steps().filter(workflow=workflow.id, status=StepStatus.WAITING)
+        waiting = list(rows.order_by("id"))
+        for step in waiting:
+            step.status = StepStatus.CANCELLED
+            step.reason = workflow.stop_reason or "The workflow was stopped."
+        if waiting:
+            cancel_steps(self._connection, waiting)
+            self._write_ends(waiting)
+        self.has_more = stop_some(self._connection, workflow, now=self._now) or self.has_more
+
+    def _close(self) -> None:
+        """Count ended steps down in their workflows, and end those in which none is open."""
+        for id in self._touched:
+            workflow = self._workflows[id]
+            workflow.open_steps -= self._ended[id]
+            workflow.moved_at = self._now
+            rows = Workflow.objects.using(self._connection.alias).filter(id=id)
+            rows.update(open_steps=workflow.open_steps, moved_at=self._now)
+            if end_if_over(self._connection, workflow, now=self._now) and workflow.parent_step_id:
+                self.told.add(workflow.parent_step_id)
+        if self._releaser.has_released:
+            dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
+
+
+def begin_child(
+    connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime
+) -> None:
+    """Begin the roots of a workflow that this transaction has inserted."""
+    Advance(connection, [workflow], now=now).begin()
+
+
+def lock_workflows(
+    connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID | str]
+) -> list[Workflow]:
+    """Lock those of the workflows that nobody else has locked, and that have not ended."""
+    rows = Workflow.objects.using(connection.alias).filter(id__in=workflow_ids).order_by("id")
+    open_rows = rows.exclude(status__in=sorted(FINAL_WORKFLOWS))
+    return list(open_rows.select_for_update(skip_locked=True))

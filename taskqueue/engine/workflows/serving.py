@@ -1,0 +1,187 @@
+"""Folding and advancing until nothing is left to do: after each record, and as a duty."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from uuid import UUID
+
+from django.db import Error
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.log_text import one_line
+from taskqueue.engine.connections import installed, orm_transaction, transaction
+from taskqueue.engine.dialect import as_uuid, dialect_for, select
+from taskqueue.engine.rows import Folded
+from taskqueue.engine.sessions import is_sqlite, owns_session
+from taskqueue.engine.statement import Fact, Moment, Statement
+from taskqueue.engine.workflows.advancing import MOST_WORKFLOWS, Advance, lock_workflows
+from taskqueue.engine.workflows.stopping import request_stop
+from taskqueue.models import Workflow
+
+logger = logging.getLogger("taskqueue.engine")
+
+DEADLINE = {
+    "error_class": "taskqueue.exceptions.DeadlineExceeded",
+    "message": "The deadline of the workflow passed before it ended.",
+    "task_id": None,
+}
+HAS_WORKFLOWS = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_stepend)
+    OR EXISTS (SELECT 1 FROM taskqueue_step WHERE is_due)
+    OR EXISTS (SELECT 1 FROM taskqueue_workflow WHERE status = 'stopping')
+""")
+NEXT_WORKFLOW_DEADLINE = Moment.of("""
+    SELECT min(deadline_at)
+    FROM taskqueue_workflow
+    WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'running'
+""")
+# What is left to do, of all workflows, or of these: a step of which ends were noted, or null where
+# a step is due or the workflow is stopping.
+LEFT = Statement.of("""
+    SELECT workflow_id, step_id FROM
+        (SELECT workflow_id, step_id FROM taskqueue_stepend LIMIT 1000) AS noted
+    UNION
+    SELECT workflow_id, NULL FROM
+        (SELECT workflow_id FROM taskqueue_step WHERE is_due LIMIT 1000) AS due
+    UNION
+    SELECT id, NULL FROM
+        (SELECT id FROM taskqueue_workflow WHERE status = 'stopping' LIMIT 1000) AS stopping
+""")
+LEFT_OF = Statement(
+    postgresql="""
+        SELECT workflow_id, step_id
+        FROM taskqueue_stepend
+        WHERE workflow_id = ANY (%(workflows)s::uuid[])
+        UNION
+        SELECT workflow_id, NULL
+        FROM taskqueue_step
+        WHERE is_due AND workflow_id = ANY (%(workflows)s::uuid[])
+    """,
+    sqlite="""
+        SELECT workflow_id, step_id
+        FROM taskqueue_stepend
+        WHERE workflow_id IN (SELECT value FROM json_each(%(workflows)s))
+        UNION
+        SELECT workflow_id, NULL
+        FROM taskqueue_step
+        WHERE is_due AND workflow_id IN (SELECT value FROM json_each(%(workflows)s))
+    """,
+)
+# Rounds of one call: what is still left then is left to the duty.
+MOST_ROUNDS = 1000
+
+
+def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
+    """Count what was noted of these steps; the steps, without those that others have locked."""
+    with _short_transaction(connection):
+        return dialect_for(connection).fold(connection, sorted(step_ids))
+
+
+def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
+    """Fold, and do all that follows from it; the steps as the fold left them."""
+    folded = fold(connection, step_ids)
+    if due := {step.workflow_id for step in folded if step.is_due}:
+        advance(connection, due)
+    return folded
+
+
+def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str]) -> bool:
+    """Advance workflows until nothing is left to do, or others do it; whether any was advanced.
+
+    After each COMMIT it looks again: what completed a step while the workflow was locked here was
+    refused the lock.
+    """
+    pending = {as_uuid(id) for id in workflow_ids}
+    has_advanced = False
+    for _ in range(MOST_ROUNDS):
+        if not pending:
+            break
+        chunk = sorted(pending)[:MOST_WORKFLOWS]
+        pending.difference_update(chunk)
+        advanced, told = _advance_chunk(connection, chunk)
+        has_advanced = has_advanced or bool(advanced)
+        pending |= _left(connection, advanced, told)
+    return has_advanced
+
+
+def serve(connection: BaseDatabaseWrapper) -> bool:
+    """Do what is left to do of any workflow; whether there was something that could be done."""
+    with installed(connection):
+        rows = select(connection, LEFT)
+        steps = {step_id for _, step_id in rows if step_id is not None}
+        due = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
+        folded = fold(connection, steps) if steps else []
+        due |= {as_uuid(step.workflow_id) for step in folded if step.is_due}
+        return advance(connection, due) or bool(folded)
+
+
+def end_overdue(connection: BaseDatabaseWrapper) -> bool:
+    """Stop workflows whose deadline has passed; whether there were any."""
+    with orm_transaction(connection):
+        now = dialect_for(connection).now(connection)
+        rows = Workflow.objects.using(connection.alias).filter(
+            deadline_at__lte=now, finished_at=None, status="running"
+        )
+        overdue = rows.order_by("deadline_at").select_for_update(skip_locked=True)
+        found = list(overdue[:MOST_WORKFLOWS])
+        for workflow in found:
+            reason = str(DEADLINE["message"])
+            request_stop(connection, workflow, now=now, reason=reason, error=DEADLINE)
+    advance(connection, [workflow.id for workflow in found])
+    return bool(found)
+
+
+def _advance_chunk(
+    connection: BaseDatabaseWrapper, ids: list[UUID]
+) -> tuple[list[UUID], set[int]]:
+    """Advance some workflows in one transaction; those that could be locked, and parents' steps.
+
+    One that cannot be advanced is left alone, and its row tells why.
+    """
+    try:
+        with orm_transaction(connection):
+            workflows = lock_workflows(connection, ids)
+            if not workflows:
+                return [], set()
+            step = Advance(connection, workflows, now=dialect_for(connection).now(connection))
+            step.run()
+        return [workflow.id for workflow in workflows], step.told
+    except Error:
+        raise
+    except Exception as error:
+        if len(ids) == 1:
+            logger.exception("Workflow not advanced workflow=%s", ids[0])
+            _note_trouble(connection, ids[0], error)
+            return [], set()
+    done = [_advance_chunk(connection, [id]) for id in ids]
+    return [id for ids, _ in done for id in ids], set().union(*(told for _, told in done))
+
+
+def _note_trouble(connection: BaseDatabaseWrapper, id: UUID, error: Exception) -> None:
+    with orm_transaction(connection):
+        rows = Workflow.objects.using(connection.alias).filter(id=id)
+        rows.update(trouble=one_line(error))
+
+
+def _left(
+    connection: BaseDatabaseWrapper, ids: Collection[UUID], told: Collection[int]
+) -> set[UUID]:
+    """Fold what was noted meanwhile; the workflows that are to be advanced again."""
+    if not ids:
+        return set()
+    # Both databases read this as a UUID.
+    rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids])
+    left = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
+    steps = {step_id for _, step_id in rows if step_id is not None} | set(told)
+    if steps:
+        left |= {as_uuid(step.workflow_id) for step in fold(connection, steps) if step.is_due}
+    return left
+
+
+def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+    """One for a single statement; on a session of one's own it is one by itself."""
+    if is_sqlite(connection) or not owns_session(connection):
+        return transaction(connection)
+    return nullcontext()
