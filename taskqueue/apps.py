@@ -27,10 +27,13 @@ class TaskQueueConfig(AppConfig):
             check_transactions,
         )
         from taskqueue.declarations.definition import registry
+        from taskqueue.declarations.workflows import canvas
+        from taskqueue.results.workflows import enqueue_graph
 
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)
+        canvas.ENQUEUE[:] = [enqueue_graph]
         registry.finders.append(_adopt_django_task)
 
 

@@ -96,6 +96,10 @@ class EnqueuedBefore(TaskQueueError):
         self.name = name
 
 
+class WorkflowDoesNotExist(TaskQueueError, LookupError):
+    """There is no workflow with that id: never was, or it was pruned."""
+
+
 class TaskDoesNotExist(TaskQueueError, LookupError):
     """No such task: never enqueued, rolled back, or pruned after its retention."""
 

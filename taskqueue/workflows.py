@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from taskqueue.declarations.workflows.builder import Builder
 from taskqueue.declarations.workflows.canvas import Canvas, StepCall
@@ -15,6 +15,9 @@ from taskqueue.declarations.workflows.workflow import (
     checked_declaration,
     workflows,
 )
+
+if TYPE_CHECKING:
+    from taskqueue.results.workflows import WorkflowRun
 
 __all__ = [
     "Builder",
@@ -37,6 +40,14 @@ Body = Callable[..., Any]
 
 class Workflow(BaseWorkflow):
     """A function under `@workflow`, with its options. Immutable: `.using()` returns another."""
+
+    def enqueue(self, /, *args: Any, **kwargs: Any) -> WorkflowRun:
+        """Build the graph, and write it in the caller's transaction.
+
+        Raises as `build` does, before anything is written, and `DuplicateWorkflow` under
+        `on_duplicate="raise"`.
+        """
+        return cast("WorkflowRun", self.s(*args, **kwargs).enqueue())
 
 
 def define(body: Body, options: dict[str, Any]) -> Workflow:

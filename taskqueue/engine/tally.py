@@ -162,7 +162,7 @@ class Tally:
     def add_ends(self, ended: Iterable[Ended]) -> None:
         """Count tasks that ended."""
         self._begin()
-        counts = Counter(task[1:] for task in ended)
+        counts = Counter(task[1:4] for task in ended)
         for (queue_name, name, status), number in counts.items():
             self._row(queue_name, name).counts[f"tasks_{status}"] += number
 

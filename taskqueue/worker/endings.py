@@ -19,6 +19,7 @@ from taskqueue.exceptions import (
     DeadlineExceeded,
     GiveUp,
     InvalidArguments,
+    InvalidWorkflow,
     LeaseEnded,
     RetryLater,
     Snooze,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taskqueue.worker")
 LONGEST_MESSAGE = 4096
-NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, DeadlineExceeded, GiveUp)
+NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow, DeadlineExceeded, GiveUp)
 
 
 def unstarted(job: Job, now: float) -> Outcome:

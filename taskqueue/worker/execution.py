@@ -25,6 +25,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.record import record_success
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.workflows.results import Arguments, arguments_of
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames, logs
 from taskqueue.worker.context import Context, _current
@@ -130,8 +131,11 @@ class Attempt:
         """Announce the start; return what is called, with its arguments."""
         definition = cast("BaseDefinition[Any, Any]", self.definition)
         order = self.order
-        args = _loads(order.args) if order.args != "[]" else []
-        kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
+        if snapshots.STEP in self.snapshot:
+            args, kwargs = self._arguments_of_step()
+        else:
+            args = _loads(order.args) if order.args != "[]" else []
+            kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
         if definition.options.takes_context:
             args = [definition.context_for(self.context), *args]
@@ -171,6 +175,11 @@ class Attempt:
         outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
         self._tell_finished(outcome, None)
         return self._frame(outcome, frames.RECORDED)
+
+    def _arguments_of_step(self) -> Arguments:
+        """Return arguments in which references to steps are replaced by their results."""
+        order, alias = self.order, project_connection().alias
+        return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         """Around an atomic body: its end is a COMMIT."""

@@ -7,7 +7,7 @@ in a builder, or in a fan-out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -34,6 +34,10 @@ from taskqueue.declarations.workflows.graph import Callback, CompiledCall, Graph
 from taskqueue.declarations.workflows.reference_data import Target
 from taskqueue.declarations.workflows.references import Reference
 from taskqueue.exceptions import InvalidWorkflow
+
+
+# What writes a graph; the app sets it once models can be loaded.
+ENQUEUE: list[Callable[[Graph], Any]] = []
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,6 +103,13 @@ class Canvas(ABC):
             canvas.place(assembly, inner, Entry(first=text_of(first), after=tuple(ends)))
             assembly.handlers |= assembly.taken - before
         return placed
+
+    def enqueue(self) -> Any:
+        """Write it as a workflow in the caller's transaction, and return the handle on that.
+
+        Raises `InvalidWorkflow` before anything is written.
+        """
+        return ENQUEUE[0](self.build())
 
     @abstractmethod
     def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:

@@ -12,6 +12,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, OnFailure, StepStatus, WorkflowStatus
 from taskqueue.engine.dialect import dialect_for
@@ -68,7 +69,7 @@ class Advance:
                 break
         self._close()
 
-    def _steps(self) -> Step:
+    def _steps(self) -> QuerySet[Step]:
         return Step.objects.using(self._connection.alias).filter(workflow__in=[*self._workflows])
 
     def _due(self) -> list[Step]:

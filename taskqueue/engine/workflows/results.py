@@ -130,8 +130,9 @@ class Results:
         return substitute(stored, lambda target: value_of(target, self._parent().read))
 
     def _parent(self) -> Results:
-        step = Step.objects.using(self._alias).only("workflow_id")
-        parent = step.get(id=self.workflow.parent_step_id)
+        parent_step_id = self.workflow.parent_step_id
+        assert parent_step_id is not None
+        parent = Step.objects.using(self._alias).only("workflow_id").get(id=parent_step_id)
         return Results(self._alias, parent.workflow_id)
 
 

@@ -1,0 +1,183 @@
+"""The handle on a workflow: its rows as they were when last read, and its verbs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import UUID
+
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
+from taskqueue.declarations.workflows.graph import Graph
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.workflows import verbs
+from taskqueue.engine.workflows.enqueueing import enqueue_workflow
+from taskqueue.engine.workflows.results import Results
+from taskqueue.exceptions import Duration, WorkflowDoesNotExist
+from taskqueue.models import Step, Workflow
+from taskqueue.results.handle import growing_pauses
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepView:
+    """A step as it was when last read."""
+
+    name: str
+    kind: str
+    status: StepStatus
+    # Tasks or children that it runs, None until they are known; those sent, ended, and failed.
+    members: int | None
+    released: int
+    ended: int
+    failures: int
+    # Why it was skipped, cancelled, or failed without a task that says so.
+    reason: str
+
+    @classmethod
+    def of(cls, row: Step) -> Self:
+        """Take it from a row."""
+        return cls(
+            name=row.name,
+            kind=row.kind,
+            status=StepStatus(row.status),
+            members=row.members,
+            released=row.released,
+            ended=row.ended,
+            failures=row.failures,
+            reason=row.reason,
+        )
+
+
+class WorkflowRun:
+    """A handle on one workflow. Its attributes are as last read; `refresh()` reads them again.
+
+    Verbs take `by`, which may be a user object, and `reason` for the audit.
+    """
+
+    def __init__(self, row: Workflow, *, created: bool = False) -> None:
+        self._row = row
+        # Whether this enqueue wrote it; if not, it held the unique key.
+        self.created = created
+        self._steps: dict[str, StepView] | None = None
+        self._results = Results(database_alias(), row.id)
+
+    def __repr__(self) -> str:
+        return f"<WorkflowRun {self.name} {self.id} {self.status}>"
+
+    @property
+    def id(self) -> UUID:
+        """The id."""
+        return self._row.id
+
+    @property
+    def name(self) -> str:
+        """The name of the workflow."""
+        return self._row.name
+
+    @property
+    def status(self) -> WorkflowStatus:
+        """The status."""
+        return WorkflowStatus(self._row.status)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its status is final."""
+        return self.status in FINAL_WORKFLOWS
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """The values that its steps have set."""
+        return dict(self._row.context)
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """Why it failed: `error_class`, `message` and `task_id`; None if it did not."""
+        error = self._row.error
+        return None if error is None else dict(error)
+
+    @property
+    def steps(self) -> Mapping[str, StepView]:
+        """The steps by name, in the order in which they were built."""
+        if self._steps is None:
+            rows = Step.objects.using(database_alias()).filter(workflow_id=self.id)
+            self._steps = {row.name: StepView.of(row) for row in rows.order_by("id")}
+        return self._steps
+
+    def step(self, name: str) -> StepView:
+        """Return one step. Raises KeyError."""
+        return self.steps[name]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many of the members that are known now have ended, and how many there are."""
+        known = [step for step in self.steps.values() if step.members is not None]
+        return sum(step.ended for step in known), sum(step.members or 0 for step in known)
+
+    @property
+    def return_value(self) -> Any:
+        """The result of the last step; of several a dict by name."""
+        return self._results.return_value()
+
+    @property
+    def errors(self) -> dict[str, dict[str, Any]]:
+        """The errors of failed steps, by their names."""
+        failed = [name for name, step in self.steps.items() if step.status == StepStatus.FAILED]
+        errors = {name: self._results.error_of([name]) for name in failed}
+        return {name: error for name, error in errors.items() if error is not None}
+
+    def refresh(self) -> None:
+        """Read it again. Raises `WorkflowDoesNotExist`."""
+        self._row = row_of(self.id)
+        self._steps = None
+        self._results = Results(database_alias(), self.id)
+
+    def wait(self, timeout: Duration | None = None) -> Self:
+        """Wait until the workflow has finished, and read it.
+
+        Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
+        enqueued it: no worker can see it there.
+        """
+        for pause in growing_pauses(timeout):
+            self.refresh()
+            if self.is_finished:
+                return self
+            time.sleep(pause)
+        raise TimeoutError(f"Workflow {self.id} is {self.status} after {timeout} s.")
+
+    def cancel(self, reason: str = "", *, by: object = "") -> None:
+        """Release nothing more; cancel what waits, and ask what runs to stop."""
+        verbs.cancel(project_connection(), self.id, by=by, reason=reason)
+        self.refresh()
+
+    def pause(self, reason: str = "", *, by: object = "") -> None:
+        """Release nothing until `resume`; what runs goes on, and its ends are counted."""
+        verbs.pause(project_connection(), self.id, by=by, reason=reason)
+        self.refresh()
+
+    def resume(self, reason: str = "", *, by: object = "") -> None:
+        """Release what a pause kept back."""
+        verbs.resume(project_connection(), self.id, by=by, reason=reason)
+        self.refresh()
+
+
+def enqueue_graph(graph: Graph) -> WorkflowRun:
+    """Write a workflow in the caller's transaction, and return the handle on it.
+
+    Raises `DuplicateWorkflow` under `on_duplicate="raise"`, and what the database raises.
+    """
+    row, is_new = enqueue_workflow(project_connection(), graph)
+    return WorkflowRun(row, created=is_new)
+
+
+def get_workflow(workflow_id: UUID | str) -> WorkflowRun:
+    """Return the handle on a workflow by its id. Raises `WorkflowDoesNotExist`."""
+    return WorkflowRun(row_of(workflow_id))
+
+
+def row_of(workflow_id: UUID | str) -> Workflow:
+    """Return the row. Raises `WorkflowDoesNotExist`."""
+    try:
+        return Workflow.objects.using(database_alias()).get(id=workflow_id)
+    except (Workflow.DoesNotExist, ValueError):
+        raise WorkflowDoesNotExist(f"There is no workflow {workflow_id}.") from None
