@@ -63,8 +63,10 @@ class Retention(NamedTuple):
         """
         if self.retention is not None:
             kept_for = self.retention
-        if self.step_id is not None or kept_for is None or (
-            self.holds_unique_key and self.unique_for == "kept"
+        if (
+            self.step_id is not None
+            or kept_for is None
+            or (self.holds_unique_key and self.unique_for == "kept")
         ):
             return None
         end = finished_at + kept_for

@@ -29,6 +29,8 @@ from taskqueue.engine.sessions import owns_session
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
+from taskqueue.engine.workflows import serving as workflows
+from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
 from taskqueue.worker.presence import Departures
 from taskqueue.worker.takeover import TakeOver
 
@@ -44,10 +46,13 @@ OVERDUE_PAUSE = 0.1
 BEHIND_PAUSE = 0.01
 # Seconds until another look at operations of which others have all, or that rest.
 OPERATION_PAUSE = 0.5
+# Seconds until another look at workflows that others advance, or that stop.
+WORKFLOW_PAUSE = 0.25
 # All that the duties look at, in the statement that promotes.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
+    HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE,
 )  # fmt: skip
 
 
@@ -81,6 +86,7 @@ class Duties:
             self._look_after_broadcasts,
             self._serve_schedules,
             self._serve_operations,
+            self._advance_workflows,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_history, every=3600).step,
             Timed(merge_rollups, every=60).step,
@@ -159,6 +165,17 @@ class Duties:
             return OPERATION_PAUSE
         turn.has_changed = turn.may_claim = True
         return time.monotonic() - started
+
+    def _advance_workflows(self, turn: Turn) -> float | None:
+        """Do what is left to do of workflows: whoever should have done it may be gone."""
+        if turn.forecast.is_over(NEXT_WORKFLOW_DEADLINE):
+            turn.has_changed = workflows.end_overdue(turn.connection) or turn.has_changed
+        wait = turn.wait_for(turn.forecast.until(NEXT_WORKFLOW_DEADLINE))
+        if not turn.forecast.holds(HAS_WORKFLOWS):
+            return wait
+        if workflows.serve(turn.connection):
+            turn.has_changed = turn.may_claim = True
+        return WORKFLOW_PAUSE if wait is None else min(wait, WORKFLOW_PAUSE)
 
 
 @dataclass

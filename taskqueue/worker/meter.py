@@ -96,7 +96,7 @@ class Meter:
 
     def recorded(self, job: Job, outcome: Outcome, recorded: Recorded) -> None:
         """Count a recorded outcome."""
-        task_status, lease_status = recorded
+        task_status, lease_status, _ = recorded
         if lease_status is None:
             return
         queue = self._queue(job.queue_name)

@@ -36,9 +36,9 @@ CLAIM = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
 ), picked AS MATERIALIZED (
-    SELECT task.id, quota.place
+    SELECT task.id, quota.lane
     FROM unnest(%(queues)s::text[], %(sizes)s::int[], %(floors)s::timestamptz[])
-        WITH ORDINALITY AS quota (queue_name, size, floor, place)
+        WITH ORDINALITY AS quota (queue_name, size, floor, lane)
     CROSS JOIN LATERAL (
         SELECT id
         FROM taskqueue_task
@@ -69,7 +69,7 @@ WITH clock AS MATERIALIZED (
     RETURNING
         ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
             | (nextval('taskqueue_lease_id_seq') & 4194303) AS lease_id,
-        picked.place, task.*
+        picked.lane, task.*
 ), leased AS (
     INSERT INTO taskqueue_lease (
         id, task_id, worker_id, attempt, status, claimed_at, expires_at
@@ -81,7 +81,7 @@ WITH clock AS MATERIALIZED (
 )
 SELECT lease_id, {CLAIMED.format(failures="task.failures")}
 FROM claimed AS task
-ORDER BY place, priority DESC, run_after, id
+ORDER BY lane, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
 
 # A loose scan of the claim's index: one probe a priority of each queue.

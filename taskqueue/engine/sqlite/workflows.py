@@ -1,4 +1,4 @@
-"""Counting the ends of steps, and inserting their tasks, on SQLite."""
+"""Counting the ends of steps, and inserting their tasks, on SQLite, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Folded, StepTask
 from taskqueue.engine.specs import (
     CLAIM_COLUMNS,
@@ -52,7 +51,7 @@ INSERT_MEMBER = "INSERT INTO taskqueue_member (step_id, place, task_id) VALUES (
 
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folded]:
-    with transaction(connection), connection.cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(TAKE_NOTES, (json.dumps(list(step_ids)),))
         ended: Counter[int] = Counter()
         failures: Counter[int] = Counter()

@@ -112,9 +112,7 @@ class Advance:
         if not workflow.failed_step:
             workflow.failed_step = step.name
             workflow.error = Results(self._connection.alias, workflow.id).failure(step)
-            workflow.save(
-                using=self._connection.alias, update_fields=["failed_step", "error"]
-            )
+            workflow.save(using=self._connection.alias, update_fields=["failed_step", "error"])
         if workflow.fail_fast and workflow.status == WorkflowStatus.RUNNING:
             request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
             self._stop(workflow)
@@ -201,9 +199,7 @@ class Advance:
             dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
 
 
-def begin_child(
-    connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime
-) -> None:
+def begin_child(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
     """Begin the roots of a workflow that this transaction has inserted."""
     Advance(connection, [workflow], now=now).begin()
 

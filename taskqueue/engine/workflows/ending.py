@@ -54,9 +54,7 @@ def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
     return True
 
 
-def _call_back(
-    connection: BaseDatabaseWrapper, workflow: Workflow, status: WorkflowStatus
-) -> None:
+def _call_back(connection: BaseDatabaseWrapper, workflow: Workflow, status: WorkflowStatus) -> None:
     """Enqueue the callbacks of this end. One that cannot be is told of in the row."""
     results = Results(connection.alias, workflow.id)
     for when, call in workflow.callbacks:

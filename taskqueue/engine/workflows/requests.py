@@ -78,9 +78,7 @@ def child_graph(request: dict[str, Any]) -> Graph:
     return graph_from_json(request["graph"])
 
 
-def limited(
-    spec: EnqueueSpec, *, now: datetime, deadline_at: datetime | None
-) -> dict[str, Any]:
+def limited(spec: EnqueueSpec, *, now: datetime, deadline_at: datetime | None) -> dict[str, Any]:
     """Return the columns that depend on the moment of the release.
 
     The deadline is that of the task or of its workflow, whichever is earlier.

@@ -133,9 +133,7 @@ def end_overdue(connection: BaseDatabaseWrapper) -> bool:
     return bool(found)
 
 
-def _advance_chunk(
-    connection: BaseDatabaseWrapper, ids: list[UUID]
-) -> tuple[list[UUID], set[int]]:
+def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[list[UUID], set[int]]:
     """Advance some workflows in one transaction; those that could be locked, and parents' steps.
 
     One that cannot be advanced is left alone, and its row tells why.
