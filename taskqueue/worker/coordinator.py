@@ -248,11 +248,12 @@ class Coordinator:
 
     def _enter_records(self, report: Exchange, now: float) -> None:
         if report.is_recorded:
-            self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
+            settled_at = self._leases.settle(report.outcomes, report.recorded, now)
+            self._serve_duties_by(min(settled_at, report.step_ends_at))
         else:
             # The fence knows what had been recorded, and refuses it the second time.
             self._pending.put_back(report.outcomes, report.lines, report.notes)
-            self._may_claim = True
+        self._may_claim = self._may_claim or report.has_released or not report.is_recorded
 
     def _resolve(self, report: Exchange, now: float) -> None:
         """Enter attempts whose COMMIT got no answer, and claims whose answer got lost."""

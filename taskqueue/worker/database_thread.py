@@ -23,6 +23,7 @@ from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.worker_session import WorkerSession
+from taskqueue.worker.workflows import StepEnds
 
 if TYPE_CHECKING:
     from taskqueue.worker.duties import Duties
@@ -45,6 +46,7 @@ class DatabaseThread:
         self._session = session
         self._make_duties = make_duties
         self._duties: Duties | None = None
+        self._step_ends = StepEnds()
         self._wake = wake
         self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
         self._reports: SimpleQueue[Exchange] = SimpleQueue()
@@ -115,6 +117,7 @@ class DatabaseThread:
         while (exchange := self._requests.get()) is not None:
             try:
                 self._session.carry_out(exchange)
+                self._step_ends.take(self._session.connection, exchange)
                 if exchange.with_duties and self._make_duties is not None:
                     self._duties = self._duties or self._make_duties()
                     self._serve(self._duties, exchange)

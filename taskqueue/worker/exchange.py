@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,8 @@ class Exchange:
     unknown_leases: Collection[int] = ()
     has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
     duties_at: float | None = None  # When they are to be served next.
+    step_ends_at: float = math.inf  # When the duties are to count ends of steps that were left.
+    has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.
     error: Exception | None = None
 
     @property

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from taskqueue.core.outcomes import Outcome
+from taskqueue.declarations import snapshots
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker.context import Context
 from taskqueue.worker.reporting import Reports
@@ -75,6 +76,8 @@ class Job:
     timeout: float | None = None
     # Whether it is a run of a schedule, which is to hear of its end.
     is_scheduled = False
+    # Whether it belongs to a step of a workflow.
+    is_step = False
     # When its task became ready.
     ready_at: float | None = None
 
@@ -97,6 +100,7 @@ class Job:
                 self.snapshot = snapshot
                 self.timeout = snapshot.get("timeout")
                 self.is_scheduled = "schedule" in snapshot
+                self.is_step = snapshots.STEP in snapshot
         if claimed.waited is not None:
             self.ready_at = claimed_at - claimed.waited
         # The first fields of Claimed are those of an Order, in the same order.

@@ -67,8 +67,9 @@ class Leases:
                 # The delay after a crash is in the task's row, where the duties look it up.
                 delay = 0.0 if outcome.kind == OutcomeKind.LOST else outcome.delay
                 look_at = min(look_at, now + delay)
-            elif job is not None and job.is_scheduled:
-                # The next run of its schedule may have waited for this end.
+            elif job is not None and (job.is_scheduled or (job.is_step and row is RECORDED_ITSELF)):
+                # The next run of its schedule may have waited for this end; or its workflow, of
+                # which nobody has told the thread that records.
                 look_at = min(look_at, now)
             if job is not None and (is_debug or outcome.kind != "succeeded"):
                 log_outcome(job, outcome, status)

@@ -1,0 +1,76 @@
+"""Moves workflows after the ends that this worker has recorded."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+
+from django.db import InterfaceError, OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.states import FINISHED
+from taskqueue.worker.exchange import Exchange
+
+logger = logging.getLogger("taskqueue.worker")
+
+# A step that lacks more members than this is folded at most so often, in seconds.
+WIDE, WIDE_PAUSE = 64, 0.05
+# Seconds until another try where another worker was folding the same step.
+LOCKED_PAUSE = 0.01
+# Seconds until the duties look after what could not be done.
+TROUBLE_PAUSE = 1.0
+# Steps whose pace is remembered.
+MOST_REMEMBERED = 1000
+
+
+class StepEnds:
+    """Folds what one thread has recorded, and advances workflows; what it leaves is the duties'."""
+
+    def __init__(self) -> None:
+        # When wide steps may be folded again.
+        self._rest_until: dict[int, float] = {}
+
+    def take(self, connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
+        """Fold the steps of the ends that an exchange has recorded, and tell it what is left.
+
+        Raises OperationalError and InterfaceError when the database is in trouble.
+        """
+        ended = {
+            row.step_id
+            for row in exchange.recorded.values()
+            if row.step_id is not None and row.task_status in FINISHED
+        }
+        if not ended:
+            return
+        now = time.monotonic()
+        resting = {id for id in ended if now < self._rest_until.get(id, 0.0)}
+        moments = [self._rest_until[id] for id in resting]
+        try:
+            moments += self._fold(connection, ended - resting, exchange, now)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            logger.exception("Workflows not advanced")
+            moments.append(now + TROUBLE_PAUSE)
+        exchange.step_ends_at = min(moments, default=math.inf)
+
+    def _fold(
+        self, connection: BaseDatabaseWrapper, step_ids: set[int], exchange: Exchange, now: float
+    ) -> list[float]:
+        """Fold these steps; when what others had locked is to be looked at again."""
+        if not step_ids:
+            return []
+        # Only here: a worker's first claim does not wait for it.
+        from taskqueue.engine.workflows.serving import fold_and_advance
+
+        folded = fold_and_advance(connection, step_ids)
+        if len(self._rest_until) > MOST_REMEMBERED:
+            self._rest_until.clear()
+        for step in folded:
+            exchange.has_released = exchange.has_released or step.is_due
+            if step.lacking > WIDE:
+                self._rest_until[step.step_id] = now + WIDE_PAUSE
+            else:
+                self._rest_until.pop(step.step_id, None)
+        return [now + LOCKED_PAUSE] if len(folded) < len(step_ids) else []
