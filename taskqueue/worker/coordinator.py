@@ -46,7 +46,7 @@ class Coordinator:
         self._recorder = recorder
         self.outage = Outage()
         self._duties_at = 0.0
-        self._alone_until = 0.0  # Until then the duties wait for a first child.
+        self._alone_until = 0.0  # Until then the duties wait for a child.
         self._may_claim = True
         self._announced: set[str] = set()  # Queues, since a claim left nothing behind.
         self._look_at = 0.0  # When the next claim of all queues may begin.
@@ -248,8 +248,8 @@ class Coordinator:
 
     def _enter_records(self, report: Exchange, now: float) -> None:
         if report.is_recorded:
-            settled_at = self._leases.settle(report.outcomes, report.recorded, now)
-            self._serve_duties_by(min(settled_at, report.step_ends_at))
+            self._serve_duties_by(report.step_ends_at)
+            self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
         else:
             # The fence knows what had been recorded, and refuses it the second time.
             self._pending.put_back(report.outcomes, report.lines, report.notes)

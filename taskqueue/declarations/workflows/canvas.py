@@ -35,7 +35,6 @@ from taskqueue.declarations.workflows.reference_data import Target
 from taskqueue.declarations.workflows.references import Reference
 from taskqueue.exceptions import InvalidWorkflow
 
-
 # What writes a graph; the app sets it once models can be loaded.
 ENQUEUE: list[Callable[[Graph], Any]] = []
 

@@ -49,7 +49,7 @@ PASS_ON = Statement(
         ) AS move
         WHERE taskqueue_step.id = move.downstream_id
         RETURNING taskqueue_step.id, taskqueue_step.waits
-    """,  # noqa: S608  (of constants)
+    """,
     sqlite=f"""
         {_MOVE}
         FROM ({_MOVES}

@@ -27,8 +27,8 @@ from taskqueue.models import Step, Workflow
 
 LONGEST_REASON = 1000
 IS_COMPLETE = Case(
-    When(Q(ended__gte=F("members")), then=Value(True)),  # noqa: FBT003
-    default=Value(False),  # noqa: FBT003
+    When(Q(ended__gte=F("members")), then=Value(True)),
+    default=Value(False),
 )
 
 
@@ -112,7 +112,7 @@ class Releaser:
                     plain.append(step.id)
         rows = Step.objects.using(self._connection.alias)
         for (members, tolerated, released), ids in alike.items():
-            is_due = IS_COMPLETE if released == members else Value(True)  # noqa: FBT003
+            is_due = IS_COMPLETE if released == members else Value(True)
             rows.filter(id__in=ids).update(
                 status=StepStatus.RUNNING,
                 released_at=self._now,
@@ -174,8 +174,8 @@ class Releaser:
         rows.update(
             members=F("released"),
             is_due=Case(
-                When(Q(ended__gte=F("released")), then=Value(True)),  # noqa: FBT003
-                default=Value(False),  # noqa: FBT003
+                When(Q(ended__gte=F("released")), then=Value(True)),
+                default=Value(False),
             ),
         )
         return has_moved

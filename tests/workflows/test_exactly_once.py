@@ -1,0 +1,96 @@
+"""Folds and advances that run at the same time release every step once."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from django.db import connection
+from django.db.models import Count
+
+from taskqueue import chord, group
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.record import record
+from taskqueue.engine.workflows import serving
+from taskqueue.models import Member, Step, StepEnd, Task
+from tests.engine.steps import another_connection, claim, outcome, policy, run_at_once
+from tests.sample.tasks import add, echo
+from tests.workflows.steps_of import assert_settled, finish
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CHORDS, WIDTH, WORKERS = 12, 8, 6
+
+
+def work(worker: str, *, advances: bool = True) -> None:
+    """Claim, record and advance as a worker does, until nothing is left to claim."""
+    with another_connection() as own:
+        idle = 0
+        while idle < 3:
+            claimed = claim(5, worker=worker, connection=own)
+            outcomes = [outcome(task, OutcomeKind.SUCCEEDED, return_value="1") for task in claimed]
+            if not outcomes:
+                idle += 1
+                serving.serve(own)
+                continue
+            idle = 0
+            with transaction(own):
+                recorded = record(own, outcomes, policy=policy())
+            steps = {row.step_id for row in recorded.values() if row.step_id is not None}
+            if advances:
+                serving.fold_and_advance(own, steps)
+
+
+def test_workers_that_end_members_at_once_call_back_once() -> None:
+    runs = [chord([add.s(n, 1) for n in range(WIDTH)], echo.s()).enqueue() for _ in range(CHORDS)]
+    run_at_once(partial(work, f"w{number}") for number in range(WORKERS))
+    for run in runs:
+        run.refresh()
+        assert run.status == "succeeded"
+        assert_settled(run)
+    assert Task.objects.filter(name=echo.name).count() == CHORDS
+    assert not StepEnd.objects.exists()
+    twice = Member.objects.values("step_id", "place").annotate(n=Count("task_id")).filter(n__gt=1)
+    assert not twice.exists()
+
+
+def test_a_duty_finds_all_that_no_worker_advanced() -> None:
+    runs = [group(add.s(n, 1) for n in range(WIDTH)).enqueue() for _ in range(3)]
+    run_at_once(partial(work, f"w{number}", advances=False) for number in range(2))
+    for run in runs:
+        run.refresh()
+        assert run.status == "succeeded"
+        assert_settled(run)
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+def test_a_fold_skips_a_step_that_is_locked_and_says_so() -> None:
+    run = group(add.s(n, 1) for n in range(2)).enqueue()
+    [step] = Step.objects.filter(workflow_id=run.id)
+    with another_connection() as own:
+        with transaction(own):
+            own.cursor().execute("SELECT 1 FROM taskqueue_step WHERE id = %s FOR UPDATE", [step.id])
+            assert serving.fold(connection, [step.id]) == []
+        assert [each.step_id for each in serving.fold(connection, [step.id])] == [step.id]
+    finish(run)
+    assert_settled(run)
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+def test_what_completes_while_the_workflow_is_locked_is_seen_by_who_holds_it() -> None:
+    run = (add.s(1, 1) | add.s(1)).enqueue()
+    [task] = claim(1)
+    with another_connection() as own:
+        with transaction(own):
+            own.cursor().execute(
+                "SELECT 1 FROM taskqueue_workflow WHERE id = %s FOR UPDATE", [run.id]
+            )
+            recorded = record(
+                connection,
+                [outcome(task, OutcomeKind.SUCCEEDED, return_value="2")],
+                policy=policy(),
+            )
+            assert not serving.advance(connection, [run.id]), "Somebody else has it."
+        steps = [row.step_id for row in recorded.values() if row.step_id is not None]
+        serving.fold_and_advance(own, steps)
+    assert claim(1), "The next call is ready."
