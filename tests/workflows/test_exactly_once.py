@@ -27,7 +27,8 @@ def work(worker: str, *, advances: bool = True) -> None:
     with another_connection() as own:
         idle = 0
         while idle < 3:
-            claimed = claim(5, worker=worker, connection=own)
+            with transaction(own):
+                claimed = claim(5, worker=worker, connection=own)
             outcomes = [outcome(task, OutcomeKind.SUCCEEDED, return_value="1") for task in claimed]
             if not outcomes:
                 idle += 1

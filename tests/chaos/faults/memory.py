@@ -47,16 +47,23 @@ class OutOfMemory(Misbehaving):
             group = _make_group()
             assert group is not None
             self.stage.at_end(group.rmdir)
-            tree = psutil.Process(worker.pid)
-            for process in (tree, *tree.children(recursive=True)):
-                with suppress(ProcessLookupError):
-                    (group / "cgroup.procs").write_text(str(process.pid))
+            _move_tree(worker.pid, group)
 
     def look(self) -> Iterator[str]:
         yield from super().look()
         lost = Lease.objects.filter(status="lost").exclude(OWN_CRASH)
         for lease in lost.exclude(task__metadata__kind=self.bodies[0].kind):
             yield f"{lease} was lost beside it: {lease.error_message}"
+
+
+def _move_tree(pid: int, group: Path) -> None:
+    """Move a process and all below it: also what was forked while others were moved."""
+    tree, moved = psutil.Process(pid), set[int]()
+    while new := {pid, *(child.pid for child in tree.children(recursive=True))} - moved:
+        for each in new:
+            with suppress(ProcessLookupError):
+                (group / "cgroup.procs").write_text(str(each))
+        moved |= new
 
 
 def _make_group() -> Path | None:
