@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue import chain, chord, group, workflow
+from taskqueue import InvalidWorkflow, chain, chord, group, workflow
+from taskqueue.control import cancel
 from taskqueue.models import Task
-from taskqueue.workflows import Builder
+from taskqueue.workflows import Builder, Workflow
 from tests.sample.tasks import add, echo, fail
 from tests.workflows.steps_of import assert_settled, finish, statuses
 
@@ -96,4 +97,66 @@ def test_a_failure_cancels_what_needs_it_and_other_branches_finish() -> None:
     assert run.status == "failed"
     assert run.error is not None
     assert run.error["error_class"] == "builtins.ValueError"
+    assert_settled(run)
+
+
+@workflow(name="tests.compensated")
+def compensated(wf: Builder) -> None:
+    wf.step(add.s(1, 1), name="charge", compensate=echo.s())
+
+
+@workflow(name="tests.around")
+def around(wf: Builder) -> None:
+    wf.step(compensated.s(), name="inner")
+
+
+@pytest.mark.parametrize("refused", [compensated, around])
+def test_a_compensation_is_refused_as_long_as_none_is_run(refused: Workflow) -> None:
+    with pytest.raises(InvalidWorkflow, match="Step charge has a compensation"):
+        refused.enqueue()
+    assert not Task.objects.exists()
+
+
+def test_a_task_that_is_cancelled_before_its_release_fails_its_step() -> None:
+    run = chain(add.s(1, 2), add.s(10), echo.s()).enqueue()
+    second = Task.objects.filter(status="blocked").order_by("id").first()
+    assert second is not None
+    cancel(second.id)
+    finish(run)
+    assert list(statuses(run).values()) == ["succeeded", "failed", "cancelled"]
+    assert run.status == "failed"
+    assert_settled(run)
+
+
+def test_a_cancelled_workflow_releases_nothing_more() -> None:
+    run = chain(add.s(1, 2), add.s(10)).enqueue()
+    run.cancel("not needed")
+    finish(run)
+    assert run.status == "cancelled"
+    assert set(statuses(run).values()) == {"cancelled"}
+    assert_settled(run)
+
+
+def test_a_paused_workflow_goes_on_when_it_is_resumed() -> None:
+    run = chain(add.s(1, 2), add.s(10)).enqueue()
+    run.pause("lunch")
+    finish(run)
+    assert list(statuses(run).values()) == ["succeeded", "waiting"]
+    run.resume()
+    finish(run)
+    assert run.return_value == 13
+    assert_settled(run)
+
+
+def test_a_map_tolerates_failures_and_sends_as_many_as_it_may() -> None:
+    @workflow(name="tests.tolerant")
+    def tolerant(wf: Builder) -> None:
+        pairs = [(number, "x" if number % 2 else 0) for number in range(6)]
+        parts = wf.step(add.starmap(pairs), concurrency=2, tolerate=3, name="parts")
+        wf.step(echo.s(parts), name="all")
+
+    run = tolerant.enqueue()
+    assert Task.objects.filter(name=add.name).count() == 2
+    finish(run)
+    assert run.return_value == [[[0, None, 2, None, 4, None]], {}]
     assert_settled(run)
