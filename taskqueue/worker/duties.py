@@ -30,6 +30,7 @@ from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
 from taskqueue.engine.workflows import serving as workflows
+from taskqueue.engine.workflows.pruning import prune_workflows
 from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
 from taskqueue.worker.presence import Departures
 from taskqueue.worker.takeover import TakeOver
@@ -88,6 +89,7 @@ class Duties:
             self._serve_operations,
             self._advance_workflows,
             Timed(prune_tasks, every=10, again=0.1).step,
+            Timed(prune_workflows, every=10, again=0.1).step,
             Timed(prune_history, every=3600).step,
             Timed(merge_rollups, every=60).step,
             Timed(mark_wedged, every=60).step,
