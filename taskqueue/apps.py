@@ -11,6 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 if TYPE_CHECKING:
     from taskqueue.declarations.definition import BaseDefinition
+    from taskqueue.declarations.workflows.graph import Graph
+    from taskqueue.results.workflows import WorkflowRun
 
 
 class TaskQueueConfig(AppConfig):
@@ -28,12 +30,11 @@ class TaskQueueConfig(AppConfig):
         )
         from taskqueue.declarations.definition import registry
         from taskqueue.declarations.workflows import canvas
-        from taskqueue.results.workflows import enqueue_graph
 
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)
-        canvas.ENQUEUE[:] = [enqueue_graph]
+        canvas.ENQUEUE[:] = [_enqueue_graph]
         registry.finders.append(_adopt_django_task)
 
 
@@ -44,3 +45,10 @@ def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:
     from taskqueue.backend import adopt
 
     return adopt(name)
+
+
+def _enqueue_graph(graph: Graph) -> WorkflowRun:
+    # Only now: every process that sets up Django would wait for it.
+    from taskqueue.results.workflows import enqueue_graph
+
+    return enqueue_graph(graph)
