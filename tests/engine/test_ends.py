@@ -205,16 +205,17 @@ def test_retention_in_sql_is_retention_in_python() -> None:
     rule = PRUNE_AFTER.format(finished_at="%s::timestamptz", kept_for="%s::interval")
     statement = f"""
         SELECT {rule}, {KEEPS_KEY}
-        FROM (SELECT %s::interval, %s::timestamptz, %s::bool, %s::text)
-            AS task (retention, unique_until, holds_unique_key, unique_for)
+        FROM (SELECT %s::interval, %s::timestamptz, %s::bool, %s::text, %s::bigint)
+            AS task (retention, unique_until, holds_unique_key, unique_for, step_id)
     """
-    for kept_for, retention, until, holds, unique_for in product(
+    for kept_for, retention, until, holds, unique_for, step_id in product(
         [None, timedelta(0), DAY],
         [None, timedelta(0), DAY],
         [None, NOW - DAY, NOW + 3 * DAY],
         [False, True],
         ["", "finished", "started", "duration", "kept"],
+        [None, 1],
     ):
-        columns = Retention(retention, until, holds, unique_for)
+        columns = Retention(retention, until, holds, unique_for, step_id)
         [row] = fetch(connection, statement, (NOW, kept_for, *columns))
         assert row == (columns.prune_after(NOW, kept_for), columns.keeps_key), columns
