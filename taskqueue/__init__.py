@@ -5,6 +5,7 @@ The names here are the public ones; none of them loads a model before it is used
 
 from taskqueue.core import __version__
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
+from taskqueue.declarations.batch import Batch
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition, task
 from taskqueue.exceptions import (
@@ -39,6 +40,7 @@ __all__ = [
     "AfterEnd",
     "ArgumentsDoNotBind",
     "AttemptLost",
+    "Batch",
     "Cancel",
     "Context",
     "Cron",

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue.declarations.option_kinds import Moment
+from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, count_held_by_lost, dry_run
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Seen, TaskId
@@ -50,6 +51,7 @@ __all__ = [
     "dry_run",
     "duplicate",
     "duplicate_many",
+    "fire_group",
     "get_operation",
     "kill_worker",
     "operations",

@@ -78,6 +78,28 @@ class Definition(Signing, BaseDefinition[P, R]):
         """Enqueue many tasks from async code."""
         return await sync_to_async(self.enqueue_many, thread_sensitive=True)(calls)
 
+    def collect(self, event: Any, /, *, group: str = "") -> None:
+        """Add an event to a group, in the caller's transaction; a task runs many of them at once.
+
+        The body gets a list of events, as `@task(batch=Batch(...))` says. Raises `InvalidTask` for
+        a definition without `batch`, `InvalidArguments` for what is no JSON or too large.
+        """
+        self.collect_many([event], group=group)
+
+    def collect_many(self, events: Iterable[Any], /, *, group: str = "") -> None:
+        """Add many events to a group, all or none. Raises as `collect` does."""
+        from taskqueue.engine.batches.collecting import collect_many
+
+        collect_many(self, events, group=group)
+
+    async def acollect(self, event: Any, /, *, group: str = "") -> None:
+        """Collect from async code."""
+        await self.acollect_many([event], group=group)
+
+    async def acollect_many(self, events: Iterable[Any], /, *, group: str = "") -> None:
+        """Collect many events from async code."""
+        await sync_to_async(self.collect_many, thread_sensitive=True)(events, group=group)
+
     def get_result(self, result_id: Any) -> TaskResult[R]:
         """Return the result of an earlier enqueue of this definition.
 

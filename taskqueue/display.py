@@ -87,6 +87,7 @@ WORDS: dict[str, Any] = {
     "overdue": gettext_lazy("overdue"),
     # Occurrences and operations
     "waiting": gettext_lazy("waiting"),
+    "compensating": gettext_lazy("compensating"),
     "enqueued": gettext_lazy("enqueued"),
     "ended": gettext_lazy("ended"),
     "skipped": gettext_lazy("skipped"),

@@ -49,6 +49,10 @@ class Workflow(BaseWorkflow):
         """
         return cast("WorkflowRun", self.s(*args, **kwargs).enqueue())
 
+    async def aenqueue(self, /, *args: Any, **kwargs: Any) -> WorkflowRun:
+        """Async version of `enqueue`."""
+        return cast("WorkflowRun", await self.s(*args, **kwargs).aenqueue())
+
 
 def define(body: Body, options: dict[str, Any]) -> Workflow:
     """Register and return a workflow. Raises `InvalidWorkflow` and `InvalidTask`."""

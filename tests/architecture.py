@@ -61,7 +61,7 @@ FLOORS = (
         "apart broadcast ends live_changes multi_worker multi_worker_task record takeover",
         siblings=True,
     ),
-    _layer("people", "control enqueue pruning workflows", siblings=True),
+    _layer("people", "batches control enqueue pruning workflows", siblings=True),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )

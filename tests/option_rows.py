@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
 
-from taskqueue import Every, Exponential, Fixed, Scheduled
+from taskqueue import Batch, Every, Exponential, Fixed, Scheduled
 
 SECOND = timedelta(seconds=1)
 
@@ -89,6 +89,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("api", True, True),
     ("takes_context", True, True),
     ("atomic", True, True),
+    ("batch", Batch(max_size=3), Batch(max_size=3)),
     ("per_slot", 1, 1),
     ("per_slot", 1000, 1000),
     ("sensitive", "note", frozenset({"note"})),
@@ -192,6 +193,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("api", 1, "True or False, not 1"),
     ("takes_context", "yes", "True or False, not 'yes'"),
     ("atomic", None, "True or False, not None"),
+    ("batch", 100, "must be a Batch"),
     ("per_slot", 0, "between 1 and 1000"),
     ("per_slot", 1001, "between 1 and 1000"),
     ("per_slot", True, "between 1 and 1000"),

@@ -126,7 +126,7 @@ def test_every_synonym_stands_for_an_option_and_is_none() -> None:
 @pytest.mark.parametrize(
     "name",
     ["partition", "partition_key", "limits", "rate", "rate_limit", "chain", "group", "callback",
-     "on_success", "on_failure", "workflow", "concurrency", "event", "batch"],
+     "on_success", "on_failure", "workflow", "concurrency", "event"],
 )  # fmt: skip
 @pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
 def test_what_resembles_no_option_is_not_led_astray(write: Callable[..., Any], name: str) -> None:

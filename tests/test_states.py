@@ -8,14 +8,16 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from taskqueue import TransitionRefused
 from taskqueue.core.outcomes import TRANSITIONS, OutcomeKind, may_follow
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
+from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.rows import Claimed
-from taskqueue.models import Lease, Task
+from taskqueue.engine.workflows.retrying import Retry
+from taskqueue.models import Lease, Member, Step, Task, Workflow
 from taskqueue.results import TaskResult
 from tests.engine.steps import (
     claim,
@@ -41,6 +43,22 @@ base = echo.using(
 # No CHECK keeps these from falling below zero.
 COUNTERS = ("attempt", "failures", "crashes", "attempts_before_retry")
 Act = Callable[[TaskResult[Any]], object]
+
+
+def reopen_in_workflow(result: TaskResult[Any]) -> None:
+    """Make it the task of a step that failed, and have that run again; nothing is released."""
+    row = task_of(result)
+    if row.status not in FINISHED:
+        return
+    workflow = Workflow.objects.create(
+        name="w", format=1, status=WorkflowStatus.FAILED, total_steps=1
+    )
+    step = Step.objects.create(
+        workflow=workflow, name="s", kind=StepKind.TASK, status=StepStatus.FAILED, members=1
+    )
+    Member.objects.create(step=step, place=0, task=row)
+    Task.objects.filter(id=row.id).update(step=step, place=0)
+    Retry(connection, workflow, now=timezone.now()).reopen([], anew=[step.id])
 
 
 def put(status: TaskStatus) -> TaskResult[Any]:
@@ -106,6 +124,7 @@ ACTS: dict[str, Act] = {
     "request stop": refused(lambda result: result.request_stop()),
     "retry": refused(lambda result: result.retry()),
     "retry with other arguments": refused(lambda result: result.retry(args=[3])),
+    "retry its workflow": reopen_in_workflow,
     "run now": refused(lambda result: result.run_now()),
     "reschedule": refused(lambda result: result.reschedule(past())),
     "reschedule later": refused(lambda result: result.reschedule(60)),
@@ -147,7 +166,7 @@ def test_every_status_has_a_row_in_the_table_and_none_follows_itself() -> None:
 
 def test_a_final_status_is_left_by_a_manual_retry_alone() -> None:
     for status in FINISHED:
-        assert TRANSITIONS[status] == {TaskStatus.READY}
+        assert TRANSITIONS[status] == {TaskStatus.READY, TaskStatus.BLOCKED}
 
 
 @pytest.mark.parametrize("status", sorted(FINISHED))

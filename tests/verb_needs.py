@@ -38,6 +38,14 @@ NEEDS = {
     ("schedule", "remove"): "",
     ("operation", "start"): "",
     ("operation", "cancel"): "",
+    ("workflow", "enqueue"): "enqueue",
+    ("workflow", "cancel"): "operate",
+    ("workflow", "pause"): "operate",
+    ("workflow", "resume"): "operate",
+    ("workflow", "retry"): "operate",
+    ("workflow", "resolve"): "operate",
+    ("workflow", "delete"): "purge",
+    ("group", "fire"): "operate",
     ("", "prune"): "",
 }
 """By noun and verb; an operation needs what its verb needs."""

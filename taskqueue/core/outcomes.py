@@ -104,6 +104,10 @@ class Outcome(NamedTuple):
     # Seconds until the next attempt, where there is one.
     delay: float = 0.0
     retryable: bool = True
+    # Of a task of a workflow that succeeded: changes of the context, as JSON text, and whether it
+    # returned a fan-out, whose calls lie with the lease.
+    updates: str | None = None
+    has_fan: bool = False
 
 
 class Recorded(NamedTuple):
@@ -147,6 +151,7 @@ CHANGES = {
     "pass its deadline": Change(PENDING, frozenset({TaskStatus.FAILED})),
     "cancel or expire": Change(PENDING, frozenset({TaskStatus.CANCELLED})),
     "retry": Change(FINISHED, READY),
+    "retry its workflow": Change(FINISHED, frozenset({TaskStatus.BLOCKED})),
 }
 # The statuses that may follow each status. Only a manual retry leads out of a final one.
 TRANSITIONS: dict[TaskStatus, Statuses] = {

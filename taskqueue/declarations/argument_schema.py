@@ -14,6 +14,7 @@ from uuid import UUID
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.parameters import EMPTY, VARIABLE, goes_by_place, hints_of
 from taskqueue.declarations.payload import LARGEST_INTEGER
+from taskqueue.declarations.workflows.workflow import BaseWorkflow
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Types may name themselves; from here on anything will do.
@@ -35,7 +36,7 @@ PLAIN: dict[Any, Schema] = {
 }
 
 
-def argument_schema(definition: BaseDefinition[Any, Any]) -> Schema:
+def argument_schema(definition: BaseDefinition[Any, Any] | BaseWorkflow) -> Schema:
     """Return the schema of an object with `args`, a list, and `kwargs`, an object.
 
     Each argument stands in `kwargs` by its name, but for those that have to be given by their

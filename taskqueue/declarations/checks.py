@@ -14,13 +14,10 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from taskqueue import conf
-from taskqueue.declarations.declared_schedules import check_scheduled, named
-from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.workflows.scheduling import check_scheduled_workflow
-from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
+from taskqueue.declarations.declared_schedules import named
+from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
 from taskqueue.exceptions import InvalidSchedule
 
-AnyDeclaring = BaseDefinition[Any, Any] | BaseWorkflow
 VENDORS = ("postgresql", "sqlite")
 # With these, web processes and workers write side by side.
 SQLITE_OPTIONS = {
@@ -110,7 +107,7 @@ def check_schedules(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage
     if _are_skipped.get():
         return []
     try:
-        declared: list[AnyDeclaring] = [*registry.all(), *workflows.all()]
+        declared = all_targets()
     except Exception as error:  # A module of the project may raise anything.
         return [
             Warning(
@@ -123,15 +120,12 @@ def check_schedules(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage
     return list(_wrong_schedules(declared))
 
 
-def _wrong_schedules(declared: Iterable[AnyDeclaring]) -> Iterator[CheckMessage]:
+def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
     places: dict[str, str] = {}
     for definition in declared:
         for name, scheduled in named(definition):
             try:
-                if isinstance(definition, BaseWorkflow):
-                    check_scheduled_workflow(scheduled, definition)
-                else:
-                    check_scheduled(scheduled, definition)
+                check_target(scheduled, definition)
             except InvalidSchedule as error:
                 yield Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
             if not isinstance(name, str):

@@ -25,6 +25,8 @@ class AttemptContext:
     schedule: str = ""
     # The time of the schedule that this run stands for, in UTC.
     nominal_at: datetime | None = None
+    # Whether the task belongs to a step of a workflow.
+    _is_step: bool = False
     _lease_id: int
     _report_progress: Callable[[int, float, str], None]
     _report_line: Callable[[int, int, str, str], None]

@@ -15,7 +15,7 @@ from taskqueue.declarations.context import AttemptContext
 from taskqueue.declarations.options import Options, check_options, check_together
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.registry import BaseRegistry
-from taskqueue.exceptions import InvalidTask, UnknownTask
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask, UnknownTask
 
 if TYPE_CHECKING:
     from taskqueue.conf import Settings
@@ -159,6 +159,13 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
     unknown = options.sensitive - set(definition.signature.names)
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         raise InvalidTask(f"{definition.name} has no argument {sorted(unknown)[0]!r} to redact.")
+    if options.batch is not None:
+        try:
+            definition.signature.check(definition.name, [[]], {})
+        except ArgumentsDoNotBind:
+            raise InvalidTask(
+                f"{definition.name}: batch= gives the body one argument, the list of the events."
+            ) from None
     check_together(options, name=definition.name)
     check_names(definition.name, options.unique_key, definition.signature)
     definition.snapshot  # noqa: B018  (raises what cannot be stored)

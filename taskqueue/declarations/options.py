@@ -16,6 +16,7 @@ from typing import Any
 from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import nearest_option
 from taskqueue.declarations.arguments import UniqueKey, check_scope
+from taskqueue.declarations.batch import Batch, check_batch
 from taskqueue.declarations.option import ALWAYS, NOT_SCHEDULED, Option, Use, option
 from taskqueue.declarations.option_kinds import (
     DEFINITION_NAME,
@@ -163,6 +164,7 @@ class Options:
     sensitive: frozenset[str] = option(Checked(check_sensitive), Use.TASK, frozenset())
     atomic: bool = option(Switch(), Use.TASK, default=False)
     per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
+    batch: Batch | None = option(Checked(check_batch), Use.TASK)
     # The system checks report what is wrong with a schedule.
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
@@ -243,6 +245,12 @@ def check_together(options: Options, *, name: str) -> None:
         raise InvalidTask(
             f"{name}: workers={options.workers} can never be reached by the {len(names)} in "
             "worker_names."
+        )
+    is_shared = options.workers > 1 or options.broadcast
+    if options.batch is not None and (options.unique_key is not None or is_shared):
+        raise InvalidTask(
+            f"{name}: batch= excludes unique_key, workers and broadcast: each event is to be in one"
+            " task, which runs once."
         )
     if options.restart is not None and options.unique_for != "kept":
         raise InvalidTask(f"{name}: restart={options.restart!r} needs unique_for='kept'.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 
 REDACTED = "[redacted]"
 
@@ -27,8 +28,27 @@ def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Shown
     return None if definition is None else redacted_for(definition, args, kwargs)
 
 
+def redacted_workflow(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> ShownArguments | None:
+    """Return the arguments of a workflow in the same way, by the signature of its builder."""
+    declared = workflows.find(name)
+    return None if declared is None else redacted_for(declared, args, kwargs)
+
+
+def redacted_context(name: str, context: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the context of a workflow; a key is sensitive where its builder's argument is."""
+    declared = workflows.find(name)
+    if declared is None:
+        return None
+    hidden = declared.options.sensitive
+    return {key: REDACTED if key in hidden else value for key, value in context.items()}
+
+
 def redacted_for(
-    definition: BaseDefinition[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    definition: BaseDefinition[Any, Any] | BaseWorkflow,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
 ) -> ShownArguments:
     """Return the arguments without the values that the definition calls sensitive.
 

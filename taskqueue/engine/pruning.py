@@ -19,6 +19,7 @@ from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.workers import forget_gone
+from taskqueue.engine.workflows.pruning import past_retention, prune_batch
 from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
 from taskqueue.models.schedule import OccurrenceStatus
 
@@ -110,6 +111,7 @@ def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
         "tasks": len(_old_tasks(connection, now).values_list("id")[:CAP]),
         **counts,
         "workers": _gone_workers(connection, now).count(),
+        "workflows": len(past_retention(connection, now).values_list("id")[:CAP]),
     }
 
 
@@ -124,11 +126,19 @@ def prune_all(connection: BaseDatabaseWrapper, *, person: Person) -> dict[str, i
         name: _repeated(in_transaction(step), connection, batch=BATCH)
         for name, step in STEPS.items()
     }
+    done["workflows"] = _prune_workflows(connection)
     done["rollups"] = _repeated(merge_rollups, connection, batch=MERGE_BATCH)
-    if any(done[name] for name in STEPS):
+    if any(done[name] for name in (*STEPS, "workflows")):
         told = ", ".join(f"{number} {name}" for name, number in done.items() if number)
         audit(connection, "", "prune", [Act("", detail=told)], person=person)
     return done
+
+
+def _prune_workflows(connection: BaseDatabaseWrapper) -> int:
+    total = 0
+    while (number := prune_batch(connection)) is not None:
+        total += number
+    return total
 
 
 def _repeated(step: Step, connection: BaseDatabaseWrapper, *, batch: int) -> int:

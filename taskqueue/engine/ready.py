@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, QuerySet, Value, When
+from django.db.models import Case, F, QuerySet, Value, When
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
@@ -21,10 +21,31 @@ RETRYING_STAYS = Case(
     default=Value(TaskStatus.SCHEDULED.value),
 )
 
+# Of a finished task that is to run again: attempts are counted on, nothing else is kept.
+REOPENED: dict[str, Any] = {
+    "attempts_before_retry": F("attempt"),
+    "failures": 0,
+    "crashes": 0,
+    "parked_at": None,
+    "started_at": None,
+    "finished_at": None,
+    "prune_after": None,
+    "return_value": None,
+    "error_class": "",
+    "error_message": "",
+    "deadline_at": None,
+    "expires_at": None,
+}
+
 
 def make_ready(tasks: QuerySet[Task], *, now: datetime, **columns: Any) -> int:
     """Make the tasks ready, with these columns too; how many there were."""
     return tasks.update(status=TaskStatus.READY.value, run_after=now, ready_at=now, **columns)
+
+
+def make_blocked(tasks: QuerySet[Task]) -> int:
+    """Have finished tasks of a step wait for its release; how many there were."""
+    return tasks.update(status=TaskStatus.BLOCKED.value, ready_at=None, **REOPENED)
 
 
 def make_due(tasks: QuerySet[Task], *, due: datetime, now: datetime, **columns: Any) -> int:

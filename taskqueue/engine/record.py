@@ -10,7 +10,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.core.states import FINISHED, LeaseStatus
+from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
@@ -65,10 +65,17 @@ def record(
     tally = tally or Tally()
     subjects = tally.subjects(connection, [*recorded, *shared])
     ends = []
+    # Of tasks of workflows that succeeded, by lease.
+    told: dict[int, Outcome] = {}
     for lease_id, (status, _, step_id) in recorded.items():
         if status in FINISHED:
             subject = subjects[lease_id]
-            ends.append(Ended(subject.task_id, subject.queue_name, subject.name, status, step_id))
+            end = Ended(subject.task_id, subject.queue_name, subject.name, status, step_id)
+            if step_id is not None and status == TaskStatus.SUCCEEDED:
+                told = told or {outcome.lease_id: outcome for outcome in outcomes}
+                outcome = told[lease_id]
+                end = end._replace(updates=outcome.updates, has_fan=outcome.has_fan)
+            ends.append(end)
     recorded.update(shared)
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)

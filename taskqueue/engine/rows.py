@@ -138,6 +138,10 @@ class Ended(NamedTuple):
     status: str
     # The step of a workflow that is to hear of it.
     step_id: int | None = None
+    # What its body changes in the context of the workflow, as JSON text.
+    updates: str | None = None
+    # Whether its body returned a fan-out.
+    has_fan: bool = False
 
 
 class Folded(NamedTuple):

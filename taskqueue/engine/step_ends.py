@@ -24,17 +24,22 @@ SET status = EXCLUDED.status, updates = EXCLUDED.updates, has_fan = EXCLUDED.has
 """
 NOTE = Statement(
     postgresql=f"""
-        INSERT INTO taskqueue_stepend (subject, workflow_id, step_id, status, has_fan)
-        SELECT note.subject, step.workflow_id, step.id, note.status, false
-        FROM unnest(%(subjects)s::uuid[], %(steps)s::bigint[], %(statuses)s::text[])
-            AS note (subject, step_id, status)
+        INSERT INTO taskqueue_stepend (subject, workflow_id, step_id, status, updates, has_fan)
+        SELECT
+            note.subject, step.workflow_id, step.id, note.status, note.updates::jsonb, note.has_fan
+        FROM unnest(
+            %(subjects)s::uuid[], %(steps)s::bigint[], %(statuses)s::text[], %(updates)s::text[],
+            %(fans)s::boolean[]
+        ) AS note (subject, step_id, status, updates, has_fan)
         JOIN taskqueue_step AS step ON step.id = ANY (ARRAY[note.step_id])
         {_REPLACE}
     """,  # noqa: S608  (of constants)
     sqlite=f"""
-        INSERT INTO taskqueue_stepend (subject, workflow_id, step_id, status, has_fan)
+        INSERT INTO taskqueue_stepend (subject, workflow_id, step_id, status, updates, has_fan)
         SELECT note.value, step.workflow_id, step.id,
-            json_extract(%(statuses)s, '$[' || note.key || ']'), 0
+            json_extract(%(statuses)s, '$[' || note.key || ']'),
+            json_extract(%(updates)s, '$[' || note.key || ']'),
+            json_extract(%(fans)s, '$[' || note.key || ']')
         FROM json_each(%(subjects)s) AS note
         CROSS JOIN taskqueue_step AS step
         WHERE step.id = json_extract(%(steps)s, '$[' || note.key || ']')
@@ -58,4 +63,6 @@ def note_ends(connection: BaseDatabaseWrapper, ended: Iterable[Ended]) -> None:
             subjects=subjects,
             steps=[task.step_id for task in noted],
             statuses=[str(task.status) for task in noted],
+            updates=[task.updates for task in noted],
+            fans=[task.has_fan for task in noted],
         )

@@ -7,7 +7,16 @@ from functools import partial
 
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, ENQUEUE, STOP
+from taskqueue.access.permissions import (
+    CONTROL_QUEUES,
+    EDIT_SCHEDULES,
+    ENQUEUE,
+    OPERATE,
+    STOP,
+)
+from taskqueue.engine.batches.by_hand import fire_group
+from taskqueue.engine.batches.firing import Fired
+from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.queues import pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
@@ -21,6 +30,7 @@ from taskqueue.engine.schedules.verbs import (
     resume_schedule,
     run_schedule,
 )
+from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
 worker_verb = partial(Verb, noun="worker", permissions=(STOP,))
@@ -161,6 +171,34 @@ OPERATION_VERBS = _table(
         details="Needs the permission of the operation's verb.",
     ),
 )
+
+
+def _fire(name: str, *, group: str, by: object, reason: str, seen: Seen = None) -> list[Fired]:
+    """Enqueue what a group has collected. Nothing of it is compared: events come at any moment."""
+    return fire_group(name, group, by=by, reason=reason)
+
+
+GROUP_VERBS = _table(
+    Verb(
+        noun="group",
+        name="fire",
+        function=_fire,
+        permissions=(OPERATE,),
+        label=_("Fire"),
+        entry=_("fire group"),
+        done=_("The events of a group of %(name)s are enqueued."),
+        help="enqueue what a group has collected, whether it is due or not",
+    ),
+)
+MAKING_WORKFLOWS = _table(
+    Verb(
+        noun="workflow",
+        name="enqueue",
+        permissions=(ENQUEUE,),
+        label=_("Enqueue"),
+        entry=_("enqueue workflow"),
+    ),
+)
 OTHER_VERBS = _table(
     Verb(
         noun="task",
@@ -172,7 +210,8 @@ OTHER_VERBS = _table(
     Verb(noun="", name="prune", permissions=(), label=_("Prune"), entry=_("prune")),
 )
 TABLES: tuple[Mapping[str, Verb], ...] = (
-    TASK_VERBS, QUEUE_VERBS, WORKER_VERBS, SCHEDULE_VERBS, OPERATION_VERBS, OTHER_VERBS,
+    TASK_VERBS, QUEUE_VERBS, WORKER_VERBS, SCHEDULE_VERBS, OPERATION_VERBS,
+    WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
 )  # fmt: skip
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

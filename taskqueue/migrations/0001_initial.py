@@ -21,6 +21,7 @@ OCCURRENCE_STATUSES = ["waiting", "enqueued", "ended", "skipped"]
 STEP_KINDS = ["task", "map", "workflow", "join"]
 STEP_STATUSES = ["waiting", "running", "succeeded", "failed", "skipped", "cancelled"]
 WORKFLOW_STATUSES = ["running", "stopping", "compensating", "succeeded", "failed", "cancelled"]
+WORKFLOW_COUNTED = ["succeeded", "failed", "cancelled", "repaired"]
 AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 MISSED = ["skip", "latest", "all", "window"]
@@ -275,6 +276,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("name", models.CharField(max_length=255, unique=True)),
                 ("task_name", models.CharField(max_length=255)),
+                ("is_workflow", models.BooleanField(default=False)),
                 ("rule", models.JSONField()),
                 ("args", models.JSONField(default=list)),
                 ("kwargs", models.JSONField(default=dict)),
@@ -448,6 +450,7 @@ class Migration(migrations.Migration):
                 ("retention", models.DurationField(null=True)),
                 ("created_at", models.DateTimeField(db_default=DatabaseClock())),
                 ("moved_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("recount_at", models.DateTimeField(db_default=DatabaseClock())),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("prune_after", models.DateTimeField(null=True)),
                 (
@@ -472,6 +475,13 @@ class Migration(migrations.Migration):
                         ),
                         fields=["deadline_at"],
                         name="taskqueue_workflow_deadline",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("finished_at__isnull", True), ("paused_at__isnull", True)
+                        ),
+                        fields=["recount_at"],
+                        name="taskqueue_workflow_recount",
                     ),
                     models.Index(
                         condition=models.Q(("prune_after__isnull", False)),
@@ -509,6 +519,8 @@ class Migration(migrations.Migration):
                 ("released", models.IntegerField(default=0)),
                 ("ended", models.IntegerField(default=0)),
                 ("failures", models.IntegerField(default=0)),
+                ("held", models.IntegerField(default=0)),
+                ("counted_at", models.DateTimeField(null=True)),
                 ("concurrency", models.IntegerField(null=True)),
                 ("tolerate", models.FloatField(default=0)),
                 ("tolerated", models.IntegerField(default=0)),
@@ -520,6 +532,7 @@ class Migration(migrations.Migration):
                 ("compensate", models.JSONField(null=True)),
                 ("parent_step_id", models.BigIntegerField(null=True)),
                 ("parent_place", models.IntegerField(null=True)),
+                ("compensates_id", models.BigIntegerField(null=True)),
                 ("released_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("reason", models.CharField(default="", max_length=1000)),
@@ -700,6 +713,11 @@ class Migration(migrations.Migration):
             name="last_task",
             field=_reference("task", models.DO_NOTHING, null=True, related_name="+"),
         ),
+        migrations.AddField(
+            model_name="schedule",
+            name="last_workflow",
+            field=_reference("workflow", models.DO_NOTHING, null=True, related_name="+"),
+        ),
         migrations.CreateModel(
             name="Lease",
             fields=[
@@ -806,6 +824,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("task", _reference("task", models.DO_NOTHING, null=True, related_name="+")),
+                (
+                    "workflow",
+                    _reference("workflow", models.DO_NOTHING, null=True, related_name="+"),
+                ),
             ],
             options={
                 "verbose_name": "occurrence",
@@ -862,7 +884,14 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
                 "indexes": [
-                    models.Index(fields=["workflow", "step"], name="taskqueue_stepend_workflow")
+                    models.Index(fields=["workflow", "step"], name="taskqueue_stepend_workflow"),
+                    models.Index(
+                        fields=["workflow", "step"],
+                        name="taskqueue_stepend_special",
+                        condition=models.Q(
+                            ("updates__isnull", False), ("has_fan", True), _connector="OR"
+                        ),
+                    ),
                 ],
             },
         ),
@@ -875,6 +904,45 @@ class Migration(migrations.Migration):
                 ("step", _reference("step", models.DO_NOTHING, related_name="+")),
             ],
             options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="WorkflowCount",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=100)),
+                ("what", _word(WORKFLOW_COUNTED)),
+                ("number", models.PositiveBigIntegerField(default=1)),
+                ("seconds", models.FloatField(default=0.0)),
+                ("is_sum", models.BooleanField(default=False)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    _one_of("what", WORKFLOW_COUNTED, name="taskqueue_workflowcount_what")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Collected",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255)),
+                ("group", models.CharField(db_column="group_key", max_length=200)),
+                ("event", models.TextField()),
+                ("size", models.IntegerField()),
+                ("collected_at", models.DateTimeField()),
+                ("max_size", models.IntegerField()),
+                ("max_bytes", models.IntegerField()),
+                ("grace", models.FloatField()),
+                ("max_delay", models.FloatField()),
+                ("spec", models.JSONField()),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["name", "group", "id"], name="taskqueue_collected_group")
+                ],
+            },
         ),
         *(
             migrations.CreateModel(

@@ -1,6 +1,7 @@
 """The models, one file a noun."""
 
 from taskqueue.models.audit import Audit
+from taskqueue.models.collected import Collected
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
@@ -12,9 +13,32 @@ from taskqueue.models.schedule import Occurrence, Schedule
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
 from taskqueue.models.workflow import Dependency, Member, Step, StepCalls, StepEnd, Workflow
+from taskqueue.models.workflow_count import WorkflowCount
 
 __all__ = [
-    "Arrival", "Audit", "Dashboard", "Dependency", "Export", "Failure", "IdempotencyKey", "Lease",
-    "Member", "Occurrence", "Operation", "Performance", "Queue", "Rollup", "Schedule", "Step",
-    "StepCalls", "StepEnd", "Task", "TaskLog", "Total", "Worker", "Workflow",
+    "Arrival",
+    "Audit",
+    "Collected",
+    "Dashboard",
+    "Dependency",
+    "Export",
+    "Failure",
+    "IdempotencyKey",
+    "Lease",
+    "Member",
+    "Occurrence",
+    "Operation",
+    "Performance",
+    "Queue",
+    "Rollup",
+    "Schedule",
+    "Step",
+    "StepCalls",
+    "StepEnd",
+    "Task",
+    "TaskLog",
+    "Total",
+    "Worker",
+    "Workflow",
+    "WorkflowCount",
 ]  # fmt: skip

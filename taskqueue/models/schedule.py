@@ -1,4 +1,4 @@
-"""A schedule: a rule in time that creates tasks; an occurrence: one nominal time of it."""
+"""A schedule: a rule in time that creates tasks or workflows; an occurrence: one of its times."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.core.states import Missed, Overlap
 from taskqueue.models.parts import LOOSE, VIEW_ONLY, DatabaseClock, choices, one_of
 from taskqueue.models.task import LONGEST_NAME, Task
+from taskqueue.models.workflow import Workflow
 
 
 class ScheduleSource(StrEnum):
@@ -25,17 +26,20 @@ class ScheduleSource(StrEnum):
 class Schedule(models.Model):
     """Every nominal time of the rule up to `served_until` has its occurrence.
 
-    What its tasks share is kept in `request`, as it was when code that knows the definition last
-    looked at it: who serves the schedule need not know the definition.
+    A run is a task or a whole workflow. What its runs share is kept in `request`, as it was when
+    code that knows the definition last looked at it: who serves the schedule need not know the
+    definition.
     """
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_NAME, unique=True)
+    # The name of the definition or workflow that it runs.
     task_name = models.CharField(max_length=LONGEST_NAME)
+    is_workflow = models.BooleanField(default=False)
     rule = models.JSONField()
     args = models.JSONField(default=list)
     kwargs = models.JSONField(default=dict)
-    # What its tasks have in place of the definition's own options.
+    # What its runs have in place of the options of their definition or workflow.
     options = models.JSONField(default=dict)
     request = models.JSONField()
     missed = models.CharField(max_length=10, choices=choices(Missed), default=Missed.LATEST)
@@ -69,7 +73,10 @@ class Schedule(models.Model):
     # Of the last run that was enqueued.
     last_nominal_at = models.DateTimeField(null=True)
     last_task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
-    # What the run that ended last came to; this and what follows outlives its task.
+    last_workflow = models.ForeignKey(
+        Workflow, models.DO_NOTHING, null=True, related_name="+", **LOOSE
+    )
+    # What the run that ended last came to; this and what follows outlives its rows.
     last_status = models.CharField(max_length=10, default="")
     last_finished_at = models.DateTimeField(null=True)
     last_return_value = models.JSONField(null=True)
@@ -116,13 +123,13 @@ class Schedule(models.Model):
 class OccurrenceStatus(StrEnum):
     """Where one nominal time stands; `ended` and `skipped` are final."""
 
-    # Its task is enqueued once the run before it has ended.
+    # It is enqueued once the run before it has ended.
     WAITING = "waiting"
-    # Its task has not ended yet.
+    # Its task or workflow has not ended yet.
     ENQUEUED = "enqueued"
-    # Its task has ended, and may have been pruned since.
+    # Its task or workflow has ended, and may have been pruned since.
     ENDED = "ended"
-    # It has no task; `reason` says why.
+    # It was not enqueued; `reason` says why.
     SKIPPED = "skipped"
 
 
@@ -130,7 +137,7 @@ OPEN = (OccurrenceStatus.WAITING.value, OccurrenceStatus.ENQUEUED.value)
 
 
 class Occurrence(models.Model):
-    """There is at most one for a schedule and a nominal time, whatever became of its task."""
+    """There is at most one for a schedule and a nominal time, whatever became of its run."""
 
     id = models.BigAutoField(primary_key=True)
     schedule = models.ForeignKey(
@@ -143,8 +150,10 @@ class Occurrence(models.Model):
     count = models.PositiveIntegerField(default=1)
     status = models.CharField(max_length=10, choices=choices(OccurrenceStatus))
     reason = models.CharField(max_length=1000, default="")
+    # What it was enqueued as: one of the two.
     task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
-    # The final status of its task.
+    workflow = models.ForeignKey(Workflow, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
+    # The final status of that.
     task_status = models.CharField(max_length=10, default="")
     # Who had it run by hand; null for a nominal time of the rule.
     requested_by = models.CharField(max_length=150, null=True)

@@ -69,6 +69,8 @@ class Workflow(models.Model):
     created_at = models.DateTimeField(db_default=DatabaseClock())
     # When a step last ended or was released.
     moved_at = models.DateTimeField(db_default=DatabaseClock())
+    # When its steps are counted anew, if it stands still until then: see `reconciling`.
+    recount_at = models.DateTimeField(db_default=DatabaseClock())
     finished_at = models.DateTimeField(null=True)
     prune_after = models.DateTimeField(null=True)
 
@@ -87,6 +89,11 @@ class Workflow(models.Model):
                 fields=["deadline_at"],
                 name="taskqueue_workflow_deadline",
                 condition=Q(deadline_at__isnull=False, finished_at__isnull=True),
+            ),
+            models.Index(
+                fields=["recount_at"],
+                name="taskqueue_workflow_recount",
+                condition=Q(finished_at__isnull=True, paused_at__isnull=True),
             ),
             models.Index(
                 fields=["prune_after"],
@@ -133,6 +140,10 @@ class Step(models.Model):
     released = models.IntegerField(default=0)
     ended = models.IntegerField(default=0)
     failures = models.IntegerField(default=0)
+    # Of those that were sent before a retry, those that are to be sent again.
+    held = models.IntegerField(default=0)
+    # When ends were last counted.
+    counted_at = models.DateTimeField(null=True)
     # How many are sent at once; null for all.
     concurrency = models.IntegerField(null=True)
     # How many may fail; below 1 their share of all. `tolerated` is the number, once known.
@@ -152,6 +163,8 @@ class Step(models.Model):
     # The step whose member returned it as part of a fan-out, and which member.
     parent_step_id = models.BigIntegerField(null=True)
     parent_place = models.IntegerField(null=True)
+    # The step that it compensates.
+    compensates_id = models.BigIntegerField(null=True)
     released_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     # Why it was skipped, cancelled, or failed without a task that says so.
@@ -197,7 +210,8 @@ class StepCalls(models.Model):
 
     pk = models.CompositePrimaryKey("step_id", "lease_id", "first_place")
     step = models.ForeignKey(Step, models.DO_NOTHING, related_name="+", **LOOSE)
-    # The attempt that wrote them; 0 where they came with the workflow or its advance.
+    # The attempt that wrote them, for a fan-out; 0 once they are the step's own. What the fan-out
+    # is stands before its calls, at place -1.
     lease_id = models.BigIntegerField(default=0)
     first_place = models.IntegerField()
     calls = models.JSONField()
@@ -224,7 +238,15 @@ class StepEnd(models.Model):
 
     class Meta:
         default_permissions = ()
-        indexes = [models.Index(fields=["workflow", "step"], name="taskqueue_stepend_workflow")]
+        indexes = [
+            models.Index(fields=["workflow", "step"], name="taskqueue_stepend_workflow"),
+            # Those that a fold leaves to the advance.
+            models.Index(
+                fields=["workflow", "step"],
+                name="taskqueue_stepend_special",
+                condition=Q(updates__isnull=False) | Q(has_fan=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.subject} {self.status}"

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ParamSpec, Self
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
+from django.db.transaction import atomic
+
+from taskqueue import signals
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
+from taskqueue.declarations.workflows.canvas import Canvas
 from taskqueue.declarations.workflows.graph import Graph
+from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.workflows import verbs
 from taskqueue.engine.workflows.enqueueing import enqueue_workflow
 from taskqueue.engine.workflows.results import Results
 from taskqueue.exceptions import Duration, WorkflowDoesNotExist
 from taskqueue.models import Step, Workflow
 from taskqueue.results.handle import growing_pauses
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +169,71 @@ class WorkflowRun:
         verbs.resume(project_connection(), self.id, by=by, reason=reason)
         self.refresh()
 
+    def retry(self, from_step: str | None = None, reason: str = "", *, by: object = "") -> None:
+        """Run failed and cancelled steps again in place; what succeeded stays.
+
+        With `from_step` that step and all behind it run anew too. Raises `TransitionRefused` where
+        nothing is to be retried, where a step that is to run anew runs, and for a child.
+        """
+        verbs.retry(project_connection(), self.id, by=by, reason=reason, from_step=from_step)
+        self.refresh()
+
+    def resolve(self, step: str, value: Any, reason: str = "", *, by: object = "") -> None:
+        """Count a step that failed as succeeded, with this result; what it cancelled waits again.
+
+        Raises `TransitionRefused` if the step has not failed.
+        """
+        connection = project_connection()
+        verbs.resolve(connection, self.id, step=step, value=value, by=by, reason=reason)
+        self.refresh()
+
+    async def arefresh(self) -> None:
+        """Async version of `refresh`: all attributes may then be read in async code too."""
+        await self._read_after(self.refresh)
+
+    async def async_wait(self, timeout: Duration | None = None) -> Self:
+        """Async version of `wait`."""
+        import asyncio
+
+        for pause in growing_pauses(timeout):
+            await self.arefresh()
+            if self.is_finished:
+                return self
+            await asyncio.sleep(pause)
+        raise TimeoutError(f"Workflow {self.id} is {self.status} after {timeout} s.")
+
+    async def acancel(self, reason: str = "", *, by: object = "") -> None:
+        """Async version of `cancel`."""
+        await self._read_after(self.cancel, reason, by=by)
+
+    async def apause(self, reason: str = "", *, by: object = "") -> None:
+        """Async version of `pause`."""
+        await self._read_after(self.pause, reason, by=by)
+
+    async def aresume(self, reason: str = "", *, by: object = "") -> None:
+        """Async version of `resume`."""
+        await self._read_after(self.resume, reason, by=by)
+
+    async def aretry(
+        self, from_step: str | None = None, reason: str = "", *, by: object = ""
+    ) -> None:
+        """Async version of `retry`."""
+        await self._read_after(self.retry, from_step, reason, by=by)
+
+    async def aresolve(self, step: str, value: Any, reason: str = "", *, by: object = "") -> None:
+        """Async version of `resolve`."""
+        await self._read_after(self.resolve, step, value, reason, by=by)
+
+    async def _read_after(self, verb: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Call a verb, and read all attributes of the handle."""
+
+        def call() -> None:
+            verb(*args, **kwargs)
+            self.steps  # noqa: B018
+            self.return_value  # noqa: B018
+
+        await sync_to_async(call, thread_sensitive=True)()
+
 
 def enqueue_graph(graph: Graph) -> WorkflowRun:
     """Write a workflow in the caller's transaction, and return the handle on it.
@@ -167,7 +241,21 @@ def enqueue_graph(graph: Graph) -> WorkflowRun:
     Raises `DuplicateWorkflow` under `on_duplicate="raise"`, and what the database raises.
     """
     row, is_new = enqueue_workflow(project_connection(), graph)
-    return WorkflowRun(row, created=is_new)
+    run = WorkflowRun(row, created=is_new)
+    if is_new and signals.workflow_enqueued.receivers:
+        signals.workflow_enqueued.send(workflows.find(row.name) or Canvas, run=run)
+    return run
+
+
+def enqueue_graph_by_hand(graph: Graph, *, by: object = "", reason: str = "") -> WorkflowRun:
+    """Enqueue a workflow with an audit entry. Raises as `enqueue_graph` does."""
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        run = enqueue_graph(graph)
+        if run.created:
+            act = Act(str(run.id), detail=run.name)
+            audit(connection, verbs.NOUN, "enqueue", [act], person=person(by, reason))
+    return run
 
 
 def get_workflow(workflow_id: UUID | str) -> WorkflowRun:
@@ -178,6 +266,6 @@ def get_workflow(workflow_id: UUID | str) -> WorkflowRun:
 def row_of(workflow_id: UUID | str) -> Workflow:
     """Return the row. Raises `WorkflowDoesNotExist`."""
     try:
-        return Workflow.objects.using(database_alias()).get(id=workflow_id)
+        return Workflow.objects.using(database_alias()).get(id=UUID(str(workflow_id)))
     except (Workflow.DoesNotExist, ValueError):
         raise WorkflowDoesNotExist(f"There is no workflow {workflow_id}.") from None

@@ -11,6 +11,7 @@ from taskqueue.exceptions import TaskQueueError
 
 if TYPE_CHECKING:
     from taskqueue.results import TaskResult
+    from taskqueue.worker.workflow_context import WorkflowContext
 
 _current: ContextVar[Context | None] = ContextVar("taskqueue_current", default=None)
 
@@ -24,6 +25,24 @@ class Context(AttemptContext):
         from taskqueue.results import get_result
 
         return get_result(self.task_id)
+
+    # Made when the body first asks for it.
+    _workflow: WorkflowContext | None = None
+
+    @property
+    def workflow(self) -> WorkflowContext:
+        """The workflow that the task belongs to. Raises `TaskQueueError` if there is none."""
+        if self._workflow is None:
+            if not self._is_step:
+                raise TaskQueueError(
+                    "This task belongs to no workflow. Enqueue it as one, with .s(...).enqueue(), "
+                    "to use current().workflow."
+                )
+            # Few tasks need it.
+            from taskqueue.worker.workflow_context import WorkflowContext
+
+            self._workflow = WorkflowContext(self.task_id)
+        return self._workflow
 
 
 def current() -> Context:

@@ -249,6 +249,8 @@ class Coordinator:
     def _enter_records(self, report: Exchange, now: float) -> None:
         if report.is_recorded:
             self._serve_duties_by(report.step_ends_at)
+            if report.advance_seconds is not None:
+                self._state.meter.advances.add(report.advance_seconds)
             self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
         else:
             # The fence knows what had been recorded, and refuses it the second time.

@@ -16,6 +16,7 @@ from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import broadcast, multi_worker, pruning, rollups, wedged, workers
 from taskqueue.engine.apart import HAS_APART
+from taskqueue.engine.batches.firing import HAS_COLLECTED, fire_due
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.ends import NEXT_END, end_overdue
 from taskqueue.engine.failures import log_failed_tasks
@@ -23,14 +24,17 @@ from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, Forecast, promote
 from taskqueue.engine.operations import serving as operations
 from taskqueue.engine.operations.serving import HAS_OPERATIONS
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.schedules.serving import HAS_ENDED_RUNS, NEXT_SCHEDULE, Scheduler
+from taskqueue.engine.schedules.ends import HAS_ENDED_RUNS
+from taskqueue.engine.schedules.serving import NEXT_SCHEDULE, Scheduler
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.sessions import owns_session
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
 from taskqueue.engine.workflows import serving as workflows
+from taskqueue.engine.workflows.counts import merge_counts
 from taskqueue.engine.workflows.pruning import prune_workflows
+from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
 from taskqueue.worker.presence import Departures
 from taskqueue.worker.takeover import TakeOver
@@ -49,11 +53,13 @@ BEHIND_PAUSE = 0.01
 OPERATION_PAUSE = 0.5
 # Seconds until another look at workflows that others advance, or that stop.
 WORKFLOW_PAUSE = 0.25
+# Seconds between looks at groups that collect events: of the first worker, of the second.
+BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # All that the duties look at, in the statement that promotes.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
-    HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE,
+    HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED,
 )  # fmt: skip
 
 
@@ -88,14 +94,18 @@ class Duties:
             self._serve_schedules,
             self._serve_operations,
             self._advance_workflows,
+            self._fire_batches,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_workflows, every=10, again=0.1).step,
+            Timed(reconcile, every=10, again=0.1).step,
             Timed(prune_history, every=3600).step,
             Timed(merge_rollups, every=60).step,
+            Timed(merge_counts, every=60).step,
             Timed(mark_wedged, every=60).step,
             Timed(rest_schedules, every=60).step,
             Timed(call_roll, every=15).step,
         )
+        self._batches_at = 0.0
         self.next_at = 0.0
         # Whether the last step let a task move, or a schedule, or an operation.
         self.has_changed = False
@@ -178,6 +188,23 @@ class Duties:
         if workflows.serve(turn.connection):
             turn.has_changed = turn.may_claim = True
         return WORKFLOW_PAUSE if wait is None else min(wait, WORKFLOW_PAUSE)
+
+    def _fire_batches(self, turn: Turn) -> float | None:
+        """Enqueue the batches of groups that are due; the first worker looks once a second.
+
+        The others look more rarely, each in case that those before it do not.
+        """
+        if not turn.forecast.holds(HAS_COLLECTED):
+            return None
+        if turn.now >= self._batches_at:
+            rank = turn.forecast.number(RANK)
+            self._batches_at = turn.now + (BATCH_PAUSE if rank == 0 else OTHER_BATCH_PAUSE + rank)
+            if fired := fire_due(turn.connection):
+                turn.has_changed = turn.may_claim = True
+                logger.debug("Batches enqueued count=%s", len(fired))
+                if any(batch.is_full for batch in fired):
+                    self._batches_at = turn.now
+        return max(self._batches_at - turn.now, OVERDUE_PAUSE)
 
 
 @dataclass

@@ -41,6 +41,8 @@ class Exchange:
     has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
     duties_at: float | None = None  # When they are to be served next.
     step_ends_at: float = math.inf  # When the duties are to count ends of steps that were left.
+    # Seconds that it took to move workflows on after the ends that were recorded.
+    advance_seconds: float | None = None
     has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.
     error: Exception | None = None
 

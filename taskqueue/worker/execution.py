@@ -21,6 +21,7 @@ from taskqueue.core.retries import class_path
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.payload import encode, storable
+from taskqueue.declarations.workflows.signing import FanOut
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.record import record_success
 from taskqueue.engine.retention import EndPolicy
@@ -51,6 +52,8 @@ class Attempt:
         self._tally = tally
         self.snapshot: dict[str, Any] = {}
         self.definition: BaseDefinition[Any, Any] | None = None
+        # Whether the body returned a fan-out, whose calls are written.
+        self._has_fan = False
         self.started_at = 0.0
 
     def run(self, call: Runner) -> Frame:
@@ -133,6 +136,8 @@ class Attempt:
         order = self.order
         if snapshots.STEP in self.snapshot:
             args, kwargs = self._arguments_of_step()
+            if definition.is_async:
+                self.context.workflow.read()
         else:
             args = _loads(order.args) if order.args != "[]" else []
             kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
@@ -188,7 +193,19 @@ class Attempt:
     def _encode(self, value: Any) -> str | None:
         if value is None:
             return None
+        if isinstance(value, FanOut):
+            self._keep_fan_out(value)
+            return None
         return encode(value, limit=get_settings().MAX_RESULT, what="The result")
+
+    def _keep_fan_out(self, fan_out: FanOut) -> None:
+        """Write the calls that the body returned, to be run in its place."""
+        # Few bodies need it.
+        from taskqueue.engine.workflows.fan_outs import keep_fan_out
+
+        lease_id, task_id = self.order.lease_id, self.order.task_id
+        keep_fan_out(project_connection(), fan_out, lease_id=lease_id, task_id=task_id)
+        self._has_fan = True
 
     def _succeeded(self, return_value: str | None) -> Frame:
         outcome = self._outcome(OutcomeKind.SUCCEEDED, return_value)
@@ -204,11 +221,19 @@ class Attempt:
         return self._frame(outcome)
 
     def _outcome(self, kind: OutcomeKind, return_value: str | None = None) -> Outcome:
-        return Outcome(self.order.lease_id, kind, time.monotonic(), self.started_at, return_value)
+        outcome = Outcome(
+            self.order.lease_id, kind, time.monotonic(), self.started_at, return_value
+        )
+        workflow = self.context._workflow
+        if kind is not OutcomeKind.SUCCEEDED or (workflow is None and not self._has_fan):
+            return outcome
+        updates = None if workflow is None else workflow.updates
+        return outcome._replace(updates=updates, has_fan=self._has_fan)
 
     def _frame(self, outcome: Outcome, what: str = frames.OUTCOME) -> Frame:
         # Left out at the end: what is as it is in most outcomes.
-        kept = 5 if outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
+        is_plain = outcome.updates is None and not outcome.has_fan
+        kept = 5 if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
         return (what, (outcome[0], str(outcome[1]), *outcome[2:kept]))
 
     def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:

@@ -52,6 +52,7 @@ class Order(NamedTuple):
             metadata=json.loads(self.metadata) if self.metadata else {},
             schedule=snapshot.get("schedule", ""),
             nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
+            _is_step=snapshots.STEP in snapshot,
             _report_progress=reports.report_progress,
             _report_line=reports.report_line,
         )

@@ -72,6 +72,8 @@ class Meter:
         # Attempts that did not succeed and are retried, and those that ended their task.
         self.retried = self.failed = 0
         self.children_started = self.children_crashed = 0
+        # Moving workflows on after ends that were recorded here.
+        self.advances = Durations()
         self.occupancy: Callable[[], Occupancy] = Occupancy
 
     def begin(

@@ -65,6 +65,12 @@ def _queues(meter: Meter) -> Iterator[Metric]:
         runs.add_metric([name], cumulative(queue.runs.counts()), queue.runs.seconds)
         waits.add_metric([name], cumulative(queue.waits.counts()), queue.waits.seconds)
     yield from (attempts, runs, waits)
+    advances = HistogramMetricFamily(
+        "taskqueue_worker_workflow_advance_seconds",
+        "Counting ends that were recorded here, and moving their workflows on.",
+    )
+    advances.add_metric([], cumulative(meter.advances.counts()), meter.advances.seconds)
+    yield advances
 
 
 def _counters(meter: Meter) -> Iterator[Metric]:

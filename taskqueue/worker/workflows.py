@@ -65,6 +65,8 @@ class StepEnds:
         from taskqueue.engine.workflows.serving import fold_and_advance
 
         folded = fold_and_advance(connection, step_ids)
+        if any(step.is_due for step in folded):
+            exchange.advance_seconds = time.monotonic() - now
         if len(self._rest_until) > MOST_REMEMBERED:
             self._rest_until.clear()
         for step in folded:

@@ -338,6 +338,7 @@ from tests.sample import (  # noqa: E402
     rest_tasks,  # noqa: F401
     shared_tasks,  # noqa: F401
     worker_tasks,  # noqa: F401
+    workflow_tasks,  # noqa: F401
 )
 
 

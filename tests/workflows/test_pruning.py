@@ -7,10 +7,15 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from taskqueue import chord
+from taskqueue import TransitionRefused, chord
+from taskqueue.control import TaskFilter, delete, delete_many, dry_run
+from taskqueue.engine.control.audit import Person
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.pruning import prunable, prune_all
 from taskqueue.engine.workflows import pruning
 from taskqueue.engine.workflows.pruning import prune_workflows
-from taskqueue.models import Dependency, Lease, Member, Step, Task, Workflow
+from taskqueue.models import Audit, Dependency, Lease, Member, Step, Task, Workflow
+from taskqueue.testing import run_due
 from tests.sample.tasks import add, echo
 from tests.workflows.steps_of import finish
 from tests.workflows.test_running import parent
@@ -39,3 +44,32 @@ def test_a_workflow_past_its_retention_goes_with_its_children_batch_by_batch(
     assert Task.objects.count() == Lease.objects.count() == Member.objects.count() == 4
     assert Dependency.objects.count() == 1
     assert kept.return_value == [[[1, 2, 3]], {}]
+
+
+def test_workflows_are_pruned_by_hand_too() -> None:
+    kept = finish((add.s(1, 1) | echo.s()).enqueue())
+    old = [finish(parent.enqueue(0)) for _ in range(2)]
+    assert prunable(connection)["workflows"] == 0
+    Workflow.objects.filter(id__in=[run.id for run in old]).update(prune_after=LONG_AGO)
+    assert prunable(connection)["workflows"] == 2
+    assert prune_all(connection, person=Person("anna", ""))["workflows"] == 2
+    assert list(Workflow.objects.values_list("id", flat=True)) == [kept.id]
+    assert Audit.objects.get(verb="prune").detail == "2 workflows"
+    assert prunable(connection)["workflows"] == 0
+
+
+def test_tasks_of_workflows_are_neither_pruned_nor_deleted_alone() -> None:
+    run = finish((add.using(retention=0).s(1, 1) | add.s(1)).enqueue())
+    alone = add.enqueue(1, 2)
+    run_due()
+    delete(alone)
+    assert not Task.objects.exclude(prune_after=None).exists()
+    first = Task.objects.order_by("id").first()
+    assert first is not None
+    assert not TASK_VERBS["delete"].fits(first)
+    with pytest.raises(TransitionRefused, match="belongs to a workflow, which is deleted whole"):
+        delete(first.id)
+    every = TaskFilter(name=add.name, statuses=["succeeded"])
+    assert dry_run(every, "delete")[1] == 0
+    assert delete_many(every).done == 0
+    assert run.return_value == 3

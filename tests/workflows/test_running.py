@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue import InvalidWorkflow, chain, chord, group, workflow
+from taskqueue import chain, chord, group, workflow
 from taskqueue.control import cancel
 from taskqueue.models import Task
-from taskqueue.workflows import Builder, Workflow
+from taskqueue.workflows import Builder
 from tests.sample.tasks import add, echo, fail
 from tests.workflows.steps_of import assert_settled, finish, statuses
 
@@ -98,23 +98,6 @@ def test_a_failure_cancels_what_needs_it_and_other_branches_finish() -> None:
     assert run.error is not None
     assert run.error["error_class"] == "builtins.ValueError"
     assert_settled(run)
-
-
-@workflow(name="tests.compensated")
-def compensated(wf: Builder) -> None:
-    wf.step(add.s(1, 1), name="charge", compensate=echo.s())
-
-
-@workflow(name="tests.around")
-def around(wf: Builder) -> None:
-    wf.step(compensated.s(), name="inner")
-
-
-@pytest.mark.parametrize("refused", [compensated, around])
-def test_a_compensation_is_refused_as_long_as_none_is_run(refused: Workflow) -> None:
-    with pytest.raises(InvalidWorkflow, match="Step charge has a compensation"):
-        refused.enqueue()
-    assert not Task.objects.exists()
 
 
 def test_a_task_that_is_cancelled_before_its_release_fails_its_step() -> None:

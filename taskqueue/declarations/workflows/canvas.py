@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from asgiref.sync import sync_to_async
+
 from taskqueue.core.workflow_states import After, StepKind
 from taskqueue.declarations.workflows.assembly import (
     Assembly,
@@ -109,6 +111,10 @@ class Canvas(ABC):
         Raises `InvalidWorkflow` before anything is written.
         """
         return ENQUEUE[0](self.build())
+
+    async def aenqueue(self) -> Any:
+        """Async version of `enqueue`."""
+        return await sync_to_async(self.enqueue, thread_sensitive=True)()
 
     @abstractmethod
     def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:

@@ -1,16 +1,55 @@
-"""The schedules that workflows declare: the calls of their runs, and their checks."""
+"""The targets of schedules, definitions and workflows: found by name, and checked."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.declared_schedules import (
     check_rule,
+    check_scheduled,
     require_arguments,
     require_options,
 )
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.declarations.workflows.canvas import StepCall
-from taskqueue.declarations.workflows.workflow import OPTIONS, BaseWorkflow
-from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidSchedule, InvalidTask
+from taskqueue.declarations.workflows.graph import Graph
+from taskqueue.declarations.workflows.workflow import OPTIONS, BaseWorkflow, workflows
+from taskqueue.exceptions import (
+    ArgumentsDoNotBind,
+    InvalidArguments,
+    InvalidSchedule,
+    InvalidTask,
+    UnknownTask,
+)
+
+Target = BaseDefinition[Any, Any] | BaseWorkflow
+
+
+def all_targets() -> list[Target]:
+    """Return all definitions, then all workflows, each by name."""
+    return [*registry.all(), *workflows.all()]
+
+
+def target_named(name: str) -> Target:
+    """Return the definition, or else the workflow, of that name.
+
+    Raises `UnknownTask`, which suggests the nearest.
+    """
+    found = registry.find(name) or workflows.find(name)
+    if found is None:
+        hint = did_you_mean(name, [each.name for each in all_targets()])
+        raise UnknownTask(f"No task and no workflow is named {name!r}.{hint}")
+    return found
+
+
+def check_target(scheduled: Scheduled, target: Target) -> None:
+    """Raise `InvalidSchedule` if the schedule cannot work with what it is to run."""
+    if isinstance(target, BaseWorkflow):
+        check_scheduled_workflow(scheduled, target)
+    else:
+        check_scheduled(scheduled, target)
 
 
 def check_scheduled_workflow(scheduled: Scheduled, workflow: BaseWorkflow) -> None:
@@ -27,10 +66,29 @@ def call_of(scheduled: Scheduled, workflow: BaseWorkflow) -> StepCall:
     require_arguments(scheduled)
     require_options(scheduled)
     try:
-        options = {
-            name: OPTIONS[name].kind.parse(name, value) if name in OPTIONS else value
-            for name, value in scheduled.options.items()
-        }
-        return workflow.using(**options).si(*scheduled.args, **scheduled.kwargs)
+        return workflow.using(**workflow_options(scheduled)).si(*scheduled.args, **scheduled.kwargs)
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask, TypeError) as error:
         raise InvalidSchedule(str(error)) from None
+
+
+def workflow_options(scheduled: Scheduled) -> dict[str, Any]:
+    """Return the options of the schedule as `.using()` takes them. Raises `InvalidTask`."""
+    if "on_duplicate" in scheduled.options:
+        raise InvalidSchedule("on_duplicate is not an option of a schedule: a run is skipped then.")
+    return {
+        name: OPTIONS[name].kind.parse(name, value) if name in OPTIONS else value
+        for name, value in scheduled.options.items()
+    }
+
+
+def graph_of(scheduled: Scheduled, workflow: BaseWorkflow) -> Graph:
+    """Build the graph of a run. Raises `InvalidSchedule`, whatever the function raises."""
+    call = call_of(scheduled, workflow)
+    try:
+        return call.build()
+    except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
+        raise InvalidSchedule(str(error)) from None
+    except Exception as error:  # The function is the project's. It may tell a secret.
+        raise InvalidSchedule(
+            f"{workflow.name} raised {type(error).__name__} with these arguments."
+        ) from error

@@ -69,7 +69,7 @@ def dry_run(
         moment_of(run_after, dialect_for(connection).now(connection))
     tasks = which.tasks(connection)
     statuses = sorted(known.statuses_among(which.statuses))
-    would = known.doable(connection, tasks.filter(status__in=statuses), statuses)
+    would = known.fitting(connection, tasks.filter(status__in=statuses), statuses)
     return BulkOutcome(tasks.count(), would.count())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.retries import seconds_of
@@ -22,9 +22,9 @@ from taskqueue.engine.control.mutable_options import apply_changes, check_change
 from taskqueue.engine.control.tasks import Ended, end_attempts, lost_among
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, STOP, wake
-from taskqueue.engine.ready import make_due, make_ready
+from taskqueue.engine.ready import REOPENED, make_due, make_ready
 from taskqueue.exceptions import InvalidTask
-from taskqueue.models import Occurrence, Task
+from taskqueue.models import Occurrence, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus
 
 
@@ -89,9 +89,10 @@ def update_each(selection: Selection, *, changes: Mapping[str, Any]) -> dict[UUI
 def delete_each(selection: Selection) -> dict[UUID, None]:
     """Delete those of the tasks that have finished, with their attempts and log lines.
 
-    What a schedule says of its run stays, as it does when the task is pruned.
+    What a schedule says of its run stays, as it does when the task is pruned. Tasks of workflows
+    stay: the result of a workflow is read from them, and they go with it.
     """
-    tasks = selection.locked()
+    tasks = [task for task in selection.locked() if task.step_id is None]
     if not tasks:
         return {}
     # Cascades to leases and log lines, both found by an index. Only ids are read for it: arguments
@@ -117,7 +118,8 @@ def _audited(selection: Selection, verb: str, details: Mapping[Task, str]) -> di
 def retry_each(selection: Selection) -> dict[UUID, None]:
     """Run those of the tasks again that have finished; of shared ones what had no success.
 
-    With `running` among the statuses also those whose worker is lost.
+    With `running` among the statuses also those whose worker is lost. Of workflows only these: an
+    end has been counted, and another one would be counted too.
     """
     ended: Mapping[UUID, Ended] = {}
     if TaskStatus.RUNNING in selection.statuses:
@@ -126,7 +128,11 @@ def retry_each(selection: Selection) -> dict[UUID, None]:
         ended = end_attempts(selection, lost, OutcomeKind.FENCED)
     rest = [task_id for task_id in selection.ids if task_id not in ended]
     finished = selection.of(rest, selection.statuses & FINISHED).locked()
-    tasks = [task for task in finished if not multi_worker.has_all_successes(task)]
+    tasks = [
+        task
+        for task in finished
+        if task.step_id is None and not multi_worker.has_all_successes(task)
+    ]
     if not (tasks or ended):
         return {}
     # What no worker has by now is ready; a shared one that others run goes on.
@@ -145,34 +151,19 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
     """Make finished tasks ready. A unique key that was released is not taken back."""
     now = dialect_for(connection).now(connection)
     chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
-    make_ready(
-        chosen,
-        now=now,
-        attempts_before_retry=F("attempt"),
-        failures=0,
-        crashes=0,
-        parked_at=None,
-        started_at=None,
-        finished_at=None,
-        prune_after=None,
-        return_value=None,
-        error_class="",
-        error_message="",
-        deadline_at=None,
-        expires_at=None,
-    )
+    make_ready(chosen, now=now, **REOPENED)
     multi_worker.reopen(connection, tasks)
-    _reopen_runs(connection, tasks)
+    reopen_runs(connection, tasks)
 
 
-def _reopen_runs(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
+def reopen_runs(connection: BaseDatabaseWrapper, runs: Iterable[Task | Workflow]) -> None:
     """Let schedules wait for retried runs again, and note their ends anew."""
     moments: dict[int, list[datetime]] = {}
-    for task in tasks:
-        if task.schedule_id is not None and task.nominal_at is not None:
-            moments.setdefault(task.schedule_id, []).append(task.nominal_at)
+    for run in runs:
+        if run.schedule_id is not None and run.nominal_at is not None:
+            moments.setdefault(run.schedule_id, []).append(run.nominal_at)
     for schedule_id, nominal in moments.items():
-        runs = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule_id)
-        runs.filter(nominal_at__in=nominal, status=OccurrenceStatus.ENDED).update(
+        rows = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule_id)
+        rows.filter(nominal_at__in=nominal, status=OccurrenceStatus.ENDED).update(
             status=OccurrenceStatus.ENQUEUED, task_status="", finished_at=None
         )

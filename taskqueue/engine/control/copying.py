@@ -68,7 +68,7 @@ def duplicate_each(
     acts: list[Act] = []
     with enqueued_once(selection.connection, new_id):
         take_write_lock(selection.connection)
-        tasks = selection.rows().filter(status__in=sorted(selection.statuses))
+        tasks = selection.rows().filter(status__in=sorted(selection.statuses), step=None)
         for old in tasks.defer("return_value").order_by("id"):
             new = _enqueue_like(selection, old, wanted[old.id], old.args, old.kwargs, LARGEST)
             made[old.id] = new
@@ -95,7 +95,7 @@ def retry_with_each(
     _check_kinds(args, kwargs)
     made: dict[UUID, UUID] = {}
     with enqueued_once(selection.connection, new_id):
-        for old in selection.of(task.id for task in selection.locked()).rows():
+        for old in selection.of(task.id for task in selection.locked()).rows().filter(step=None):
             new_args = list(old.args if args is None else args)
             new_kwargs = dict(old.kwargs if kwargs is None else kwargs)
             if (definition := registry.find(old.name)) is not None:

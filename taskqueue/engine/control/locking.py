@@ -131,3 +131,9 @@ def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:
     if status is None:
         raise TaskDoesNotExist(f"There is no task {task_id}.")
     return str(status)
+
+
+def task_of_step(connection: BaseDatabaseWrapper, task_id: UUID) -> Task | None:
+    """Return a task that belongs to a step of a workflow; none for another."""
+    tasks = Task.objects.using(connection.alias).filter(id=task_id, step__isnull=False)
+    return tasks.first()

@@ -33,9 +33,14 @@ from taskqueue.engine.control.verb import Parameter, TaskVerb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import runs_on
 from taskqueue.engine.multi_worker import has_all_successes
+from taskqueue.engine.workflows.verbs import retry_task
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 
+COPIED = (
+    "belongs to a workflow, and its arguments may refer to results there. Enqueue its definition "
+    "with the arguments that it is to have."
+)
 IS_SHARED = Q(workers__gt=1) | Q(broadcast=True)
 # As `has_all_successes` says of a row.
 HAS_ALL_SUCCESSES = IS_SHARED & Q(workers__gt=0, successes__gte=F("workers"))
@@ -92,6 +97,10 @@ TASK_VERBS: dict[str, TaskVerb] = {
             doable=_retriable,
             is_done=has_all_successes,
             nothing_left="has succeeded on all its workers: enqueue it again instead.",
+            # Its end has been counted: another one would be counted too.
+            not_in_workflow=FINISHED,
+            in_workflow="belongs to a workflow, which has counted its end.",
+            of_step=retry_task,
             label=_("Retry"),
             title=_("Retry tasks"),
             effect=_("Runs again with the same arguments; earlier failures do not count."),
@@ -115,6 +124,8 @@ TASK_VERBS: dict[str, TaskVerb] = {
             permissions=(OPERATE, ENQUEUE),
             statuses=FINISHED,
             each=retry_with_each,
+            not_in_workflow=FINISHED,
+            in_workflow=COPIED,
             for_many=False,
             label=_("Retry with other arguments"),
             allowed=_("Only finished tasks can be retried with other arguments."),
@@ -219,6 +230,8 @@ TASK_VERBS: dict[str, TaskVerb] = {
             permissions=(OPERATE, ENQUEUE),
             statuses=frozenset(TaskStatus),
             each=duplicate_each,
+            not_in_workflow=frozenset(TaskStatus),
+            in_workflow=COPIED,
             label=_("Duplicate"),
             title=_("Duplicate tasks"),
             effect=_("Another task with the same arguments and options is enqueued."),
@@ -236,6 +249,8 @@ TASK_VERBS: dict[str, TaskVerb] = {
             permissions=(PURGE,),
             statuses=FINISHED,
             each=delete_each,
+            not_in_workflow=FINISHED,
+            in_workflow="belongs to a workflow, which is deleted whole.",
             label=_("Delete"),
             title=_("Delete tasks"),
             effect=_(

@@ -29,6 +29,7 @@ from taskqueue.engine.control.locking import (
     id_of,
     require_seen,
     status_of,
+    task_of_step,
 )
 from taskqueue.engine.lost import is_held_by_lost
 from taskqueue.exceptions import InvalidTask, TaskDoesNotExist, TransitionRefused
@@ -123,6 +124,12 @@ class TaskVerb(Verb):
     is_done: Callable[[Task], bool] = lambda task: False
     # The reason then, behind the task's id.
     nothing_left: str = ""
+    # Statuses in which a task of a workflow does not allow it, and why not, behind the task's id.
+    not_in_workflow: Statuses = frozenset()
+    in_workflow: str = ""
+    # `of_step(connection, task, *, by, reason, seen)`: do it to one such task, under the lock of
+    # its workflow. Raises `TransitionRefused`.
+    of_step: Callable[..., Any] | None = None
     # Return the tasks that the arguments do not fit, with the reasons, by id.
     refusals: Callable[..., Mapping[UUID, str]] = lambda *given, **arguments: {}
     # The title of the page that confirms it for many.
@@ -131,6 +138,15 @@ class TaskVerb(Verb):
     allowed: Words
     # Its words in the history of a task.
     past: Words
+
+    def fitting(
+        self, connection: BaseDatabaseWrapper, tasks: QuerySet[Task], statuses: Collection[str]
+    ) -> QuerySet[Task]:
+        """Narrow tasks in these statuses to those that it can be done to."""
+        found = self.doable(connection, tasks, statuses)
+        if self.not_in_workflow:
+            found = found.exclude(step__isnull=False, status__in=sorted(self.not_in_workflow))
+        return found
 
     # One
 
@@ -155,6 +171,9 @@ class TaskVerb(Verb):
         selection = Selection(
             connection=connection, ids=[task_id], statuses=allowed, person=person(by, reason)
         )
+        task = self.of_step and task_of_step(connection, task_id)
+        if self.of_step and task and task.status in allowed & self.not_in_workflow:
+            return self.of_step(connection, task, by=by, reason=reason, seen=seen)
         for _ in range(TRIES):
             with atomic(using=connection.alias):
                 _require_seen(selection, seen)
@@ -190,17 +209,22 @@ class TaskVerb(Verb):
         """Whether the task allows it as it stands."""
         if task.status in self.also_of_one:
             return is_held_by_lost(project_connection(), task.id)
+        if task.step_id is not None and task.status in self.not_in_workflow:
+            return self.of_step is not None and task.status != TaskStatus.SUCCEEDED
         return task.status in self.statuses and not self.is_done(task)
 
     def _refusal(self, task_id: UUID, status: str, allowed: Statuses) -> str:
         """The error for a task of that status; empty where another try may succeed."""
+        connection = project_connection()
+        if status in allowed & self.not_in_workflow and task_of_step(connection, task_id):
+            return f"Task {task_id} {self.in_workflow}"
         if status in allowed & FINISHED and self.nothing_left:
             return f"Task {task_id} {self.nothing_left}"
         if status in allowed - self.also_of_one:
             return ""
         with override("en"):
             reason = f"Task {task_id} is {status}. {self.allowed}"
-        if status == TaskStatus.RUNNING and is_held_by_lost(project_connection(), task_id):
+        if status == TaskStatus.RUNNING and is_held_by_lost(connection, task_id):
             reason += " Its worker is lost: cancel() or request_stop() ends it at once."
         return reason
 

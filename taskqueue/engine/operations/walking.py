@@ -107,7 +107,7 @@ class Walker:
 
 def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb) -> QuerySet[Task]:
     """Return the rows of a filter that the verb may be done to, as far as a filter can tell."""
-    return verb.doable(connection, which.tasks(connection), which.statuses or ())
+    return verb.fitting(connection, which.tasks(connection), which.statuses or ())
 
 
 def _united(tasks: QuerySet[Task], parts: list[Q]) -> QuerySet[Any, UUID]:

@@ -28,7 +28,7 @@ WITH due AS MATERIALIZED (
     UPDATE taskqueue_task AS task
     SET status = 'ready', ready_at = clock_timestamp()
     FROM due
-    WHERE task.id = due.id
+    WHERE task.id = ANY (ARRAY[due.id])
     RETURNING 1
 )
 SELECT (SELECT count(*) FROM promoted)
@@ -74,7 +74,7 @@ SET status = ended.status,
     prune_after = {PRUNE_AFTER.format(finished_at="statement_timestamp()", kept_for="ended.kept")},
     holds_unique_key = {KEEPS_KEY}
 FROM ended
-WHERE task.id = ended.id
+WHERE task.id = ANY (ARRAY[ended.id])
 RETURNING task.id::text, task.queue_name, task.name, task.status, task.step_id
 """  # noqa: S608  (of constants)
 
@@ -212,7 +212,7 @@ SET expires_at = clock_timestamp() + held.seconds * interval '1 second',
         lease.started_at, clock_timestamp() - held.started * interval '1 second'
     )
 FROM held
-WHERE lease.id = held.id
+WHERE lease.id = ANY (ARRAY[held.id])
 RETURNING
     lease.id, lease.stop_requested_at IS NOT NULL, lease.stop_requested_by, lease.stop_reason
 """
@@ -241,7 +241,7 @@ WITH held AS MATERIALIZED (
 UPDATE taskqueue_lease AS lease
 SET stop_seen_at = clock_timestamp()
 FROM held
-WHERE lease.id = held.id
+WHERE lease.id = ANY (ARRAY[held.id])
 """
 
 

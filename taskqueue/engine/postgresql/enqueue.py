@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from struct import Struct, pack
@@ -163,7 +163,7 @@ def insert_many(
     shared = spec.columns_at(_utc(spec.at or now(connection)))
     with connection.cursor() as cursor:
         encoding = cast(Any, cursor).connection.info.encoding
-        tail = b"".join(_binary(column, shared[column], encoding) for column in SHARED_COLUMNS)
+        tail = binary(shared, encoding)
         # Django's wrapper hands unknown names to psycopg's cursor, and does not wrap its errors.
         with connection.wrap_database_errors, cast(Any, cursor).copy(COPY) as copy:
             copy.write(COPY_BEGINS)
@@ -191,8 +191,12 @@ def _rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
     return b"".join(parts)
 
 
+def binary(shared: Mapping[str, Any], encoding: str) -> bytes:
+    """The values of `SHARED_COLUMNS` as a binary COPY reads them."""
+    return b"".join(_binary(column, shared[column], encoding) for column in SHARED_COLUMNS)
+
+
 def _binary(column: str, value: Any, encoding: str) -> bytes:
-    """A value as a binary COPY reads it."""
     if value is None:
         return NULL
     kind = Task._meta.get_field(column)

@@ -24,8 +24,9 @@ from taskqueue.engine.statement import change, fetch
 # whole table, whatever the statistics say. The condition of the JOIN says no more, but keeps the
 # estimate of `held` small: what is joined to it is found by its key too.
 #
-# The server keeps the plan of RECORD_SUCCESSES. By `= ANY (ARRAY[...])` it can neither sort nor
-# hash, so that no order of an index is of use to it: a key for each row is the only plan left.
+# By `= ANY (ARRAY[...])` PostgreSQL can neither sort nor hash, so that no order of an index is of
+# use to it: a key for each row is the only plan left, also in those that the server keeps, and
+# behind a pooler, where a session cannot forbid the others.
 #
 # Locks: leases by id, then their tasks. A lease that no longer runs, or whose stop was seen,
 # drops out of `held`, and with it everything that its attempt would have written.
@@ -147,7 +148,7 @@ WITH held AS MATERIALIZED (
 ), withdrawn AS (
     DELETE FROM taskqueue_lease AS lease
     USING verdict
-    WHERE lease.id = verdict.id AND verdict.lease_status IS NULL
+    WHERE lease.id = ANY (ARRAY[verdict.id]) AND verdict.lease_status IS NULL
 ), ended AS (
     UPDATE taskqueue_lease AS lease
     SET status = verdict.lease_status,
@@ -157,7 +158,7 @@ WITH held AS MATERIALIZED (
         error_message = verdict.error_message,
         traceback = verdict.traceback
     FROM verdict
-    WHERE lease.id = verdict.id AND verdict.lease_status IS NOT NULL
+    WHERE lease.id = ANY (ARRAY[verdict.id]) AND verdict.lease_status IS NOT NULL
 )
 UPDATE taskqueue_task AS task
 SET status = verdict.status,
@@ -191,7 +192,7 @@ SET status = verdict.status,
         verdict.status NOT IN ('failed', 'cancelled') OR {KEEPS_KEY}
     )
 FROM verdict
-WHERE task.id = verdict.task_id AND task.status = 'running'
+WHERE task.id = ANY (ARRAY[verdict.task_id]) AND task.status = 'running'
 RETURNING verdict.id, verdict.status, verdict.lease_status, task.step_id
 """  # noqa: S608  (of constants)
 
@@ -241,12 +242,12 @@ WITH held AS MATERIALIZED (
             WHEN held.progress IS NULL THEN lease.progressed_at ELSE clock_timestamp()
         END
     FROM held
-    WHERE lease.id = held.id
+    WHERE lease.id = ANY (ARRAY[held.id])
 )
 UPDATE taskqueue_task AS task
 SET started_at = held.started_at
 FROM held
-WHERE task.id = held.task_id AND task.started_at IS NULL
+WHERE task.id = ANY (ARRAY[held.task_id]) AND task.started_at IS NULL
 """
 
 

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from struct import Struct
+from typing import Any, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.postgresql.enqueue import (
+    COPY_BEGINS,
+    COPY_ENDS,
+    HEAD,
+    JSONB_VERSION,
+    LENGTH,
+    SHARED_COLUMNS,
+    binary,
+)
 from taskqueue.engine.rows import Folded, StepTask
-from taskqueue.engine.specs import CLAIM_COLUMNS, LIMIT_COLUMNS, PLAIN_COLUMNS, EnqueueSpec
+from taskqueue.engine.specs import (
+    CLAIM_COLUMNS,
+    LIMIT_COLUMNS,
+    OWN_COLUMNS,
+    PLAIN_COLUMNS,
+    EnqueueSpec,
+)
 from taskqueue.engine.statement import change, fetch
+from taskqueue.models.task import Route
 
 # Locks: steps by id, skipping locked ones, then the notes of these that were there before. What is
 # noted meanwhile is left to the next fold. Counts start from the row as it was when it was locked.
+# Notes that do more than count are left to the advance, which the answer calls for; they mean
+# nothing for a step that has ended.
 FOLD = """
 WITH locked AS MATERIALIZED (
-    SELECT id, workflow_id
+    SELECT id, workflow_id, status = 'running' AS is_running, members - ended AS lacking
     FROM taskqueue_step
     WHERE id = ANY (%s::bigint[])
     ORDER BY id
@@ -25,7 +44,7 @@ WITH locked AS MATERIALIZED (
     DELETE FROM taskqueue_stepend AS note
     USING locked
     WHERE note.workflow_id = locked.workflow_id AND note.step_id = locked.id
-        AND note.updates IS NULL AND NOT note.has_fan
+        AND NOT (locked.is_running AND (note.updates IS NOT NULL OR note.has_fan))
     RETURNING note.step_id, note.status
 ), sums AS (
     SELECT
@@ -37,9 +56,10 @@ WITH locked AS MATERIALIZED (
     UPDATE taskqueue_step AS step
     SET ended = step.ended + sums.ended,
         failures = step.failures + sums.failures,
+        counted_at = clock_timestamp(),
         is_due = step.is_due OR step.status = 'running' AND (
             step.ended + sums.ended >= step.members
-            OR step.released < step.members
+            OR step.released - step.held < step.members
             OR step.failures + sums.failures > step.tolerated
         )
     FROM sums
@@ -47,7 +67,14 @@ WITH locked AS MATERIALIZED (
     RETURNING step.id, step.is_due, step.members - step.ended AS lacking
 )
 SELECT
-    locked.id, locked.workflow_id::text, COALESCE(moved.is_due, false), COALESCE(moved.lacking, 0)
+    locked.id, locked.workflow_id::text,
+    COALESCE(moved.is_due, false) OR locked.is_running AND EXISTS (
+        SELECT 1
+        FROM taskqueue_stepend AS note
+        WHERE note.workflow_id = locked.workflow_id AND note.step_id = locked.id
+            AND (note.updates IS NOT NULL OR note.has_fan)
+    ),
+    COALESCE(moved.lacking, locked.lacking, 0)
 FROM locked
 LEFT JOIN moved ON moved.id = locked.id
 """
@@ -55,7 +82,7 @@ LEFT JOIN moved ON moved.id = locked.id
 _SHARED = tuple(
     column
     for column in (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *CLAIM_COLUMNS)
-    if column not in ("id", "args", "kwargs")
+    if column not in OWN_COLUMNS
 )
 # Locks: the keys of members, which nobody else inserts: the caller holds the workflow.
 INSERT_TASKS = f"""
@@ -79,6 +106,18 @@ SELECT step_id, place, id
 FROM inserted
 """  # noqa: S608  (the columns are constants)
 
+# By COPY, binary as in `postgresql.enqueue`, from so many on.
+FEWEST_COPIED = 50
+COPY_TASKS = f"""
+COPY taskqueue_task ({", ".join((*OWN_COLUMNS, "step_id", "place", *SHARED_COLUMNS))})
+FROM STDIN (FORMAT binary)
+"""
+COPY_MEMBERS = "COPY taskqueue_member (step_id, place, task_id) FROM STDIN (FORMAT binary)"
+ARRIVED = "INSERT INTO taskqueue_arrival (id, queue_name, name, number) VALUES (0, %s, %s, %s)"
+COPIED = len(OWN_COLUMNS) + 2 + len(SHARED_COLUMNS)
+# The id of a step and a place; of a member the number of its columns before them, and its task.
+PLACE, MEMBER = Struct("!iqii"), Struct("!hiqiii16s")
+
 # The server shares a lock among all that notify at commit: only where a worker sleeps.
 WAKE = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1"
 
@@ -97,9 +136,40 @@ def insert_step_tasks(
     changes: Mapping[str, Any],
 ) -> None:
     """Insert tasks of steps, all with the same options, and their members."""
+    shared = {**spec.columns_at(now), **changes}
+    if len(tasks) >= FEWEST_COPIED and shared["route"] == Route.ORDINARY:
+        _copy(connection, spec, tasks, shared)
+        return
     ids, args, kwargs, steps, places = map(list, zip(*tasks, strict=True))
     rows = {"ids": ids, "arguments": args, "keywords": kwargs, "steps": steps, "places": places}
-    change(connection, INSERT_TASKS, {**spec.columns_at(now), **changes, **rows})
+    change(connection, INSERT_TASKS, {**shared, **rows})
+
+
+def _copy(
+    connection: BaseDatabaseWrapper,
+    spec: EnqueueSpec,
+    tasks: Sequence[StepTask],
+    shared: Mapping[str, Any],
+) -> None:
+    """Insert many tasks that any worker may run, twice as fast as by an INSERT from arrays."""
+    with connection.cursor() as cursor:
+        tail = binary(shared, cast(Any, cursor).connection.info.encoding)
+        rows: list[bytes] = []
+        members: list[bytes] = []
+        for task in tasks:
+            id = bytes.fromhex(task.id)
+            args, kwargs = task.args.encode("ascii"), task.kwargs.encode("ascii")
+            rows += (
+                HEAD.pack(COPIED, 16, id, len(args) + 1, JSONB_VERSION), args,
+                LENGTH.pack(len(kwargs) + 1, JSONB_VERSION), kwargs,
+                PLACE.pack(8, task.step_id, 4, task.place), tail,
+            )  # fmt: skip
+            members.append(MEMBER.pack(3, 8, task.step_id, 4, task.place, 16, id))
+        for statement, parts in ((COPY_TASKS, rows), (COPY_MEMBERS, members)):
+            # Django's wrapper hands unknown names to psycopg's cursor, and wraps no errors of it.
+            with connection.wrap_database_errors, cast(Any, cursor).copy(statement) as copy:
+                copy.write(b"".join((COPY_BEGINS, *parts, COPY_ENDS)))
+        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(tasks)))
 
 
 def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:

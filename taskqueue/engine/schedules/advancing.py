@@ -13,8 +13,9 @@ from django.db.transaction import atomic
 
 from taskqueue import rules
 from taskqueue.core.states import Missed, Overlap
+from taskqueue.engine.schedules.ends import settle_ended
 from taskqueue.engine.schedules.reading import resting_reason
-from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, settle_ended, skipped_row
+from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, skipped_row
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.rules import Rule
 
@@ -24,14 +25,14 @@ ON_TIME = timedelta(seconds=60)
 NOT_SERVED = "Not served: "
 MOVED = (
     "served_until", "next_at", "failures_in_row", "trouble", "last_nominal_at", "last_task",
-    "paused_at", "paused_by", "pause_reason",
+    "last_workflow", "paused_at", "paused_by", "pause_reason",
 )  # fmt: skip
 # The columns that are written only when a run has ended: a result may be large.
 RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
 # Nominal times that are served in one transaction, and how many of them may run.
 #
-# Where more have come, others follow.
-BATCH, MOST_RUNS = 500, 50
+# Where more have come, others follow. A workflow may have thousands of rows.
+BATCH, MOST_RUNS, MOST_WORKFLOWS = 500, 50, 5
 # Transactions' worth of nominal times that are served at once: whoever asked is waiting.
 MOST_BATCHES = 20
 
@@ -107,8 +108,9 @@ def _size(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
     if schedule.overlap in (Overlap.ALLOW, Overlap.QUEUE_ALL):
         reasons = decide(schedule, due, now, has_more=True).values()
         running = [place for place, reason in enumerate(reasons, start=1) if not reason]
-        if len(running) >= MOST_RUNS:
-            return running[MOST_RUNS - 1]
+        most = MOST_WORKFLOWS if schedule.is_workflow else MOST_RUNS
+        if len(running) >= most:
+            return running[most - 1]
     return BATCH  # By the other policies one or two of them run.
 
 

@@ -11,13 +11,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
-from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.scheduled import Scheduled, window_of
+from taskqueue.declarations.workflows.graph_json import graph_to_json
+from taskqueue.declarations.workflows.scheduling import Target, graph_of, workflow_options
+from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.engine.schedules.advancing import begin_from, catch_up
 from taskqueue.engine.specs import spec_of
-from taskqueue.exceptions import InvalidSchedule
+from taskqueue.exceptions import InvalidSchedule, InvalidWorkflow
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
@@ -33,13 +36,16 @@ COUNTING = frozenset({"rule", "is_enabled"})
 SILENT = frozenset({"request"})
 
 
-def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
+def fields_of(scheduled: Scheduled, target: Target) -> dict[str, Any]:
     """The columns that a checked declaration fills. Raises `InvalidSchedule`."""
     window = scheduled.missed_window
-    options = options_from_json(scheduled.options)
-    request = snapshot_of(scheduled, definition)
+    is_workflow = isinstance(target, BaseWorkflow)
+    parse = workflow_options if is_workflow else _task_options
+    options = parse(scheduled)
+    request = snapshot_of(scheduled, target)
     return {
-        "task_name": definition.name,
+        "task_name": target.name,
+        "is_workflow": is_workflow,
         "rule": scheduled.rule.as_json(),
         "args": json.loads(request["args"]),
         "kwargs": json.loads(request["kwargs"]),
@@ -53,14 +59,40 @@ def fields_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dic
     }
 
 
-def snapshot_of(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
-    """The spec as plain JSON, with the arguments and the unique key. Raises `InvalidSchedule`.
+def _task_options(scheduled: Scheduled) -> dict[str, Any]:
+    return options_from_json(scheduled.options)
 
-    A callable that makes the unique key is called here, for the arguments are always the same.
+
+def snapshot_of(scheduled: Scheduled, target: Target) -> dict[str, Any]:
+    """All that a run is made of, as plain JSON. Raises `InvalidSchedule`.
+
+    Of a task its spec, its arguments and its unique key; of a workflow its graph. The function of
+    a workflow, and a callable that makes a unique key, are called here, for the arguments are
+    always the same.
     """
-    args, kwargs, unique_key = encode_call(scheduled, definition)
-    spec = spec_of(definition_of(scheduled, definition)).as_json()
+    if isinstance(target, BaseWorkflow):
+        return _graph_json(scheduled, target)
+    args, kwargs, unique_key = encode_call(scheduled, target)
+    spec = spec_of(definition_of(scheduled, target)).as_json()
     return {"spec": spec, "args": args, "kwargs": kwargs, "unique_key": unique_key}
+
+
+def _graph_json(scheduled: Scheduled, workflow: BaseWorkflow) -> dict[str, Any]:
+    graph = graph_of(scheduled, workflow)
+    try:
+        stored = graph_to_json(graph, lambda own: spec_of(own).as_json())
+    except InvalidWorkflow as error:
+        raise InvalidSchedule(str(error)) from None
+    # As the database gives it back: lists for tuples.
+    plain = json.loads(json.dumps(stored))
+    return {"graph": plain, "args": graph.args, "kwargs": graph.kwargs}
+
+
+def target_of(schedule: Schedule) -> Target | None:
+    """The definition or workflow that a schedule runs; None if it is not known here."""
+    found = workflows if schedule.is_workflow else registry
+    target: Target | None = found.find(schedule.task_name)
+    return target
 
 
 def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
@@ -73,21 +105,25 @@ def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
     return Scheduled(own, enabled=schedule.is_enabled, **same)
 
 
-def require_call(
-    schedule: Schedule, definition: BaseDefinition[Any, Any], changes: Mapping[str, Any]
-) -> None:
-    """Raise `InvalidSchedule` where another task would be given the arguments of the one before.
+def require_call(schedule: Schedule, target: Target, changes: Mapping[str, Any]) -> None:
+    """Raise `InvalidSchedule` where something else would be given the arguments of the one before.
 
     What is sensitive to one may be shown of the other.
     """
-    if definition.name == schedule.task_name:
+    if runs(schedule, target):
         return
     for name in ("args", "kwargs"):
         if name not in changes and getattr(schedule, name):
             raise InvalidSchedule(
                 f"Write {name} anew: those of {schedule.name!r} are meant for "
-                f"{schedule.task_name}, and not for {definition.name}."
+                f"{schedule.task_name}, and not for {target.name}."
             )
+
+
+def runs(schedule: Schedule, target: Target) -> bool:
+    """Return whether that is what the schedule runs."""
+    is_workflow = isinstance(target, BaseWorkflow)
+    return (schedule.task_name, schedule.is_workflow) == (target.name, is_workflow)
 
 
 def new_schedule(

@@ -1,37 +1,39 @@
-"""Runs of a schedule: each an occurrence and the task that it is enqueued as, until its end."""
+"""Runs of a schedule: each an occurrence and the task or workflow that it is enqueued as."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 
-from taskqueue.core.states import FINISHED, Overlap, TaskStatus
+from taskqueue.core.states import Overlap, TaskStatus
 from taskqueue.core.uuid7 import uuid7_hex
-from taskqueue.engine.control.audit import Act, Person, audit
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS
+from taskqueue.declarations.workflows.graph_json import graph_from_json
+from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
-from taskqueue.exceptions import InvalidSchedule
-from taskqueue.models import Occurrence, Schedule, Task
+from taskqueue.engine.workflows import verbs as workflow_verbs
+from taskqueue.engine.workflows.enqueueing import enqueue_workflow
+from taskqueue.engine.workflows.inserting import Origin
+from taskqueue.exceptions import InvalidSchedule, TransitionRefused, WorkflowDoesNotExist
+from taskqueue.models import Occurrence, Schedule, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus
 
 # The number of open runs that are looked at; under `allow` there may be any number.
 MOST_ENQUEUED = 100
 # The number of waiting runs that are tried at once where each finds its unique key held.
 MOST_BEGUN = 100
-# The number of ended runs that are noted at once.
-MOST_SETTLED = 500
 LONGEST_REASON = 1000
-# The name under which the app itself pauses a schedule.
-ITSELF = "taskqueue"
 
 
 class Runs:
@@ -99,35 +101,75 @@ class Runs:
         reason = f"The run of {nominal_at.isoformat()} has come."
         _skip(self._waiting, reason)
         self._last_waiting = None
+        person = Person(f"schedule {self.schedule.name}"[:150], reason)
+        # Workflows first: nobody who holds a task waits for a workflow.
+        workflows = [row.workflow_id for row in self._enqueued if row.workflow_id is not None]
+        over = self._cancel_workflows(workflows, person)
+        tasks = [row.task_id for row in self._enqueued if row.task_id is not None]
+        over |= self._cancel_tasks(tasks, person)
+        self._enqueued = [
+            row for row in self._enqueued if (row.task_id or row.workflow_id) not in over
+        ]
+
+    def _cancel_tasks(self, task_ids: Sequence[UUID], person: Person) -> set[UUID]:
+        """Cancel what waits, and ask what runs to stop; which are over at once."""
         selection = Selection(
-            connection=self.connection,
-            ids=[row.task_id for row in self._enqueued if row.task_id is not None],
-            statuses=UNFINISHED,
-            person=Person(f"schedule {self.schedule.name}"[:150], reason),
+            connection=self.connection, ids=list(task_ids), statuses=UNFINISHED, person=person
         )
         # No person: an attempt of a lost worker is waited for until its lease runs out.
         statuses = cancel_each(selection, ended_by="")
-        # One that had not started is over. What runs is asked to stop, and waited for.
-        over = [task_id for task_id, status in statuses.items() if status == TaskStatus.CANCELLED]
-        self._enqueued = [row for row in self._enqueued if row.task_id not in over]
+        return {task_id for task_id, now in statuses.items() if now == TaskStatus.CANCELLED}
+
+    def _cancel_workflows(self, workflow_ids: Sequence[UUID], person: Person) -> set[UUID]:
+        """Cancel whole workflows; which are over at once. What runs is waited for."""
+        rows = Workflow.objects.using(self.connection.alias).filter(id__in=workflow_ids)
+        for workflow_id in sorted(workflow_ids):
+            try:
+                workflow_verbs.cancel(
+                    self.connection, workflow_id, by=person.by, reason=person.reason
+                )
+            except (TransitionRefused, WorkflowDoesNotExist):
+                continue  # It has ended, or stops already.
+        over = rows.filter(status__in=sorted(FINAL_WORKFLOWS))
+        return set(over.values_list("id", flat=True))
 
     def _enqueue(self, occurrence: Occurrence) -> None:
-        """Enqueue its task; skip it if the task's unique key is held by another."""
-        enqueued = self._insert(occurrence.nominal_at)
-        task_id = UUID(enqueued.id)
-        if enqueued.created:
-            schedule, nominal_at = self.schedule, occurrence.nominal_at
-            tasks = Task.objects.using(self.connection.alias).filter(id=task_id)
-            tasks.update(schedule_id=schedule.id, nominal_at=nominal_at)
+        """Enqueue what it runs; skip it if another one holds the unique key."""
+        begin = self._begin_workflow if self.schedule.is_workflow else self._begin_task
+        if holder := begin(occurrence):
+            occurrence.status = OccurrenceStatus.SKIPPED
+            occurrence.reason = f"Its unique key is held by {holder}."
+        else:
+            schedule = self.schedule
             occurrence.status = OccurrenceStatus.ENQUEUED
-            occurrence.task_id = task_id
             occurrence.enqueued_at = self.now
             self._enqueued.append(occurrence)
-            schedule.last_nominal_at, schedule.last_task_id = nominal_at, task_id
-        else:
-            occurrence.status = OccurrenceStatus.SKIPPED
-            occurrence.reason = f"Its unique key is held by task {task_id}."
+            schedule.last_nominal_at = occurrence.nominal_at
+            schedule.last_task_id = occurrence.task_id
+            schedule.last_workflow_id = occurrence.workflow_id
         occurrence.save(using=self.connection.alias)
+
+    def _begin_task(self, occurrence: Occurrence) -> str:
+        """Enqueue the task; what holds its unique key, empty where nothing does."""
+        enqueued = self._insert(occurrence.nominal_at)
+        task_id = UUID(enqueued.id)
+        if not enqueued.created:
+            return f"task {task_id}"
+        tasks = Task.objects.using(self.connection.alias).filter(id=task_id)
+        tasks.update(schedule_id=self.schedule.id, nominal_at=occurrence.nominal_at)
+        occurrence.task_id = task_id
+        return ""
+
+    def _begin_workflow(self, occurrence: Occurrence) -> str:
+        """Enqueue the workflow; what holds its unique key, empty where nothing does."""
+        stored = graph_from_json(self.schedule.request.get("graph", {}))
+        graph = replace(stored, on_duplicate="return")
+        origin = Origin(schedule_id=self.schedule.id, nominal_at=occurrence.nominal_at)
+        workflow, is_new = enqueue_workflow(self.connection, graph, origin=origin)
+        if not is_new:
+            return f"workflow {workflow.id}"
+        occurrence.workflow_id = workflow.id
+        return ""
 
     def _insert(self, nominal_at: datetime) -> Enqueued:
         snapshot = self.schedule.request
@@ -166,65 +208,3 @@ def spec_from(snapshot: dict[str, Any]) -> EnqueueSpec:
             f"Its tasks' options were stored by another version of taskqueue ({error}). They are "
             "stored again when a worker starts that knows the task."
         ) from None
-
-
-def ended_runs(
-    connection: BaseDatabaseWrapper, schedule_id: int | OuterRef
-) -> QuerySet[Occurrence]:
-    """Return the runs of a schedule whose task has ended since anybody looked."""
-    tasks = Task.objects.using(connection.alias).filter(id=OuterRef("task_id"))
-    return Occurrence.objects.using(connection.alias).filter(
-        ~Exists(tasks.exclude(status__in=FINISHED)),
-        schedule_id=schedule_id,
-        status=OccurrenceStatus.ENQUEUED,
-    )
-
-
-def settle_ended(
-    connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime
-) -> datetime | None:
-    """Note the ends of a locked schedule's runs, in their order; when the last of them ended."""
-    ended = list(ended_runs(connection, schedule.id).order_by("nominal_at")[:MOST_SETTLED])
-    if not ended:
-        return None
-    # Without what they returned, which may be large: only the last one's is kept.
-    lean = Task.objects.using(connection.alias).only(
-        "status", "finished_at", "error_class", "error_message"
-    )
-    tasks: dict[Any, Task] = lean.in_bulk([row.task_id for row in ended if row.task_id])
-    for row in ended:
-        task = tasks.get(row.task_id)  # None: pruned or deleted before anybody looked.
-        row.status = OccurrenceStatus.ENDED
-        row.task_status = "" if task is None else str(task.status)
-        row.finished_at = now if task is None else task.finished_at
-    ended.sort(key=lambda row: row.finished_at or now)
-    rows = Occurrence.objects.using(connection.alias)
-    rows.bulk_update(ended, ["status", "task_status", "finished_at"])
-    for row in ended:
-        _count(connection, schedule, row, now)
-    last = ended[-1]
-    task = tasks.get(last.task_id)
-    # Kept with the schedule, for it outlives the task.
-    schedule.last_status, schedule.last_finished_at = last.task_status, last.finished_at
-    schedule.last_return_value = None if task is None else task.return_value
-    schedule.last_error = (
-        "" if task is None else ": ".join(filter(None, [task.error_class, task.error_message]))
-    )
-    return last.finished_at
-
-
-def _count(
-    connection: BaseDatabaseWrapper, schedule: Schedule, row: Occurrence, now: datetime
-) -> None:
-    """Count failures in a row, and pause the schedule where they are too many."""
-    if row.task_status == TaskStatus.SUCCEEDED:
-        schedule.failures_in_row = 0
-    elif row.task_status == TaskStatus.FAILED:
-        schedule.failures_in_row += 1
-        number, limit = schedule.failures_in_row, schedule.pause_after_failures
-        if limit is not None and number >= limit and schedule.paused_at is None:
-            reason = "1 run failed." if number == 1 else f"{number} runs failed in a row."
-            schedule.paused_at = now
-            schedule.paused_by, schedule.pause_reason = "", reason
-            person = Person(ITSELF, reason)
-            audit(connection, "schedule", "pause", [Act(schedule.name)], person=person)

@@ -13,8 +13,8 @@ from django.db.models import Exists, OuterRef, Q
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.schedules.advancing import NOT_SERVED, ON_TIME, RESULT, advance
-from taskqueue.engine.schedules.runs import ended_runs
-from taskqueue.engine.statement import Fact, Moment
+from taskqueue.engine.schedules.ends import ended_runs
+from taskqueue.engine.statement import Moment
 from taskqueue.models import Schedule
 
 logger = logging.getLogger("taskqueue.worker")
@@ -32,19 +32,6 @@ NEXT_SCHEDULE = Moment(
         WHERE next_at IS NOT NULL AND is_enabled AND is_enabled = 1 AND removed_at IS NULL
     """,
 )
-# A task of a schedule has ended, and nobody has noted that there.
-HAS_ENDED_RUNS = Fact.of("""
-    EXISTS (
-        SELECT 1
-        FROM taskqueue_occurrence AS occurrence
-        WHERE occurrence.status = 'enqueued' AND NOT EXISTS (
-            SELECT 1
-            FROM taskqueue_task AS task
-            WHERE task.id = occurrence.task_id
-                AND task.status NOT IN ('cancelled', 'failed', 'succeeded')
-        )
-    )
-""")
 # Schedules that are served in one step; the worker claims and records between two.
 BATCH = 20
 # Of those, schedules that are behind by more than a minute, and have much to make up for.

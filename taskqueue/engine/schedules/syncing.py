@@ -15,8 +15,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 
-from taskqueue.declarations.declared_schedules import check_scheduled, named
-from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.declared_schedules import named
+from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
 from taskqueue.engine.connections import installed, orm_transaction, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.dialect import dialect_for
@@ -27,8 +27,10 @@ from taskqueue.engine.schedules.editing import (
     differing,
     fields_of,
     new_schedule,
+    runs,
     scheduled_of,
     snapshot_of,
+    target_of,
 )
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import InvalidSchedule
@@ -59,20 +61,20 @@ def sync_schedules(*, worker: str = "") -> Synced:
     one is served. A schedule that was created at run time is never changed by a declaration of
     its name.
     """
-    declared = [(task, *schedule) for task in registry.all() for schedule in named(task)]
+    declared = [(target, *schedule) for target in all_targets() for schedule in named(target)]
     synced = Synced()
     names: dict[str, None] = {}
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
     known = {row.name: row for row in rows.filter(source=ScheduleSource.CODE).defer(*RESULT)}
-    for definition, name, scheduled in declared:
+    for target, name, scheduled in declared:
         is_taken = isinstance(name, str) and name in names
         if isinstance(name, str):
             names[name] = None  # The row of one that cannot work is left as it is.
         try:
             with _readable():
-                check_scheduled(scheduled, definition)
-                fields = fields_of(scheduled, definition)
+                check_target(scheduled, target)
+                fields = fields_of(scheduled, target)
             if is_taken:
                 raise InvalidSchedule("Another schedule has that name: give one another name=.")
             row = known.get(name)
@@ -191,29 +193,27 @@ def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) 
 
 
 def _refresh(connection: BaseDatabaseWrapper) -> None:
-    """Bring what the tasks of other schedules share up to the code, where it knows the task."""
+    """Bring what the runs of other schedules share up to the code, where it knows what runs."""
     rows = Schedule.objects.using(connection.alias).filter(source=ScheduleSource.ROW)
     for schedule in list(rows.order_by("id").defer(*RESULT)):
-        definition = registry.find(schedule.task_name)
+        target = target_of(schedule)
         stored = (schedule.request, schedule.trouble)
-        if definition is None or _request_now(schedule, definition) == stored:
+        if target is None or _request_now(schedule, target) == stored:
             continue
         with atomic(using=connection.alias):
             take_write_lock(connection)
             # Somebody may have edited it since it was read.
             locked = rows.filter(id=schedule.id).select_for_update().defer(*RESULT).first()
-            if locked is not None and locked.task_name == definition.name:
-                request, trouble = _request_now(locked, definition)
+            if locked is not None and runs(locked, target):
+                request, trouble = _request_now(locked, target)
                 rows.filter(id=locked.id).update(request=request, trouble=trouble)
 
 
-def _request_now(
-    schedule: Schedule, definition: BaseDefinition[Any, Any]
-) -> tuple[dict[str, Any], str]:
-    """Return its tasks' options by this code; or the stored ones, and why they stay."""
+def _request_now(schedule: Schedule, target: Target) -> tuple[dict[str, Any], str]:
+    """Return what its runs share by this code; or what is stored, and why it stays."""
     trouble = schedule.trouble if schedule.trouble.startswith(NOT_SERVED) else ""
     try:
         with _readable():
-            return snapshot_of(scheduled_of(schedule), definition), trouble
+            return snapshot_of(scheduled_of(schedule), target), trouble
     except InvalidSchedule as error:
         return schedule.request, str(error)

@@ -15,9 +15,10 @@ from django.db.transaction import atomic
 from taskqueue import rules
 from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.declared_schedules import check_scheduled
-from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.scheduled import Scheduled, check_name
+from taskqueue.declarations.workflows.scheduling import Target, check_target, target_named
+from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
@@ -31,6 +32,7 @@ from taskqueue.engine.schedules.editing import (
     new_schedule,
     require_call,
     scheduled_of,
+    target_of,
 )
 from taskqueue.engine.schedules.reading import find, resting_reason, rule_text
 from taskqueue.engine.schedules.runs import Runs
@@ -67,7 +69,7 @@ EDITABLE = frozenset({"rule", "task", *Declared.__annotations__})
 
 def create_schedule(
     name: str,
-    task: BaseDefinition[Any, Any] | str,
+    task: Target | str,
     rule: Rule,
     *,
     by: object = "",
@@ -76,16 +78,17 @@ def create_schedule(
 ) -> Schedule:
     """Create a schedule that counts from now on; its row.
 
-    `options` are those of `.using(...)`, as JSON values (durations in seconds). Raises
-    `InvalidSchedule` for what cannot work, a rule without a time to come included, its
-    `ScheduleExists` for a name that is taken, and `UnknownTask`.
+    `task` is a task or a workflow, or the name of one. `options` are those of `.using(...)`, as
+    JSON values (durations in seconds). Raises `InvalidSchedule` for what cannot work, a rule
+    without a time to come included, its `ScheduleExists` for a name that is taken, and
+    `UnknownTask`.
     """
     given: dict[str, Any] = {
         key: {} if value is None and key in ("kwargs", "options") else value
         for key, value in declared.items()
     }
     scheduled = Scheduled(rule, name=check_name(name), **given)
-    fields = _checked_fields(scheduled, _definition(task))
+    fields = _checked_fields(scheduled, _target(task))
     connection = project_connection()
     _require_future(rule, dialect_for(connection).now(connection))
     for _ in range(TRIES):
@@ -124,13 +127,16 @@ def edit_schedule(
             raise InvalidSchedule(f"A schedule has nothing called {change!r} to edit.{hint}")
     with _locked(name, seen) as (connection, schedule, now):
         _refuse_declared(schedule, "edited")
-        definition = _definition(changes.pop("task", schedule.task_name))
-        require_call(schedule, definition, changes)
+        task = changes.pop("task", None)
+        # Another one may have the name as well: without a new name it stays what it is.
+        kept = target_of(schedule) if task in (None, schedule.task_name) else None
+        target = kept or _target(task or schedule.task_name)
+        require_call(schedule, target, changes)
         # A rule that this version cannot read can still be replaced.
         scheduled = replace(scheduled_of(schedule, changes.get("rule")), **changes)
         if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
             scheduled = replace(scheduled, missed_window=None)
-        fields = _checked_fields(scheduled, definition)
+        fields = _checked_fields(scheduled, target)
         if fields["rule"] != schedule.rule:
             _require_future(scheduled.rule, now)
         changed = apply(connection, schedule, fields, now=now)
@@ -192,7 +198,7 @@ def run_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = N
         if rules.from_json(schedule.rule).waits_for_end:
             schedule.next_at = None
         save(connection, schedule)
-        act = Act(name, detail=f"task {occurrence.task_id}" if occurrence.task_id else "waits")
+        act = Act(name, detail=_begun(occurrence))
         audit(connection, "schedule", "run_now", [act], person=who)
     return occurrence
 
@@ -221,23 +227,31 @@ def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedu
         yield connection, schedule, dialect_for(connection).now(connection)
 
 
-def _definition(task: BaseDefinition[Any, Any] | str) -> BaseDefinition[Any, Any]:
-    """The registered definition. Raises `UnknownTask`."""
+def _begun(occurrence: Occurrence) -> str:
+    if occurrence.workflow_id is not None:
+        return f"workflow {occurrence.workflow_id}"
+    return "waits" if occurrence.task_id is None else f"task {occurrence.task_id}"
+
+
+def _target(task: Target | str) -> Target:
+    """The registered definition or workflow. Raises `UnknownTask`."""
+    if isinstance(task, BaseWorkflow):
+        return workflows.get(task.name)
     # The path of a module is where a task of Django's stands.
     name = task.name if isinstance(task, BaseDefinition) else getattr(task, "module_path", task)
     if not isinstance(name, str):
-        raise UnknownTask(f"A schedule needs a task or the name of one, not {task!r}.")
-    return registry.get(name)
+        raise UnknownTask(f"A schedule needs a task, a workflow, or its name, not {task!r}.")
+    return target_named(name)
 
 
-def _checked_fields(scheduled: Scheduled, definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
-    check_scheduled(scheduled, definition)
-    fields = fields_of(scheduled, definition)
+def _checked_fields(scheduled: Scheduled, target: Target) -> dict[str, Any]:
+    check_target(scheduled, target)
+    fields = fields_of(scheduled, target)
     for name, value in scheduled.options.items():
         if not _is_plain(value):
             raise InvalidSchedule(
                 f"{name} is no JSON value: a schedule that is created at run time can keep it "
-                "only with the definition, in @task(...)."
+                "only with its declaration, in @task(...) or @workflow(...)."
             )
     return fields
 

@@ -19,27 +19,42 @@ from taskqueue.engine.specs import (
     EnqueueSpec,
 )
 from taskqueue.engine.sqlite.enqueue import ARRIVED, TIMES
-from taskqueue.engine.sqlite.values import dashed, microseconds, stored
+from taskqueue.engine.sqlite.values import clock, dashed, microseconds, stored
 
+# Notes that do more than count are left to the advance. They mean nothing for a step that has
+# ended.
 TAKE_NOTES = """
 DELETE FROM taskqueue_stepend
-WHERE step_id IN (SELECT value FROM json_each(%s)) AND updates IS NULL AND NOT has_fan
+WHERE step_id IN (SELECT value FROM json_each(%s)) AND NOT (
+    (updates IS NOT NULL OR has_fan)
+    AND (SELECT status FROM taskqueue_step WHERE id = step_id) = 'running'
+)
 RETURNING step_id, status
 """
 COUNT_ENDS = """
 UPDATE taskqueue_step
 SET ended = ended + %(ended)s,
     failures = failures + %(failures)s,
+    counted_at = %(now)s,
     is_due = is_due OR status = 'running' AND (
         ended + %(ended)s >= members
-        OR released < members
+        OR released - held < members
         OR failures + %(failures)s > tolerated
     )
 WHERE id = %(id)s
-RETURNING id, workflow_id, is_due, members - ended
+RETURNING id, is_due
 """
-UNMOVED = """
-SELECT id, workflow_id, 0, 0 FROM taskqueue_step WHERE id IN (SELECT value FROM json_each(%s))
+LEFT = """
+SELECT
+    id, workflow_id,
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_stepend AS note
+        WHERE note.workflow_id = step.workflow_id AND note.step_id = step.id
+    ),
+    members - ended
+FROM taskqueue_step AS step
+WHERE id IN (SELECT value FROM json_each(%s))
 """
 
 _COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *CLAIM_COLUMNS, "step_id", "place")
@@ -58,14 +73,17 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
         for step_id, status in cursor.fetchall():
             ended[step_id] += 1
             failures[step_id] += status != "succeeded"
-        rows = []
+        due = set()
         for step_id, number in ended.items():
             counts = {"id": step_id, "ended": number, "failures": failures[step_id]}
-            cursor.execute(COUNT_ENDS, counts)
-            rows += cursor.fetchall()
-        cursor.execute(UNMOVED, (json.dumps([id for id in step_ids if id not in ended]),))
-        rows += cursor.fetchall()
-    return [Folded(row[0], dashed(row[1]), bool(row[2]), row[3] or 0) for row in rows]
+            cursor.execute(COUNT_ENDS, {**counts, "now": stored(clock())})
+            due |= {id for id, is_due in cursor.fetchall() if is_due}
+        cursor.execute(LEFT, (json.dumps(list(step_ids)),))
+        rows = cursor.fetchall()
+    return [
+        Folded(step_id, dashed(workflow_id), step_id in due or bool(has_notes), lacking or 0)
+        for step_id, workflow_id, has_notes, lacking in rows
+    ]
 
 
 def insert_step_tasks(

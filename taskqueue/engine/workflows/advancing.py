@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, OnFailure, StepStatus, WorkflowStatus
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
-from taskqueue.engine.workflows.dependants import fate, pass_on
+from taskqueue.engine.workflows.counts import count_ended
+from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
 from taskqueue.engine.workflows.ending import end_if_over
-from taskqueue.engine.workflows.releasing import Releaser
+from taskqueue.engine.workflows.fan_outs import drop_unused
+from taskqueue.engine.workflows.fan_steps import STOPPED
+from taskqueue.engine.workflows.notes import IS_SPECIAL, apply_notes
+from taskqueue.engine.workflows.releasing import Releaser, has_failed
 from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop_some
-from taskqueue.engine.workflows.tasks import drop_calls
-from taskqueue.models import Step, Workflow
+from taskqueue.models import Step, StepEnd, Workflow
 
 # Workflows, and new members, of one transaction.
 MOST_WORKFLOWS, MOST_MEMBERS = 50, 1000
@@ -62,12 +66,31 @@ class Advance:
         for workflow in self._workflows.values():
             if workflow.status == WorkflowStatus.STOPPING:
                 self._stop(workflow)
+            if workflow.open_steps == 0:  # A pause may have kept its compensations back.
+                self._touched.add(workflow.id)
+        self._apply_notes()
         while due := self._due():
             complete = [step for step in due if (step.members or 0) <= step.ended]
-            self._follow(self._end(complete))
-            if not self._feed([step for step in due if step not in complete]) and not complete:
+            others = [step for step in due if (step.members or 0) > step.ended]
+            ended = self._end(complete)
+            self._follow(ended)
+            tell_parents(self._connection, ended)
+            if not self._feed(others) and not complete:
                 break
         self._close()
+
+    def _apply_notes(self) -> None:
+        """Apply the notes that the fold has left, and begin the fan-outs that they tell of."""
+        noted = {
+            workflow.id: workflow
+            for workflow in self._workflows.values()
+            if getattr(workflow, "has_notes", False)
+        }
+        if noted:
+            take = self._releaser.take
+            fans = apply_notes(self._connection, noted, now=self._now, take=take)
+            self._releaser.begin(noted, fans)
+            self._touched.update(step.workflow_id for step in fans)
 
     def _steps(self) -> QuerySet[Step]:
         return Step.objects.using(self._connection.alias).filter(workflow__in=[*self._workflows])
@@ -83,7 +106,7 @@ class Advance:
             if step.status != StepStatus.RUNNING:
                 continue
             workflow = self._workflows[step.workflow_id]
-            if step.failures <= step.tolerated:
+            if not has_failed(step):
                 step.status = StepStatus.SUCCEEDED
             elif workflow.status == WorkflowStatus.STOPPING:
                 step.status = StepStatus.CANCELLED
@@ -155,31 +178,42 @@ class Advance:
     def _feed(self, steps: Sequence[Step]) -> bool:
         """Send further members, or drop those of maps that have failed; whether any moved."""
         has_moved = False
-        failed = [step for step in steps if step.failures > step.tolerated]
-        for step in failed:
+        for step in filter(has_failed, steps):
             workflow = self._workflows[step.workflow_id]
-            if workflow.fail_fast and workflow.status == WorkflowStatus.RUNNING:
+            decides = workflow.fail_fast and step.on_failure == OnFailure.FAIL
+            if decides and workflow.status == WorkflowStatus.RUNNING:
                 request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
                 self._stop(workflow)
-        if failed:
-            drop_calls(self._connection, [step.id for step in failed])
-            has_moved = self._releaser.cut(failed)
+        dropped = {step for step in steps if has_failed(step) or self._is_stopping(step)}
+        if dropped:
+            for step in dropped:
+                if not has_failed(step):
+                    # Those that were sent may all succeed: it has no result without the others.
+                    step.reason = self._workflows[step.workflow_id].stop_reason or STOPPED
+            has_moved = self._releaser.cut(sorted(dropped, key=attrgetter("id")))
         for step in steps:
-            if step in failed:
+            if step in dropped:
                 continue
+            if self._releaser.is_exhausted:
+                break
             workflow = self._workflows[step.workflow_id]
             has_moved = self._releaser.send(workflow, step) or has_moved
             self._touched.add(step.workflow_id)
         self.has_more = self.has_more or self._releaser.is_exhausted
         return has_moved and not self._releaser.is_exhausted
 
+    def _is_stopping(self, step: Step) -> bool:
+        return self._workflows[step.workflow_id].status == WorkflowStatus.STOPPING
+
     def _stop(self, workflow: Workflow) -> None:
         """Cancel what waits, and ask what runs to stop, as far as one transaction goes."""
+        unsent = self._steps().filter(workflow=workflow.id, released__lt=F("members") + F("held"))
+        unsent.filter(status=StepStatus.RUNNING).update(is_due=True)
         rows = self._steps().filter(workflow=workflow.id, status=StepStatus.WAITING)
         waiting = list(rows.order_by("id"))
         for step in waiting:
             step.status = StepStatus.CANCELLED
-            step.reason = workflow.stop_reason or "The workflow was stopped."
+            step.reason = workflow.stop_reason or STOPPED
         if waiting:
             cancel_steps(self._connection, waiting)
             self._write_ends(waiting)
@@ -187,16 +221,41 @@ class Advance:
 
     def _close(self) -> None:
         """Count ended steps down in their workflows, and end those in which none is open."""
+        ended: list[Workflow] = []
         for id in self._touched:
             workflow = self._workflows[id]
             workflow.open_steps -= self._ended[id]
-            workflow.moved_at = self._now
+            workflow.moved_at, workflow.trouble = self._now, ""
             rows = Workflow.objects.using(self._connection.alias).filter(id=id)
-            rows.update(open_steps=workflow.open_steps, moved_at=self._now)
-            if end_if_over(self._connection, workflow, now=self._now) and workflow.parent_step_id:
-                self.told.add(workflow.parent_step_id)
+            rows.update(open_steps=workflow.open_steps, moved_at=self._now, trouble="")
+            if end_if_over(self._connection, workflow, now=self._now):
+                ended.append(workflow)
+                if workflow.parent_step_id:
+                    self.told.add(workflow.parent_step_id)
+            elif workflow.status == WorkflowStatus.COMPENSATING:
+                self._releaser.has_released = True
+        if ended:
+            count_ended(self._connection, ended)
+            drop_unused(self._connection, [workflow.id for workflow in ended])
         if self._releaser.has_released:
             dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
+
+
+def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
+    """Count the ends that are noted of a locked workflow, and do what follows from them."""
+    steps = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
+    # A fold that others have begun is over then.
+    ids = list(steps.order_by("id").select_for_update().values_list("id", flat=True))
+    notes = StepEnd.objects.using(connection.alias).filter(workflow_id=workflow.id)
+    before = None
+    while True:
+        dialect_for(connection).fold(connection, ids)
+        Advance(connection, lock_workflows(connection, [workflow.id]), now=now).run()
+        left = notes.count()
+        if left in (0, before):
+            break
+        before = left
+    workflow.refresh_from_db(using=connection.alias)
 
 
 def begin_child(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
@@ -210,4 +269,6 @@ def lock_workflows(
     """Lock those of the workflows that nobody else has locked, and that have not ended."""
     rows = Workflow.objects.using(connection.alias).filter(id__in=workflow_ids).order_by("id")
     open_rows = rows.exclude(status__in=sorted(FINAL_WORKFLOWS))
+    special = StepEnd.objects.filter(IS_SPECIAL, workflow_id=OuterRef("id"))
+    open_rows = open_rows.annotate(has_notes=Exists(special))
     return list(open_rows.select_for_update(skip_locked=True))

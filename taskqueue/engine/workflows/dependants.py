@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.workflow_states import StepStatus
-from taskqueue.engine.dialect import select
+from taskqueue.engine.dialect import execute, select
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Step
 
@@ -60,6 +60,81 @@ PASS_ON = Statement(
         RETURNING id, waits
     """,  # noqa: S608  (of constants)
 )
+
+# Counts from the beginning: all edges but those from steps that have ended are waited for.
+_COUNT_ANEW = f"""
+UPDATE taskqueue_step
+SET waits = needs.number - COALESCE(move.waits, 0),
+    taken = COALESCE(move.taken, 0),
+    cancels = COALESCE(move.cancels, 0)
+FROM (
+    SELECT downstream_id, count(*) AS number
+    FROM taskqueue_dependency
+    WHERE downstream_id {{steps}}
+    GROUP BY downstream_id
+) AS needs
+LEFT JOIN (
+    {_MOVES}
+    WHERE dependency.downstream_id {{steps}} AND upstream.finished_at IS NOT NULL
+    GROUP BY dependency.downstream_id
+) AS move ON move.downstream_id = needs.downstream_id
+WHERE taskqueue_step.id = needs.downstream_id
+"""  # noqa: S608  (of constants)
+# Locks: steps of workflows that the caller has locked, and the steps with them.
+COUNT_ANEW = Statement(
+    postgresql=_COUNT_ANEW.format(steps="= ANY (%(steps)s::bigint[])"),
+    sqlite=_COUNT_ANEW.format(steps="IN (SELECT value FROM json_each(%(steps)s))"),
+)
+
+
+def count_anew(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
+    """Count what these steps wait for, whatever was counted before. Roots wait for nothing."""
+    if step_ids:
+        execute(connection, COUNT_ANEW, steps=list(step_ids))
+
+
+_TELL = """
+UPDATE taskqueue_step
+SET ended = taskqueue_step.ended + told.ended,
+    failures = taskqueue_step.failures + told.failures,
+    is_due = taskqueue_step.is_due OR taskqueue_step.status = 'running' AND (
+        taskqueue_step.ended + told.ended >= taskqueue_step.members
+        OR taskqueue_step.released - taskqueue_step.held < taskqueue_step.members
+        OR taskqueue_step.failures + told.failures > taskqueue_step.tolerated
+    )
+"""
+_TOLD = """
+    SELECT
+        parent_step_id,
+        count(*) AS ended,
+        count(*) FILTER (WHERE status <> 'succeeded') AS failures
+    FROM taskqueue_step
+"""
+# Locks: steps of workflows that the caller has locked.
+TELL_PARENTS = Statement(
+    postgresql=f"""
+        {_TELL}
+        FROM ({_TOLD}
+            WHERE id = ANY (%(ended)s::bigint[])
+            GROUP BY parent_step_id
+        ) AS told
+        WHERE taskqueue_step.id = told.parent_step_id
+    """,
+    sqlite=f"""
+        {_TELL}
+        FROM ({_TOLD}
+            WHERE id IN (SELECT value FROM json_each(%(ended)s))
+            GROUP BY parent_step_id
+        ) AS told
+        WHERE taskqueue_step.id = told.parent_step_id
+    """,  # noqa: S608  (of constants)
+)
+
+
+def tell_parents(connection: BaseDatabaseWrapper, ended: Sequence[Step]) -> None:
+    """Count the ends of fan-outs as those of the members that returned them."""
+    if fans := [step.id for step in ended if step.parent_step_id is not None]:
+        execute(connection, TELL_PARENTS, ended=fans)
 
 
 def pass_on(connection: BaseDatabaseWrapper, ended: Sequence[int]) -> list[Step]:

@@ -9,13 +9,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex
-from taskqueue.core.workflow_states import After, WorkflowStatus
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, After, WorkflowStatus
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.workflows.resolution import resolved_call
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.specs import EnqueueSpec, Payload
 from taskqueue.engine.step_ends import note_ends
+from taskqueue.engine.workflows.compensating import compensate_next, note_failures
 from taskqueue.engine.workflows.results import Results
 from taskqueue.exceptions import InvalidArguments, InvalidWorkflow
 from taskqueue.models import Workflow
@@ -28,14 +29,18 @@ CALLED = {
 
 
 def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
-    """End a locked workflow of which no step is open; whether it has ended."""
+    """End a locked workflow of which no step is open; whether it has ended.
+
+    What one has done that did not succeed is compensated first, unless it is paused.
+    """
     if workflow.open_steps > 0:
         return False
-    status = WorkflowStatus.SUCCEEDED
-    if workflow.error is not None:
-        status = WorkflowStatus.FAILED
-    elif workflow.stop_requested_at is not None:
-        status = WorkflowStatus.CANCELLED
+    if _end_of(workflow) is not WorkflowStatus.SUCCEEDED:
+        is_held = workflow.paused_at is not None and workflow.status == WorkflowStatus.RUNNING
+        if is_held or compensate_next(connection, workflow, now=now):
+            return False
+        note_failures(connection, workflow)
+    status = _end_of(workflow)
     kept_for = workflow.retention or get_settings().RETENTION[status.value]
     is_child = workflow.parent_step_id is not None
     workflow.status = status
@@ -46,12 +51,35 @@ def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
     _call_back(connection, workflow, status)
     workflow.save(
         using=connection.alias,
-        update_fields=["status", "finished_at", "prune_after", "holds_unique_key", "trouble"],
-    )
+        update_fields=[
+            "status", "error", "finished_at", "prune_after", "holds_unique_key", "trouble",
+        ],
+    )  # fmt: skip
     if is_child:
         ended = Ended(str(workflow.id), "", workflow.name, status, workflow.parent_step_id)
         note_ends(connection, [ended])
     return True
+
+
+def _end_of(workflow: Workflow) -> WorkflowStatus:
+    if workflow.error is not None:
+        return WorkflowStatus.FAILED
+    if workflow.stop_requested_at is not None:
+        return WorkflowStatus.CANCELLED
+    return WorkflowStatus.SUCCEEDED
+
+
+def begin_again(workflow: Workflow, now: datetime) -> None:
+    """Have a workflow run that may have ended. A deadline that has passed counts from now."""
+    if workflow.status in FINAL_WORKFLOWS:
+        workflow.paused_at = None
+    workflow.status = WorkflowStatus.RUNNING
+    workflow.finished_at = workflow.prune_after = workflow.stop_requested_at = None
+    workflow.stop_requested_by = workflow.stop_reason = workflow.trouble = ""
+    workflow.holds_unique_key = workflow.unique_key is not None
+    workflow.moved_at = workflow.recount_at = now
+    if workflow.deadline_at is not None and workflow.deadline_at <= now:
+        workflow.deadline_at = now + (workflow.deadline_at - workflow.created_at)
 
 
 def _call_back(connection: BaseDatabaseWrapper, workflow: Workflow, status: WorkflowStatus) -> None:

@@ -9,7 +9,6 @@ from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.workflows.advancing import Advance
 from taskqueue.engine.workflows.inserting import ALONE, Origin, insert_or_find
-from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Workflow
 
 
@@ -18,23 +17,11 @@ def enqueue_workflow(
 ) -> tuple[Workflow, bool]:
     """Insert a graph and begin it, or find the workflow with its unique key; whether it is new.
 
-    Raises `DuplicateWorkflow` where a duplicate is to raise, and `InvalidWorkflow` for what this
-    version does not carry out.
+    Raises `DuplicateWorkflow` where a duplicate is to raise.
     """
-    _refuse_compensation(graph)
     with atomic(using=connection.alias):
         now = dialect_for(connection).now(connection)
         workflow, is_new = insert_or_find(connection, graph, now=now, origin=origin)
         if is_new:
             Advance(connection, [workflow], now=now, most_members=None).begin()
     return workflow, is_new
-
-
-def _refuse_compensation(graph: Graph) -> None:
-    for step in graph.steps:
-        if step.compensate is not None:
-            raise InvalidWorkflow(
-                f"Step {step.name} has a compensation, which this version does not run."
-            )
-        if step.graph is not None:
-            _refuse_compensation(step.graph)

@@ -22,6 +22,8 @@ from taskqueue.models import Dependency, Step, Workflow
 
 # Rows of one statement.
 BATCH = 500
+# How long a workflow may stand still before its steps are counted anew.
+STILL = timedelta(seconds=60)
 # How often an enqueue looks for the holder of its key, should each vanish as it looks.
 TRIES = 20
 
@@ -127,6 +129,7 @@ def _workflow(graph: Graph, *, now: datetime, origin: Origin) -> Workflow:
         retention=graph.retention,
         created_at=now,
         moved_at=now,
+        recount_at=now + STILL,
     )
 
 

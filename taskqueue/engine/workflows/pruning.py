@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for
@@ -16,23 +19,46 @@ BATCH = 500
 
 
 def prune_workflows(connection: BaseDatabaseWrapper) -> bool:
-    """Delete a batch of tasks of a workflow past its retention, or what is left of it after that.
+    """Prune a batch; whether there was anything to do."""
+    return prune_batch(connection) is not None
 
-    Its children go with it. Interrupted, it has done so much; whether there was anything to do.
+
+def prune_batch(connection: BaseDatabaseWrapper) -> int | None:
+    """Delete a batch of tasks of a workflow past its retention, and of its children.
+
+    Interrupted, it has done so much. How many workflows are gone, not counting children; None
+    where none is past its retention.
     """
     with orm_transaction(connection):
         now = dialect_for(connection).now(connection)
-        old = Workflow.objects.using(connection.alias).filter(prune_after__lte=now)
-        workflow = old.order_by("prune_after").select_for_update(skip_locked=True).first()
+        old = past_retention(connection, now).select_for_update(skip_locked=True)
+        workflow = old.first()
         if workflow is None:
-            return False
-        family = _family(connection, workflow.id)
-        if not _delete_tasks(connection, family):
-            _delete_rows(connection, family)
+            return None
+        return 1 if delete_some(connection, workflow.id) else 0
+
+
+def past_retention(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Workflow]:
+    """Return the workflows that are to be pruned, those that waited longest first."""
+    old = Workflow.objects.using(connection.alias).filter(prune_after__lte=now)
+    return old.order_by("prune_after")
+
+
+def delete_some(connection: BaseDatabaseWrapper, workflow_id: UUID) -> bool:
+    """Delete a batch of tasks of a locked workflow and its children; whether all of it is gone.
+
+    The rows go after the last task.
+    """
+    family = family_of(connection, workflow_id)
+    steps = Step.objects.using(connection.alias).filter(workflow_id__in=family)
+    if _delete_tasks(connection, steps) == BATCH:
+        return False
+    _delete_steps(connection, steps)
+    Workflow.objects.using(connection.alias).filter(id__in=family).delete()
     return True
 
 
-def _family(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
+def family_of(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
     """Return a workflow with all its children, at whatever depth."""
     family = generation = [workflow_id]
     while generation:
@@ -45,9 +71,41 @@ def _family(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
     return family
 
 
-def _delete_tasks(connection: BaseDatabaseWrapper, family: list[UUID]) -> int:
+def delete_below(
+    connection: BaseDatabaseWrapper, step_ids: Sequence[int], made: Sequence[int]
+) -> list[int]:
+    """Delete the fan-outs and children of steps, and the tasks of those that `made` names.
+
+    For a retry, which begins them anew. Which steps of the same workflow are gone.
+    """
+    rows = Step.objects.using(connection.alias)
+    gone: list[int] = []
+    above = list(step_ids)
+    while above:
+        above = list(rows.filter(parent_step_id__in=above).values_list("id", flat=True))
+        gone += above
+    children = Workflow.objects.using(connection.alias).filter(
+        parent_step_id__in=[*step_ids, *gone]
+    )
+    for child in list(children.values_list("id", flat=True)):
+        while not delete_some(connection, child):
+            pass
+    while _delete_tasks(connection, rows.filter(id__in=[*gone, *made])) == BATCH:
+        pass
+    calls = StepCalls.objects.using(connection.alias)
+    calls.filter(step_id__in=made).delete()
+    _delete_steps(connection, rows.filter(id__in=gone))
+    return gone
+
+
+def forget_steps(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
+    """Delete steps with all that they have begun."""
+    delete_below(connection, step_ids, step_ids)
+    _delete_steps(connection, Step.objects.using(connection.alias).filter(id__in=step_ids))
+
+
+def _delete_tasks(connection: BaseDatabaseWrapper, steps: QuerySet[Step]) -> int:
     """Delete a batch of tasks, with their attempts and log lines; how many."""
-    steps = Step.objects.using(connection.alias).filter(workflow_id__in=family)
     members = Member.objects.using(connection.alias)
     first = members.filter(step__in=steps).order_by("step_id", "place")
     found = list(first.values_list("step_id", "place", "task_id")[:BATCH])
@@ -62,10 +120,8 @@ def _delete_tasks(connection: BaseDatabaseWrapper, family: list[UUID]) -> int:
     return len(found)
 
 
-def _delete_rows(connection: BaseDatabaseWrapper, family: list[UUID]) -> None:
-    steps = Step.objects.using(connection.alias).filter(workflow_id__in=family)
+def _delete_steps(connection: BaseDatabaseWrapper, steps: QuerySet[Step]) -> None:
     for model in (StepCalls, StepEnd):
         model._default_manager.using(connection.alias).filter(step__in=steps).delete()
     Dependency.objects.using(connection.alias).filter(downstream__in=steps).delete()
     steps.delete()
-    Workflow.objects.using(connection.alias).filter(id__in=family).delete()

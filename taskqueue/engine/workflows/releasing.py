@@ -14,14 +14,24 @@ from django.db.models import Case, F, Q, Value, When
 from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.declarations.workflows.checking import check_member_count
 from taskqueue.declarations.workflows.conditions import evaluate
 from taskqueue.declarations.workflows.resolution import allowed_failures, calls_of
 from taskqueue.engine.ready import make_ready
 from taskqueue.engine.specs import EnqueueSpec
+from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.inserting import Origin, insert_rows
 from taskqueue.engine.workflows.requests import call_from_json, child_graph, limited, source_of
 from taskqueue.engine.workflows.results import Results
-from taskqueue.engine.workflows.tasks import has_limits, keep_calls, send_members, tasks_of
+from taskqueue.engine.workflows.tasks import (
+    BLOCKED_ONLY,
+    MOST_FOUND,
+    cancel_blocked,
+    has_limits,
+    keep_calls,
+    send_members,
+    tasks_of,
+)
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Step, Workflow
 
@@ -30,6 +40,11 @@ IS_COMPLETE = Case(
     When(Q(ended__gte=F("members")), then=Value(True)),
     default=Value(False),
 )
+
+
+def has_failed(step: Step) -> bool:
+    """Return whether a running step is to fail, whatever else its members do."""
+    return step.failures > step.tolerated or bool(step.reason)
 
 
 class BeginChild(Protocol):
@@ -62,6 +77,15 @@ class Releaser:
         """Whether no further member may be sent in this transaction."""
         return self._left is not None and self._left <= 0
 
+    def take(self, number: int) -> bool:
+        """Return whether so many members may be sent besides, and count them as sent."""
+        if self._left is not None:
+            if number > self._left:
+                return False
+            self._left -= number
+        self.has_released = True
+        return True
+
     def prepare(self, workflow: Workflow, step: Step) -> StepStatus:
         """Return whether a step runs: its condition may be false, or its calls impossible."""
         results = Results(self._connection.alias, workflow.id)
@@ -70,49 +94,69 @@ class Releaser:
                 step.reason = "Its condition was false."
                 return StepStatus.SKIPPED
             if step.kind == StepKind.MAP and step.members is None:
-                self._make_calls(step, results)
+                self._make_calls(workflow, step, results)
             if step.kind == StepKind.WORKFLOW:
-                self._insert_child(workflow, step)
+                self._start_child(workflow, step)
         except InvalidWorkflow as error:
             step.reason = str(error)[:LONGEST_REASON]
             return StepStatus.FAILED
         return StepStatus.RUNNING
 
-    def _make_calls(self, step: Step, results: Results) -> None:
-        """Make the calls of a map over a result, now that it is known."""
+    def _make_calls(self, workflow: Workflow, step: Step, results: Results) -> None:
+        """Make the calls of a map over a result, now that it is known; none if there is none."""
         source = source_of(step.request)
         assert source is not None
         call = call_from_json(step.request)
-        calls = calls_of(call, source, results.read, limit=get_settings().MAX_ARGUMENTS)
+        calls = []
+        if not results.is_missing(source.items):
+            calls = calls_of(call, source, results.read, limit=get_settings().MAX_ARGUMENTS)
+        check_member_count(workflow.members + len(calls))
         keep_calls(self._connection, step.id, calls)
         step.members = len(calls)
         step.tolerated = allowed_failures(
             step.tolerate if step.tolerate < 1 else int(step.tolerate), step.members
         )
-        rows = Workflow.objects.using(self._connection.alias).filter(id=step.workflow_id)
-        rows.update(members=F("members") + step.members)
+        workflow.members += step.members
+        workflow.save(using=self._connection.alias, update_fields=["members"])
 
-    def _insert_child(self, workflow: Workflow, step: Step) -> None:
-        origin = Origin(parent_step_id=step.id, deadline_at=workflow.deadline_at)
-        graph = child_graph(step.request)
-        child = insert_rows(self._connection, graph, now=self._now, origin=origin)
+    def _start_child(self, workflow: Workflow, step: Step) -> None:
+        """Insert the child, or have the one run again that a retry has kept."""
+        rows = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
+        child = rows.order_by("id").select_for_update().last()
+        if child is None:
+            origin = Origin(parent_step_id=step.id, deadline_at=workflow.deadline_at)
+            graph = child_graph(step.request)
+            child = insert_rows(self._connection, graph, now=self._now, origin=origin)
+        else:
+            begin_again(child, self._now)
+            child.save(using=self._connection.alias)
         self._begin_child(self._connection, child, now=self._now)
+
+    def begin(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
+        """Begin steps that have just been inserted as running: children need their rows."""
+        for step in steps:
+            if step.kind != StepKind.WORKFLOW or step.reason:
+                continue
+            if self.prepare(workflows[step.workflow_id], step) is StepStatus.FAILED:
+                rows = Step.objects.using(self._connection.alias).filter(id=step.id)
+                rows.update(reason=step.reason, members=0, released=0, is_due=True)
 
     def release(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
         """Let steps run. Those that have nothing left to run are due at once."""
-        alike: dict[tuple[int | None, int, int], list[int]] = defaultdict(list)
+        alike: dict[tuple[int | None, int, int, int], list[int]] = defaultdict(list)
         plain: list[int] = []
         for step in steps:
-            released = 0 if step.kind == StepKind.MAP else (step.members or 0)
-            alike[step.members, step.tolerated, released].append(step.id)
+            released = step.released if step.kind == StepKind.MAP else (step.members or 0)
+            alike[step.members, step.tolerated, released - step.held, released].append(step.id)
             if step.kind == StepKind.TASK:
                 if has_limits(workflows[step.workflow_id], step):
                     self._release_limited(workflows[step.workflow_id], step)
                 else:
                     plain.append(step.id)
         rows = Step.objects.using(self._connection.alias)
-        for (members, tolerated, released), ids in alike.items():
-            is_due = IS_COMPLETE if released == members else Value(True)
+        for (members, tolerated, sent, released), ids in alike.items():
+            has_sent_all = sent == members and members > 0
+            is_due = IS_COMPLETE if has_sent_all else Value(True)
             rows.filter(id__in=ids).update(
                 status=StepStatus.RUNNING,
                 released_at=self._now,
@@ -122,57 +166,68 @@ class Releaser:
                 is_due=is_due,
             )
         if plain:
-            blocked = tasks_of(self._connection, plain).filter(status=TaskStatus.BLOCKED)
-            make_ready(blocked, now=self._now)
+            for blocked in tasks_of(self._connection, plain, BLOCKED_ONLY):
+                make_ready(blocked, now=self._now)
             self.has_released = True
 
-    def _release_limited(self, workflow: Workflow, step: Step) -> None:
-        """Release a single task with a time or limits of its own, which count from now."""
-        blocked = tasks_of(self._connection, [step.id]).filter(status=TaskStatus.BLOCKED)
+    def _release_limited(self, workflow: Workflow, step: Step, *, number: int = MOST_FOUND) -> None:
+        """Release blocked tasks with a time or limits of their own, which count from now."""
         columns = {"deadline_at": workflow.deadline_at}
         if "spec" in step.request:
             spec = EnqueueSpec.from_json(step.request["spec"])
             columns = limited(spec, now=self._now, deadline_at=workflow.deadline_at)
-        if columns.get("status") == TaskStatus.SCHEDULED.value:
-            blocked.update(**columns)
-        else:
-            for name in ("status", "run_after", "ready_at"):
-                columns.pop(name, None)
-            make_ready(blocked, now=self._now, **columns)
+        waits = columns.get("status") == TaskStatus.SCHEDULED.value
+        for name in () if waits else ("status", "run_after", "ready_at"):
+            columns.pop(name, None)
+        for blocked in tasks_of(self._connection, [step.id], BLOCKED_ONLY, limit=number):
+            if waits:
+                blocked.update(**columns)
+            else:
+                make_ready(blocked, now=self._now, **columns)
         self.has_released = True
 
     def send(self, workflow: Workflow, step: Step) -> bool:
         """Send the next members of a map, if it may have more; whether it did."""
         members = step.members or 0
-        number = members - step.released
+        number = members - step.released + step.held
         if step.concurrency is not None:
-            number = min(number, step.concurrency - (step.released - step.ended))
+            number = min(number, step.concurrency - (step.released - step.held - step.ended))
         if workflow.paused_at is not None or number < 0:
             number = 0
         wanted = number
         if self._left is not None:
             number = min(number, self._left)
             self._left -= number
-        if number:
-            number = send_members(
+        again = min(number, step.held)
+        if again:
+            self._release_limited(workflow, step, number=again)
+        if number > again:
+            number = again + send_members(
                 self._connection,
                 step,
-                number,
+                number - again,
                 now=self._now,
                 deadline_at=workflow.deadline_at,
             )
             self.has_released = True
-        step.released += number
+        step.held -= again
+        step.released += number - again
         rows = Step.objects.using(self._connection.alias).filter(id=step.id)
-        rows.update(released=step.released, is_due=number < wanted)
+        rows.update(released=step.released, held=step.held, is_due=number < wanted)
         return number > 0
 
     def cut(self, steps: Sequence[Step]) -> bool:
         """Let maps have no more members than were sent; whether that changes any."""
         rows = Step.objects.using(self._connection.alias).filter(id__in=[step.id for step in steps])
         has_moved = any(step.released < (step.members or 0) for step in steps)
+        if held := [step for step in steps if step.held]:
+            cancel_blocked(self._connection, [step.id for step in held])
+        for step in steps:
+            if step.reason:
+                rows.filter(id=step.id).update(reason=step.reason)
         rows.update(
             members=F("released"),
+            held=0,
             is_due=Case(
                 When(Q(ended__gte=F("released")), then=Value(True)),
                 default=Value(False),

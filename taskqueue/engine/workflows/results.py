@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -13,11 +13,16 @@ from taskqueue.declarations.workflows.reference_data import (
     Target,
     resolve,
     substitute,
+    targets_in,
     value_of,
 )
 from taskqueue.declarations.workflows.resolution import resolved_call, return_value
+from taskqueue.engine.workflows.members import LazyResults, MemberResults
 from taskqueue.models import Member, Step, Task, Workflow
 
+UNSUCCESSFUL = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+# Under which the request of a step keeps a result that somebody gave it.
+RESOLVED = "resolved"
 INVALID = "taskqueue.exceptions.InvalidWorkflow"
 Arguments = tuple[list[Any], dict[str, Any]]
 
@@ -46,8 +51,16 @@ class Results:
         if target.steps:
             if target.part == "error":
                 return self.error_of(target.steps)
-            return self.result_of(target.steps[0])
+            is_whole = not target.path and (target.is_lazy or target.is_length)
+            lazy = self._lazily(target.steps[0]) if is_whole else None
+            return self.result_of(target.steps[0]) if lazy is None else lazy
         return self.workflow.error if target.part == "error" else self.return_value()
+
+    def is_missing(self, text: str) -> bool:
+        """Return whether a reference, as JSON text, is to a step that did not succeed."""
+        names = [name for target in targets_in(text) for name in target.steps]
+        steps = filter(None, map(self._step, names))
+        return any(step.status != StepStatus.SUCCEEDED for step in steps)
 
     def return_value(self) -> Any:
         """Return the result of the workflow; None where its last steps have none."""
@@ -63,17 +76,29 @@ class Results:
         return self._values[step.id]
 
     def _result(self, step: Step) -> Any:
+        if RESOLVED in step.request:
+            return step.request[RESOLVED]
         if step.kind == StepKind.JOIN:
             return resolve(step.request["value"], self.read)
         if step.kind == StepKind.WORKFLOW:
-            child = self._child(step)
-            return None if child is None else Results(self._alias, child.id).return_value()
-        tasks = self._members(step)
-        values = [
-            task["task__return_value"] if task["task__status"] == TaskStatus.SUCCEEDED else None
-            for task in tasks
-        ]
+            return self._child_result(step)
+        values = MemberResults(self._alias, self._child_result).of(step)
         return values if step.kind == StepKind.MAP else (values[0] if values else None)
+
+    def _lazily(self, name: str) -> LazyResults | None:
+        """Return the result of a step as a lazy sequence, if it has members and has succeeded."""
+        step = self._step(name)
+        if step is not None and step.kind == StepKind.TASK:
+            # What its task returned may be a fan-out.
+            fans = Step.objects.using(self._alias).filter(parent_step_id=step.id)
+            step = fans.filter(kind=StepKind.MAP).first()
+        if step is None or step.kind != StepKind.MAP or step.status != StepStatus.SUCCEEDED:
+            return None
+        return LazyResults(self._alias, step, self._child_result)
+
+    def _child_result(self, step: Step) -> Any:
+        child = self._child(step)
+        return None if child is None else Results(self._alias, child.id).return_value()
 
     def error_of(self, names: Iterable[str]) -> dict[str, Any] | None:
         """Return the error of the first of these steps that failed; None if none did."""
@@ -85,30 +110,32 @@ class Results:
 
     def failure(self, step: Step) -> dict[str, Any]:
         """Return why a step failed: the error of its first task that did."""
-        for place, error in self.errors(step).items():
+        # What its members did not cause comes first.
+        errors = {} if step.reason else self.errors(step, most=1)
+        for place, error in errors.items():
             return error if step.kind != StepKind.MAP else error | {"place": place}
         if step.kind == StepKind.WORKFLOW and (child := self._child(step)) and child.error:
             return dict(child.error)
         return {"error_class": INVALID, "message": step.reason, "task_id": None}
 
-    def errors(self, step: Step) -> dict[int, dict[str, Any]]:
-        """Return the errors of the members that ended without success, by their places."""
-        return {
-            task["place"]: {
-                "error_class": task["task__error_class"],
-                "message": task["task__error_message"],
-                "task_id": str(task["task_id"]),
-            }
-            for task in self._members(step)
-            if task["task__status"] in (TaskStatus.FAILED, TaskStatus.CANCELLED)
-        }
+    def errors(self, step: Step, *, most: int | None = None) -> dict[int, dict[str, Any]]:
+        """Return the errors of members that ended without success, by their places, in order.
 
-    def _members(self, step: Step) -> Iterable[Mapping[str, Any]]:
+        That of a fan-out is its member's. At most so many of each are read.
+        """
         members = Member.objects.using(self._alias).filter(step_id=step.id, place__gte=0)
-        return members.order_by("place").values(
-            "place", "task_id", "task__status", "task__return_value",
-            "task__error_class", "task__error_message",
+        tasks = members.filter(task__status__in=UNSUCCESSFUL).order_by("place").values_list(
+            "place", "task__error_class", "task__error_message", "task_id"
         )  # fmt: skip
+        errors: dict[int, dict[str, Any]] = {
+            place: {"error_class": path, "message": message, "task_id": str(task_id)}
+            for place, path, message, task_id in tasks[:most]
+        }
+        fans = Step.objects.using(self._alias).filter(parent_step_id=step.id)
+        failed = fans.filter(status__in=[StepStatus.FAILED, StepStatus.CANCELLED])
+        for fan in failed.order_by("parent_place")[:most]:
+            errors[fan.parent_place or 0] = self.failure(fan)
+        return dict(sorted(errors.items()))
 
     def _child(self, step: Step) -> Workflow | None:
         children = Workflow.objects.using(self._alias).filter(parent_step_id=step.id)

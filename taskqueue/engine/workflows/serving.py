@@ -106,6 +106,11 @@ def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str])
     return has_advanced
 
 
+def look_again(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) -> bool:
+    """Do what others left of workflows that this session has locked; whether any was advanced."""
+    return advance(connection, _left(connection, workflow_ids, ()))
+
+
 def serve(connection: BaseDatabaseWrapper) -> bool:
     """Do what is left to do of any workflow; whether there was something that could be done."""
     with installed(connection):
@@ -114,7 +119,8 @@ def serve(connection: BaseDatabaseWrapper) -> bool:
         due = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
         folded = fold(connection, steps) if steps else []
         due |= {as_uuid(step.workflow_id) for step in folded if step.is_due}
-        return advance(connection, due) or bool(folded)
+        has_counted = any(not step.is_due for step in folded)
+        return advance(connection, due) or has_counted
 
 
 def end_overdue(connection: BaseDatabaseWrapper) -> bool:

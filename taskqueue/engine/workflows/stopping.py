@@ -12,19 +12,49 @@ from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Q
 
-from taskqueue.core.states import PENDING, LeaseStatus, TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
-from taskqueue.engine.ends import cancel_waiting
-from taskqueue.engine.workflows.tasks import drop_calls, tasks_of
-from taskqueue.models import Lease, Step, Workflow
+from taskqueue.engine.dialect import as_uuid, select
+from taskqueue.engine.statement import Statement
+from taskqueue.engine.workflows.tasks import cancel_blocked
+from taskqueue.models import Step, Workflow
 
 # Tasks and children that one transaction stops.
 MOST_STOPPED = 500
+
+# In the order of the members' key, each with its task by its key: whatever the statistics say of a
+# table that has just been filled, nothing is sorted, and no other task is read.
+_TO_STOP = """
+SELECT task.id
+FROM taskqueue_member AS member
+{task}
+WHERE member.step_id {steps} AND (
+    task.status IN ('blocked', 'ready', 'retrying', 'scheduled')
+    OR task.status = 'running' AND EXISTS (
+        SELECT 1
+        FROM taskqueue_lease AS lease
+        WHERE lease.task_id = task.id
+            AND lease.status = 'running' AND lease.stop_requested_at IS NULL
+    )
+)
+ORDER BY member.step_id, member.place
+LIMIT %(limit)s
+"""
+TO_STOP = Statement(
+    postgresql=_TO_STOP.format(
+        task="""CROSS JOIN LATERAL (
+    SELECT id, status FROM taskqueue_task WHERE id = member.task_id OFFSET 0
+) AS task""",
+        steps="= ANY (%(steps)s::bigint[])",
+    ),
+    sqlite=_TO_STOP.format(
+        task="CROSS JOIN taskqueue_task AS task ON task.id = member.task_id",
+        steps="IN (SELECT value FROM json_each(%(steps)s))",
+    ),
+)
 
 
 def request_stop(
@@ -50,15 +80,12 @@ def request_stop(
 
 
 def cancel_steps(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
-    """Cancel the blocked tasks of steps that are not released, and drop the calls of maps."""
-    ids = [step.id for step in steps if step.kind == StepKind.TASK]
-    if ids:
-        blocked = tasks_of(connection, ids).filter(status=TaskStatus.BLOCKED)
-        tasks = list(blocked.order_by("id").select_for_update(skip_locked=True))
-        cancel_waiting(connection, tasks, reason="Its step was not released.")
-    maps = [step.id for step in steps if step.kind == StepKind.MAP]
-    if maps:
-        drop_calls(connection, maps)
+    """Cancel the blocked tasks of steps that are not released.
+
+    The calls of maps are kept: a retry sends them.
+    """
+    if ids := [step.id for step in steps if step.kind in (StepKind.TASK, StepKind.MAP)]:
+        cancel_blocked(connection, ids)
 
 
 def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
@@ -87,12 +114,5 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
 
 def _to_stop(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[UUID]:
     """Return tasks of these steps that wait, or run and were not asked to stop yet."""
-    unasked = Lease.objects.using(connection.alias).filter(
-        status=LeaseStatus.RUNNING, stop_requested_at=None
-    )
-    tasks: Any = tasks_of(connection, step_ids).filter(
-        Q(status__in=sorted(PENDING))
-        | Q(status=TaskStatus.RUNNING.value, id__in=unasked.values("task_id"))
-    )
-    found: list[UUID] = list(tasks.order_by("id").values_list("id", flat=True)[:MOST_STOPPED])
-    return found
+    rows = select(connection, TO_STOP, steps=list(step_ids), limit=MOST_STOPPED)
+    return [as_uuid(task_id) for (task_id,) in rows]

@@ -2,26 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.workflows.graph import Arguments
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.dialect import as_uuid, dialect_for, select
+from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.rows import StepTask
 from taskqueue.engine.specs import EnqueueSpec
+from taskqueue.engine.statement import Statement, text_of
 from taskqueue.engine.workflows.requests import limited, step_spec
-from taskqueue.models import Member, StepCalls, Task, Workflow
 from taskqueue.models import Step as StepRow
+from taskqueue.models import StepCalls, Task, Workflow
 
 # Calls of a map in one row.
 CHUNK = 500
+# Tasks that one statement inserts or changes.
+MOST_INSERTED = 2000
+# All tasks of a step.
+MOST_FOUND = 2**31 - 1
 # The single task of a step.
 FIRST = 0
+# A row each: in an array their text would be escaped once more.
+_KEEP_CALLS = """
+INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
+VALUES (%(step)s, 0, %(first)s, {calls})
+"""
+KEEP_CALLS = Statement(
+    postgresql=_KEEP_CALLS.format(calls="%(calls)s::jsonb"),
+    sqlite=_KEEP_CALLS.format(calls="%(calls)s"),
+)
+# In the order of the members' key, each with its task by its key: joined the other way round, each
+# task of that status would be compared with each member.
+FIND_TASKS = Statement(
+    postgresql="""
+        SELECT task.id
+        FROM taskqueue_member AS member
+        CROSS JOIN LATERAL (
+            SELECT id
+            FROM taskqueue_task
+            WHERE id = member.task_id AND status = ANY (%(statuses)s::text[])
+            OFFSET 0
+        ) AS task
+        WHERE member.step_id = ANY (%(steps)s::bigint[])
+        ORDER BY member.step_id, member.place
+        LIMIT %(limit)s
+    """,
+    sqlite="""
+        SELECT task.id
+        FROM taskqueue_member AS member
+        CROSS JOIN taskqueue_task AS task ON task.id = member.task_id
+        WHERE member.step_id IN (SELECT value FROM json_each(%(steps)s))
+            AND task.status IN (SELECT value FROM json_each(%(statuses)s))
+        ORDER BY member.step_id, member.place
+        LIMIT %(limit)s
+    """,
+)
+BLOCKED_ONLY = frozenset({TaskStatus.BLOCKED})
 BLOCKED: dict[str, Any] = {
     "status": TaskStatus.BLOCKED.value, "ready_at": None, "deadline_at": None, "expires_at": None,
 }  # fmt: skip
@@ -52,14 +96,16 @@ def keep_calls(
     connection: BaseDatabaseWrapper, step_id: int, calls: Sequence[Arguments], *, first: int = 0
 ) -> None:
     """Store the calls of a map, to be sent by and by."""
-    StepCalls.objects.using(connection.alias).bulk_create(
-        StepCalls(
-            step_id=step_id,
-            first_place=first + start,
-            calls=[list(call) for call in calls[start : start + CHUNK]],
-        )
+    chunks = (
+        (first + start, [list(call) for call in calls[start : start + CHUNK]])
         for start in range(0, len(calls), CHUNK)
     )
+    rows: list[dict[str, Any]] = [
+        {"step": step_id, "first": place, "calls": json.dumps(chunk)} for place, chunk in chunks
+    ]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(text_of(connection, KEEP_CALLS), rows)
 
 
 def send_members(
@@ -71,8 +117,8 @@ def send_members(
     deadline_at: datetime | None,
 ) -> int:
     """Insert the next members of a map; how many there were."""
-    kept = StepCalls.objects.using(connection.alias).filter(step_id=step.id)
-    spec = step_spec(EnqueueSpec.from_json(step.request["spec"]))
+    kept = StepCalls.objects.using(connection.alias).filter(step_id=step.id, lease_id=0)
+    spec = EnqueueSpec.from_json(step.request["spec"])
     places: list[int] = []
     calls: list[Arguments] = []
     rows = kept.filter(first_place__gt=step.released - CHUNK).order_by("first_place")
@@ -83,27 +129,60 @@ def send_members(
         places += range(row.first_place + start, row.first_place + start + len(own))
     if not calls:
         return 0
-    tasks = [
-        StepTask(id, *call, step.id, place)
-        for id, call, place in zip(uuid7_hexes(len(calls)), calls, places, strict=True)
-    ]
-    times = limited(spec, now=now, deadline_at=deadline_at)
-    dialect = dialect_for(connection)
-    dialect.insert_step_tasks(connection, spec, tasks, now=now, changes=times)
+    members = [(step.id, place, call) for place, call in zip(places, calls, strict=True)]
+    insert_members(connection, spec, members, now=now, deadline_at=deadline_at)
     sent = places[-1] + 1
     (kept if sent == step.members else kept.filter(first_place__lte=sent - CHUNK)).delete()
-    return len(tasks)
+    return len(members)
 
 
-def drop_calls(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
-    """Delete the calls of maps that are not to be sent any more."""
-    StepCalls.objects.using(connection.alias).filter(step_id__in=step_ids).delete()
+def insert_members(
+    connection: BaseDatabaseWrapper,
+    spec: EnqueueSpec,
+    members: Sequence[tuple[int, int, Arguments]],
+    *,
+    now: datetime,
+    deadline_at: datetime | None,
+) -> None:
+    """Insert members of steps with the same options, by their steps and places."""
+    own = step_spec(spec)
+    tasks = [
+        StepTask(id, *call, step_id, place)
+        for id, (step_id, place, call) in zip(uuid7_hexes(len(members)), members, strict=True)
+    ]
+    times = limited(own, now=now, deadline_at=deadline_at)
+    dialect = dialect_for(connection)
+    for first in range(0, len(tasks), MOST_INSERTED):
+        some = tasks[first : first + MOST_INSERTED]
+        dialect.insert_step_tasks(connection, own, some, now=now, changes=times)
 
 
-def tasks_of(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> Any:
-    """Return the tasks of steps."""
-    members = Member.objects.using(connection.alias).filter(step_id__in=step_ids)
-    return Task.objects.using(connection.alias).filter(id__in=members.values("task_id"))
+def cancel_blocked(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
+    """Cancel the tasks of steps that were not released.
+
+    As a release does, this waits for one that somebody changes: who holds a task waits for no
+    workflow, and left out it would stay blocked for good.
+    """
+    for blocked in tasks_of(connection, step_ids, BLOCKED_ONLY):
+        tasks = list(blocked.order_by("id").select_for_update())
+        cancel_waiting(connection, tasks, reason="Its step was not released.")
+
+
+def tasks_of(
+    connection: BaseDatabaseWrapper,
+    step_ids: Sequence[int],
+    statuses: Collection[TaskStatus],
+    *,
+    limit: int = MOST_FOUND,
+) -> Iterator[QuerySet[Task]]:
+    """Yield the tasks of steps in one of these statuses, by their places, a batch at a time."""
+    rows: QuerySet[Task] = Task.objects.using(connection.alias).filter(status__in=sorted(statuses))
+    found = select(
+        connection, FIND_TASKS, steps=list(step_ids), statuses=sorted(statuses), limit=limit
+    )
+    ids = [as_uuid(id) for (id,) in found]
+    for first in range(0, len(ids), MOST_INSERTED):
+        yield rows.filter(id__in=ids[first : first + MOST_INSERTED])
 
 
 def has_limits(workflow: Workflow, step: StepRow) -> bool:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
 
+from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F
 from django.db.transaction import atomic
 
-from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
+from taskqueue.conf import get_settings
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
+from taskqueue.declarations.payload import encode
 from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.workflows.advancing import Advance
+from taskqueue.engine.workflows.advancing import Advance, count_pending
+from taskqueue.engine.workflows.reopening import FAILED_TASKS
+from taskqueue.engine.workflows.retrying import Retry
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
-from taskqueue.models import Step, Workflow
+from taskqueue.models import Step, Task, Workflow
 
 NOUN = "workflow"
-ACTIVE = frozenset({WorkflowStatus.RUNNING})
+RUNNING = frozenset({WorkflowStatus.RUNNING})
+RETRIABLE = RUNNING | {WorkflowStatus.FAILED, WorkflowStatus.CANCELLED}
+ENDED_OR_RUNNING = RUNNING | FINAL_WORKFLOWS
 
 
 def cancel(
@@ -56,18 +65,146 @@ def resume(
         workflow.paused_at = None
         workflow.save(using=connection.alias, update_fields=["paused_at"])
         rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
-        unsent = rows.filter(status=StepStatus.RUNNING, released__lt=F("members"))
+        unsent = rows.filter(status=StepStatus.RUNNING, released__lt=F("members") + F("held"))
         unsent.update(is_due=True)
         Advance(connection, [workflow], now=now).begin()
 
 
+def retry(
+    connection: BaseDatabaseWrapper,
+    workflow_id: UUID,
+    *,
+    by: object,
+    reason: object,
+    from_step: str | None = None,
+) -> None:
+    """Run failed and cancelled steps again in place, and what they kept from running.
+
+    With `from_step` that step and all behind it run anew too, whatever their ends were. Callbacks
+    are called at the next end again. A deadline that has passed counts from now.
+
+    Raises `TransitionRefused` where nothing is to be retried, where a step that is to run anew
+    runs, and where another workflow holds the unique key; `WorkflowDoesNotExist` for an unknown
+    step.
+    """
+    statuses = ENDED_OR_RUNNING if from_step else RETRIABLE
+    detail = f"from step {from_step}" if from_step else ""
+    with _reopened(
+        connection, workflow_id, "retry", by=by, reason=reason, statuses=statuses, detail=detail
+    ) as again:
+        anew = set()
+        if from_step:
+            step = again.step(from_step)
+            anew = {step.id, *again.behind(step.id)}
+        again.retry(anew)
+
+
+def retry_task(
+    connection: BaseDatabaseWrapper, task: Task, *, by: object, reason: object, seen: Seen = None
+) -> None:
+    """Run a failed task of a step again, as a retry of its step; alone where the step still runs.
+
+    Raises `TransitionRefused` if the task has not failed, if its step has succeeded without it or
+    fails because of others, and as `retry` does.
+    """
+    steps = Step.objects.using(connection.alias).filter(id=task.step_id or 0)
+    workflow_id = steps.values_list("workflow_id", flat=True).get()
+    with _reopened(
+        connection, workflow_id, "retry", by=by, reason=reason, statuses=ENDED_OR_RUNNING,
+        detail=f"task {task.id}",
+    ) as again:  # fmt: skip
+        task.refresh_from_db(using=connection.alias)
+        require_seen(task, seen, f"Task {task.id}")
+        if task.status not in FAILED_TASKS:
+            raise TransitionRefused(f"Task {task.id} has not failed: it is {task.status}.")
+        again.retry_task(task)
+        act = Act(str(task.id), before=task.status, detail=f"with workflow {workflow_id}")
+        audit(connection, "task", "retry", [act], person=person(by, reason))
+
+
+def resolve(
+    connection: BaseDatabaseWrapper,
+    workflow_id: UUID,
+    *,
+    step: str,
+    value: object,
+    by: object,
+    reason: object,
+) -> None:
+    """Count a step that failed as succeeded, with this result; what it cancelled waits again.
+
+    Raises `TransitionRefused` if the step has not failed, `WorkflowDoesNotExist` for an unknown
+    one, and `InvalidArguments` for what is no JSON or too large.
+    """
+    text = encode(value, limit=get_settings().MAX_RESULT, what="value")
+    with _reopened(
+        connection, workflow_id, "resolve", by=by, reason=reason, detail=f"step {step}"
+    ) as again:
+        again.resolve(again.step(step), json.loads(text))
+
+
+@contextmanager
+def _reopened(
+    connection: BaseDatabaseWrapper,
+    workflow_id: UUID,
+    verb: str,
+    *,
+    by: object,
+    reason: object,
+    detail: str,
+    statuses: Collection[WorkflowStatus] = RETRIABLE,
+) -> Iterator[Retry]:
+    """Lock a workflow and have steps of it run again. Raises `TransitionRefused`."""
+    known = frozenset(WorkflowStatus)
+    with _locked(
+        connection, workflow_id, verb, by=by, reason=reason, statuses=known, detail=detail
+    ) as (workflow, now):
+        count_pending(connection, workflow, now=now)
+        _require_status(workflow, statuses)
+        if workflow.status in FINAL_WORKFLOWS:
+            _require_kept(connection, workflow, now=now)
+        again = Retry(connection, workflow, now=now)
+        try:
+            with atomic(using=connection.alias):
+                yield again
+        except IntegrityError as error:
+            raise TransitionRefused("Another workflow holds its unique key by now.") from error
+        again.begin()
+        dialect_for(connection).wake_sleeping(connection, ANYWHERE)
+
+
+def _require_kept(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
+    """Require of a workflow that has ended that it is no child, and is not being deleted."""
+    steps = Step.objects.using(connection.alias).filter(id=workflow.parent_step_id or 0)
+    if parent := steps.values_list("workflow_id", flat=True).first():
+        raise TransitionRefused(
+            f"Workflow {workflow.id} has ended as a step of workflow {parent}. Retry that one."
+        )
+    if workflow.prune_after is not None and workflow.prune_after <= now:
+        raise TransitionRefused(
+            f"The retention of workflow {workflow.id} is over, and it is about to be deleted."
+        )
+
+
+def _require_status(workflow: Workflow, statuses: Collection[WorkflowStatus]) -> None:
+    if workflow.status not in statuses:
+        raise TransitionRefused(f"Workflow {workflow.id} is {workflow.status}.")
+
+
 @contextmanager
 def _locked(
-    connection: BaseDatabaseWrapper, workflow_id: UUID, verb: str, *, by: object, reason: object
+    connection: BaseDatabaseWrapper,
+    workflow_id: UUID,
+    verb: str,
+    *,
+    by: object,
+    reason: object,
+    statuses: Collection[WorkflowStatus] = RUNNING,
+    detail: str = "",
 ) -> Iterator[tuple[Workflow, datetime]]:
-    """Lock a running workflow for a verb, and audit it.
+    """Lock a workflow for a verb, and audit it.
 
-    Raises `WorkflowDoesNotExist`, and `TransitionRefused` if it does not run.
+    Raises `WorkflowDoesNotExist`, and `TransitionRefused` if its status does not allow the verb.
     """
     with atomic(using=connection.alias):
         take_write_lock(connection)
@@ -75,8 +212,7 @@ def _locked(
         workflow = rows.select_for_update().first()
         if workflow is None:
             raise WorkflowDoesNotExist(f"There is no workflow {workflow_id}.")
-        if workflow.status not in ACTIVE:
-            raise TransitionRefused(f"Workflow {workflow_id} is {workflow.status}.")
-        act = Act(str(workflow.id), before=workflow.status)
+        _require_status(workflow, statuses)
+        act = Act(str(workflow.id), workflow.status, detail)
         yield workflow, dialect_for(connection).now(connection)
         audit(connection, NOUN, verb, [act], person=person(by, reason))

@@ -11,10 +11,9 @@ from taskqueue.declarations.workflows.drawing.picture import (
     picture_of,
     picture_to_json,
 )
-from taskqueue.declarations.workflows.drawing.svg import STYLE, standalone_svg, svg
+from taskqueue.declarations.workflows.drawing.svg import standalone_svg, svg
 
 __all__ = [
-    "STYLE",
     "Link",
     "Node",
     "Picture",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from html import escape
+from importlib.resources import files
 from unicodedata import east_asian_width
 
 from taskqueue.core.workflow_states import After, StepKind, StepStatus
@@ -23,35 +25,6 @@ KINDS = {
 LONGEST_TITLE, LONGEST_SUBTITLE = 20, 25
 BAR_HEIGHT = 6
 
-#: Colours of light and dark pages: by the page's own `data-theme`, else by the system's.
-STYLE = """\
-.tq-graph { --tq-page: #fff; --tq-text: #212121; --tq-soft: #616161; --tq-line: #78909c;
-  --tq-waiting: #90a4ae; --tq-running: #1976d2; --tq-succeeded: #2e7d32; --tq-failed: #c62828;
-  --tq-skipped: #bdbdbd; --tq-cancelled: #e65100; font-family: system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) .tq-graph,
-  :root.tq-graph { --tq-page: #1e1e1e; --tq-text: #eee; --tq-soft: #b0b0b0; --tq-line: #90a4ae;
-  --tq-waiting: #607d8b; --tq-running: #64b5f6; --tq-succeeded: #81c784; --tq-failed: #ef5350;
-  --tq-skipped: #757575; --tq-cancelled: #ffb74d; } }
-[data-theme="dark"] .tq-graph { --tq-page: #1e1e1e; --tq-text: #eee; --tq-soft: #b0b0b0;
-  --tq-line: #90a4ae; --tq-waiting: #607d8b; --tq-running: #64b5f6; --tq-succeeded: #81c784;
-  --tq-failed: #ef5350; --tq-skipped: #757575; --tq-cancelled: #ffb74d; }
-.tq-node rect.tq-box { fill: var(--tq-page); stroke: var(--tq-status); stroke-width: 1.5; }
-.tq-node text { fill: var(--tq-text); font-size: 13px; }
-.tq-node text.tq-sub { fill: var(--tq-soft); font-size: 10.5px; }
-.tq-node text.tq-sign { fill: var(--tq-status); font-size: 14px; text-anchor: middle; }
-.tq-node a:focus rect.tq-box, .tq-node a:hover rect.tq-box { stroke-width: 3; }
-.tq-waiting { --tq-status: var(--tq-waiting); } .tq-running { --tq-status: var(--tq-running); }
-.tq-succeeded { --tq-status: var(--tq-succeeded); } .tq-failed { --tq-status: var(--tq-failed); }
-.tq-skipped { --tq-status: var(--tq-skipped); } .tq-cancelled { --tq-status: var(--tq-cancelled); }
-.tq-skipped rect.tq-box, .tq-kind-join rect.tq-box { stroke-dasharray: 4 3; }
-.tq-kind-workflow rect.tq-box, .tq-kind-map rect.tq-box { stroke-width: 2.5; }
-.tq-share { fill: var(--tq-status); }
-.tq-arrow { fill: none; stroke: var(--tq-line); stroke-width: 1.2; }
-.tq-arrow.tq-after-failed { stroke: var(--tq-failed); stroke-dasharray: 5 3; }
-.tq-arrow.tq-after-ended { stroke-dasharray: 2 3; }
-.tq-head { fill: var(--tq-line); }
-"""
-
 # Returns the address of a node's page; empty for none.
 Address = Callable[[Node], str]
 
@@ -65,7 +38,7 @@ def svg(
     tooltip: Callable[[Node], str] | None = None,
     id_prefix: str = "tq-graph",
 ) -> str:
-    """Return the picture as an SVG element for a page that has `STYLE` in its style sheet."""
+    """Return the picture as an SVG element for a page with the style sheet `graph.css`."""
     return _document(
         picture, layout(picture),
         title=title or f"Workflow {picture.name}",
@@ -79,7 +52,13 @@ def svg(
 def standalone_svg(picture: Picture) -> str:
     """Return the picture as an SVG file, with its style."""
     start, rest = svg(picture).split(">", 1)
-    return f"{start}>\n<style>{escape(STYLE, quote=False)}</style>{rest}\n"
+    return f"{start}>\n<style>{escape(_style(), quote=False)}</style>{rest}\n"
+
+
+@cache
+def _style() -> str:
+    """Return the style sheet that pages link to."""
+    return (files("taskqueue") / "static" / "taskqueue" / "graph.css").read_text()
 
 
 def described(picture: Picture) -> str:

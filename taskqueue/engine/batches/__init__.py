@@ -1,0 +1,1 @@
+"""Batches: events are collected, and any worker makes tasks of them."""

@@ -1,0 +1,32 @@
+"""The verb on groups of collected events, audited."""
+
+from __future__ import annotations
+
+from django.db.transaction import atomic
+
+from taskqueue.engine.batches.firing import Fired
+from taskqueue.engine.batches.firing import fire_group as fire_all
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.exceptions import TransitionRefused
+
+
+def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> list[Fired]:
+    """Enqueue the events that a group has collected by now, due or not; return the batches.
+
+    At most 500 of them: another call continues. Raises `TransitionRefused` if it has none, or a
+    worker is about to enqueue them.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        fired = fire_all(connection, name, group)
+        if not fired:
+            raise TransitionRefused(
+                f"Group {group!r} of {name} has no events, or a worker is about to enqueue them."
+            )
+        events = sum(batch.events for batch in fired)
+        detail = f"group {group!r}: {events} events in {len(fired)} tasks"
+        audit(connection, "group", "fire", [Act(name, detail=detail)], person=person(by, reason))
+    return fired

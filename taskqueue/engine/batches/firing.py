@@ -1,0 +1,179 @@
+"""Firing: the events of a group that is due become a task.
+
+A group is due when it is full, when no event came for its grace period, or when its oldest event
+has waited for its longest delay. A session that fires a group locks its first row; one that finds
+it locked leaves the group. Events that are committed later join the next batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.uuid7 import uuid7_hex
+from taskqueue.declarations.batch import BRACKETS
+from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.dialect import dialect_for, select
+from taskqueue.engine.specs import EnqueueSpec, Payload
+from taskqueue.engine.statement import Fact, Statement
+from taskqueue.models import Collected
+
+logger = logging.getLogger("taskqueue.engine")
+
+HAS_COLLECTED = Fact.of("EXISTS (SELECT 1 FROM taskqueue_collected)")
+# Batches of one turn, and of one verb.
+MOST_BATCHES = 500
+
+# A loose scan of the index: for each group a probe of its first row and of its last, however many
+# there are. Only where these are as far apart as a full batch, its events are counted so far.
+_DUE = """
+    WITH RECURSIVE head (name, group_key, id) AS (
+        SELECT name, group_key, id
+        FROM (
+            SELECT name, group_key, id
+            FROM taskqueue_collected
+            ORDER BY name, group_key, id
+            LIMIT 1
+        ) AS first_group
+        UNION ALL
+        SELECT following.name, following.group_key, following.id
+        FROM head
+        JOIN taskqueue_collected AS following ON following.id = (
+            SELECT other.id
+            FROM taskqueue_collected AS other
+            WHERE (other.name, other.group_key) > (head.name, head.group_key)
+            ORDER BY other.name, other.group_key, other.id
+            LIMIT 1
+        )
+    )
+    SELECT oldest.id
+    FROM head
+    {ends}
+    WHERE {{since oldest.collected_at}} >= oldest.max_delay
+        OR {{since newest.collected_at}} >= oldest.grace
+        OR newest.id - oldest.id >= oldest.max_size - 1 AND {is_full}
+    LIMIT %(limit)s
+"""
+# Each by its key, whatever the statistics say: LATERAL with an OFFSET cannot become another join.
+# SQLite knows neither LATERAL nor columns in an OFFSET.
+DUE = Statement(
+    postgresql=Statement.of(
+        _DUE.format(
+            ends="""CROSS JOIN LATERAL (
+        SELECT * FROM taskqueue_collected WHERE id = head.id OFFSET 0
+    ) AS oldest
+    CROSS JOIN LATERAL (
+        SELECT id, collected_at
+        FROM taskqueue_collected
+        WHERE name = head.name AND group_key = head.group_key
+        ORDER BY id DESC
+        LIMIT 1
+    ) AS newest""",
+            is_full="""EXISTS (
+            SELECT 1
+            FROM taskqueue_collected AS other
+            WHERE other.name = oldest.name AND other.group_key = oldest.group_key
+            ORDER BY other.id
+            LIMIT 1 OFFSET oldest.max_size - 1
+        )""",
+        )
+    ).postgresql,
+    sqlite=Statement.of(
+        _DUE.format(
+            ends="""CROSS JOIN taskqueue_collected AS oldest ON oldest.id = head.id
+    CROSS JOIN taskqueue_collected AS newest ON newest.id = (
+        SELECT other.id
+        FROM taskqueue_collected AS other
+        WHERE other.name = head.name AND other.group_key = head.group_key
+        ORDER BY other.id DESC
+        LIMIT 1
+    )""",
+            is_full="""oldest.max_size <= (
+            SELECT count(*)
+            FROM taskqueue_collected AS other
+            WHERE other.name = oldest.name AND other.group_key = oldest.group_key
+        )""",
+        )
+    ).sqlite,
+)
+
+
+@dataclass(frozen=True)
+class Fired:
+    """A batch that was enqueued."""
+
+    name: str
+    task_id: str
+    events: int
+    # Whether more events of the group may wait.
+    is_full: bool
+
+
+def fire_due(connection: BaseDatabaseWrapper) -> list[Fired]:
+    """Enqueue a batch of each group that is due, as far as one turn goes."""
+    with orm_transaction(connection):
+        due = [first for (first,) in select(connection, DUE, limit=MOST_BATCHES)]
+    fired = (_fire(connection, first) for first in due)
+    return [batch for batch in fired if batch is not None]
+
+
+def fire_group(connection: BaseDatabaseWrapper, name: str, group: str) -> list[Fired]:
+    """Enqueue what a group has collected by now, whether it is due or not.
+
+    At most `MOST_BATCHES` batches: another call continues.
+    """
+    if not (is_storable(name) and is_storable(group)):
+        return []
+    rows = Collected.objects.using(connection.alias).filter(name=name, group=group)
+    ids = rows.order_by("id").values_list("id", flat=True)
+    last = ids.last()
+    found: list[Fired] = []
+    while last is not None and len(found) < MOST_BATCHES:
+        first = ids.first()
+        batch = None if first is None or first > last else _fire(connection, first)
+        if batch is None:
+            break
+        found.append(batch)
+    return found
+
+
+def _fire(connection: BaseDatabaseWrapper, first_id: int) -> Fired | None:
+    """Enqueue the first events of a group, if nobody else is about to.
+
+    Locks: the group's first row, then the others, by id; those that are locked are left.
+    """
+    with orm_transaction(connection):
+        rows = Collected.objects.using(connection.alias)
+        # By its id: with a LIMIT the next one would be locked where others hold the first.
+        first = rows.filter(id=first_id).select_for_update(skip_locked=True).first()
+        if first is None:
+            return None
+        try:
+            spec = EnqueueSpec.from_json(first.spec)
+        except ValueError as error:
+            logger.error("Batch left to a newer version name=%s reason=%s", first.name, error)
+            return None
+        own = rows.filter(name=first.name, group=first.group).order_by("id")
+        found = list(own.select_for_update(skip_locked=True)[: first.max_size])
+        chosen = list(_fitting(found, first.max_bytes))
+        rows.filter(id__in=[row.id for row in chosen]).delete()
+        events = ",".join(row.event for row in chosen)
+        payload = Payload(uuid7_hex(), f"[[{events}]]", "{}", None)
+        dialect_for(connection).insert(connection, spec, payload)
+    is_full = len(chosen) == first.max_size or len(chosen) < len(found)
+    return Fired(first.name, payload.id, len(chosen), is_full)
+
+
+def _fitting(rows: Iterable[Any], most: int) -> Iterable[Any]:
+    """Yield rows as long as their JSON list stays within so many bytes."""
+    left = most - BRACKETS
+    for row in rows:
+        left -= row.size + 1
+        if left < -1:
+            return
+        yield row

@@ -1,0 +1,122 @@
+"""Keeping the calls of a fan-out that a body returns, for its lease: they count if that succeeds.
+
+The body's process writes them, in chunks. A lease that has ended writes nothing more. What a lost
+or failed attempt wrote is never read: the next attempt deletes it, or the end of the workflow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.states import LeaseStatus
+from taskqueue.core.workflow_states import StepKind
+from taskqueue.declarations.workflows.graph import Arguments, CompiledCall, Graph, Step
+from taskqueue.declarations.workflows.signing import FanOut
+from taskqueue.engine.dialect import execute
+from taskqueue.engine.statement import Statement
+from taskqueue.engine.workflows.requests import request_of
+from taskqueue.engine.workflows.tasks import CHUNK
+from taskqueue.exceptions import InvalidWorkflow, LeaseEnded
+from taskqueue.models import Lease, StepCalls, Task
+
+# Where a fan-out says what it is, before its calls.
+HEADER = -1
+# As many calls come with the header: most fan-outs are small.
+FEW = 100
+# What a canvas is called that becomes a workflow of its own.
+NAME = "fan_out"
+
+KEEP = Statement(
+    postgresql="""
+        INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
+        SELECT task.step_id, lease.id, %(first)s, %(calls)s::jsonb
+        FROM taskqueue_lease AS lease
+        JOIN taskqueue_task AS task ON task.id = lease.task_id
+        WHERE lease.id = %(lease)s AND lease.status = 'running'
+    """,
+    sqlite="""
+        INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
+        SELECT task.step_id, lease.id, %(first)s, %(calls)s
+        FROM taskqueue_lease AS lease
+        JOIN taskqueue_task AS task ON task.id = lease.task_id
+        WHERE lease.id = %(lease)s AND lease.status = 'running'
+    """,
+)
+
+
+def keep_fan_out(
+    connection: BaseDatabaseWrapper, fan_out: FanOut, *, lease_id: int, task_id: str
+) -> None:
+    """Write the calls that a body has returned.
+
+    Raises `InvalidWorkflow` where they cannot become a step, and `LeaseEnded`.
+    """
+    rows = Task.objects.using(connection.alias).filter(id=task_id)
+    task = rows.only("name", "attempt", "step_id", "workers", "broadcast").get()
+    _check(task)
+    header, calls = described(fan_out.build())
+    if header["kind"] == StepKind.MAP and len(calls) <= FEW:
+        header, calls = {**header, "calls": calls}, ()
+    assert task.step_id is not None
+    if task.attempt > 1:
+        _drop_earlier(connection, task.id, task.step_id)
+    for first in range(0, len(calls), CHUNK):
+        _keep(connection, lease_id, first, calls[first : first + CHUNK])
+    _keep(connection, lease_id, HEADER, header)
+
+
+def described(graph: Graph) -> tuple[dict[str, Any], Sequence[Arguments]]:
+    """Return what the step of a fan-out is, and the calls of its members.
+
+    Calls of one definition are members; any other canvas is a workflow of its own.
+    """
+    (step, *others) = graph.steps
+    if step.kind is StepKind.MAP and step.source is None and not (others or graph.callbacks):
+        header = {
+            "kind": step.kind.value,
+            "members": len(step.calls),
+            "concurrency": step.concurrency,
+            "tolerate": step.tolerate,
+            "request": request_of(step),
+        }
+        return header, step.calls
+    child = Step(name=NAME, kind=StepKind.WORKFLOW, call=CompiledCall(name=NAME), graph=graph)
+    return {"kind": child.kind.value, "members": graph.members, "request": request_of(child)}, ()
+
+
+def _check(task: Task) -> None:
+    if task.step_id is None:
+        raise InvalidWorkflow(
+            f"{task.name} returned fan_out(...), and this task belongs to no workflow. Enqueue it "
+            f"as one: {task.name.rpartition('.')[2]}.s(...).enqueue()."
+        )
+    if task.workers > 1 or task.broadcast:
+        raise InvalidWorkflow(
+            f"{task.name} returned fan_out(...), and several workers run this task. Let a step "
+            "after it do so."
+        )
+
+
+def _drop_earlier(connection: BaseDatabaseWrapper, task_id: UUID, step_id: int) -> None:
+    """Delete what earlier attempts wrote. One that is late finds none of those that count."""
+    leases = Lease.objects.using(connection.alias).filter(task_id=task_id)
+    others = leases.exclude(status__in=[LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED])
+    own = StepCalls.objects.using(connection.alias).filter(step_id=step_id)
+    own.filter(lease_id__in=others.values("id")).delete()
+
+
+def _keep(connection: BaseDatabaseWrapper, lease_id: int, first: int, calls: object) -> None:
+    text = json.dumps(calls, separators=(",", ":"))
+    if not execute(connection, KEEP, lease=lease_id, first=first, calls=text):
+        raise LeaseEnded("The lease ended before the body did.")
+
+
+def drop_unused(connection: BaseDatabaseWrapper, workflow_ids: Sequence[UUID]) -> None:
+    """Delete the calls of attempts that did not succeed, once their workflows have ended."""
+    calls = StepCalls.objects.using(connection.alias).filter(lease_id__gt=0)
+    calls.filter(step__workflow_id__in=workflow_ids).delete()

@@ -1,0 +1,144 @@
+"""The results of members of steps, in order: a fan-out's in the place of who returned it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
+
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast
+
+from taskqueue.core.states import TaskStatus
+from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.exceptions import InvalidWorkflow
+from taskqueue.models import Member, Step
+
+# Bytes of JSON of a list that is read whole.
+LARGEST_LIST = 64 * 1024 * 1024
+# Members that a lazy sequence reads at once.
+PAGE = 200
+# Steps, and members, of one query.
+BATCH, ROWS = 500, 500
+
+# Returns the result of a step that is a workflow of its own.
+ReadChild = Callable[[Step], Any]
+
+
+class MemberResults:
+    """Reads the results of members, and counts their bytes."""
+
+    def __init__(self, alias: str, read_child: ReadChild) -> None:
+        self._alias = alias
+        self._read_child = read_child
+        self._bytes = 0
+
+    def of(self, step: Step, *, start: int = 0, stop: int | None = None) -> list[Any]:
+        """Return the results of a step's members from one place to another, None for failed ones.
+
+        Raises `InvalidWorkflow` where they are larger than a list may be.
+        """
+        return self._of([step], start=start, stop=stop)[step.id]
+
+    def _of(
+        self, steps: Sequence[Step], *, start: int = 0, stop: int | None = None
+    ) -> dict[int, list[Any]]:
+        """Return the results of the members of many steps, by the ids of the steps."""
+        found: dict[int, dict[int, Any]] = {step.id: {} for step in steps}
+        # A body that returns a fan-out has no result of its own.
+        has_none = False
+        for first in range(0, len(steps), BATCH):
+            ids = [step.id for step in steps[first : first + BATCH]]
+            for step_id, place, status, text in self._rows(ids, start=start, stop=stop):
+                has_succeeded = status == TaskStatus.SUCCEEDED
+                has_none = has_none or (text is None and has_succeeded)
+                found[step_id][place] = self._decoded(text) if has_succeeded else None
+        if has_none:
+            self._read_fans(found, start=start, stop=stop)
+        return {step_id: list(values.values()) for step_id, values in found.items()}
+
+    def _rows(
+        self, step_ids: Sequence[int], *, start: int, stop: int | None
+    ) -> Iterator[tuple[int, int, str, str | None]]:
+        """Yield members with their results as JSON text, some at a time."""
+        rows = Member.objects.using(self._alias).filter(step_id__in=step_ids, place__gte=start)
+        if stop is not None:
+            rows = rows.filter(place__lt=stop)
+        read = rows.order_by("step_id", "place").values_list(
+            "step_id", "place", "task__status", Cast("task__return_value", TextField())
+        )
+        found = list(read[:ROWS])
+        yield from found
+        while len(found) == ROWS:
+            step_id, place, *_ = found[-1]
+            behind = Q(step_id=step_id, place__gt=place) | Q(step_id__gt=step_id)
+            found = list(read.filter(behind)[:ROWS])
+            yield from found
+
+    def _read_fans(self, found: dict[int, dict[int, Any]], *, start: int, stop: int | None) -> None:
+        """Put the results of fan-outs in the places of the members that returned them."""
+        ids = sorted(found)
+        fans: list[Step] = []
+        for first in range(0, len(ids), BATCH):
+            rows = Step.objects.using(self._alias).filter(
+                parent_step_id__in=ids[first : first + BATCH],
+                parent_place__gte=start,
+                status=StepStatus.SUCCEEDED,
+            )
+            if stop is not None:
+                rows = rows.filter(parent_place__lt=stop)
+            fans += rows
+        inner = self._of([fan for fan in fans if fan.kind == StepKind.MAP])
+        for fan in fans:
+            assert fan.parent_step_id is not None
+            assert fan.parent_place is not None
+            value = inner[fan.id] if fan.id in inner else self._read_child(fan)
+            found[fan.parent_step_id][fan.parent_place] = value
+
+    def _decoded(self, text: str | None) -> Any:
+        if text is None:
+            return None
+        self._bytes += len(text) if text.isascii() else len(text.encode())
+        if self._bytes > LARGEST_LIST:
+            raise InvalidWorkflow(
+                "The results of a step's members are larger than a list may be, "
+                f"{LARGEST_LIST:,} bytes of JSON. Give the step that reads them "
+                "parts.lazy(), a sequence that is read in pages."
+            )
+        return json.loads(text)
+
+
+class LazyResults(Sequence[Any]):
+    """The results of a step's members as a sequence, of which a page at a time is in memory."""
+
+    def __init__(self, alias: str, step: Step, read_child: ReadChild) -> None:
+        self._alias = alias
+        self._step = step
+        self._read_child = read_child
+        self._first = 0
+        self._page: list[Any] = []
+
+    def __len__(self) -> int:
+        return self._step.members or 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Any]: ...
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            return [self[place] for place in range(*key.indices(len(self)))]
+        place = key + len(self) if key < 0 else key
+        if not 0 <= place < len(self):
+            raise IndexError(f"The step has {len(self)} members, and none at {key}.")
+        if not self._first <= place < self._first + len(self._page):
+            self._first = place - place % PAGE
+            results = MemberResults(self._alias, self._read_child)
+            self._page = results.of(self._step, start=self._first, stop=self._first + PAGE)
+        return self._page[place - self._first]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} results of step {self._step.name}>"

@@ -1,0 +1,172 @@
+"""Reconciling: the steps of workflows that stand still are counted anew.
+
+Every end is noted by whoever writes it. An end that some path or an older version did not note
+would leave its workflow waiting for ever; the recount makes it cost a minute.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Max
+
+from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
+from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.dialect import dialect_for, select
+from taskqueue.engine.statement import Statement
+from taskqueue.engine.workflows.counts import count_repairs
+from taskqueue.engine.workflows.inserting import STILL
+from taskqueue.engine.workflows.serving import look_again
+from taskqueue.models import Step, Workflow
+
+logger = logging.getLogger("taskqueue.engine")
+
+# The next look comes after as long as the workflow has stood still, up to this: one that waits for
+# a long task is looked at ever more rarely.
+LONGEST = timedelta(minutes=10)
+# Workflows of one transaction.
+BATCH = 50
+
+# The members of steps that have ended, and those that did not succeed. What is noted is left out:
+# it is still to be added, and one snapshot sees an end and its note, or neither. A member whose
+# calls run in its place ends with them. Each member's task is looked up by its key: a join would be
+# planned by statistics from when nothing had ended, and compare all members with all tasks.
+_COUNTED = """
+WITH ended (step_id, status) AS MATERIALIZED (
+    SELECT
+        member.step_id,
+        (
+            SELECT CASE
+                WHEN task.finished_at IS NULL THEN NULL
+                WHEN fan.id IS NULL THEN task.status
+                WHEN fan.finished_at IS NOT NULL THEN fan.status
+            END
+            FROM taskqueue_task AS task
+            LEFT JOIN taskqueue_step AS fan
+                ON fan.parent_step_id = member.step_id AND fan.parent_place = member.place
+            WHERE task.id = member.task_id
+        )
+    FROM taskqueue_member AS member
+    WHERE member.step_id {steps} AND member.place >= 0
+)
+SELECT step_id, sum(ended), sum(failures)
+FROM (
+    SELECT
+        step_id, count(status) AS ended,
+        count(*) FILTER (WHERE status <> 'succeeded') AS failures
+    FROM ended
+    GROUP BY step_id
+    UNION ALL
+    SELECT parent_step_id, count(*), count(*) FILTER (WHERE status <> 'succeeded')
+    FROM taskqueue_workflow
+    WHERE parent_step_id {steps} AND finished_at IS NOT NULL
+    GROUP BY parent_step_id
+    UNION ALL
+    SELECT step_id, -count(*), -(count(*) FILTER (WHERE status <> 'succeeded'))
+    FROM taskqueue_stepend
+    WHERE workflow_id {workflows} AND step_id {steps}
+    GROUP BY step_id
+) AS found
+GROUP BY step_id
+"""
+COUNTED = Statement(
+    postgresql=_COUNTED.format(
+        steps="= ANY (%(steps)s::bigint[])", workflows="= ANY (%(workflows)s::uuid[])"
+    ),
+    sqlite=_COUNTED.format(
+        steps="IN (SELECT value FROM json_each(%(steps)s))",
+        workflows="IN (SELECT value FROM json_each(%(workflows)s))",
+    ),
+)
+
+
+def reconcile(connection: BaseDatabaseWrapper) -> bool:
+    """Count the steps of some workflows that stand still; whether there may be more of these.
+
+    What is corrected is an error in the log, and moves the workflow on.
+    """
+    with orm_transaction(connection):
+        now = dialect_for(connection).now(connection)
+        rows = Workflow.objects.using(connection.alias).filter(
+            recount_at__lte=now, finished_at=None, paused_at=None
+        )
+        due = rows.order_by("recount_at").select_for_update(skip_locked=True)
+        workflows = {workflow.id: workflow for workflow in due[:BATCH]}
+        still = _put_off(connection, workflows, now)
+        if still:
+            _repair(connection, still)
+    look_again(connection, list(workflows))
+    return len(workflows) == BATCH
+
+
+def _put_off(
+    connection: BaseDatabaseWrapper, workflows: dict[UUID, Workflow], now: datetime
+) -> list[Workflow]:
+    """Write when these are looked at next; those that stand still."""
+    running = Step.objects.using(connection.alias).filter(
+        workflow__in=[*workflows], status=StepStatus.RUNNING, counted_at__isnull=False
+    )
+    last = running.values_list("workflow").annotate(Max("counted_at")).order_by()
+    counted = dict(last)
+    still = []
+    for workflow in workflows.values():
+        idle = now - max(workflow.moved_at, counted.get(workflow.id, workflow.moved_at))
+        if idle < STILL:
+            workflow.recount_at = now - idle + STILL
+        else:
+            workflow.recount_at = now + min(idle, LONGEST)
+            still.append(workflow)
+    rows = Workflow.objects.using(connection.alias)
+    rows.bulk_update(workflows.values(), ["recount_at"])
+    return still
+
+
+def _repair(connection: BaseDatabaseWrapper, workflows: Sequence[Workflow]) -> None:
+    """Correct the counts of running steps, under their locks: no fold moves them meanwhile."""
+    known = {workflow.id: workflow for workflow in workflows}
+    rows = Step.objects.using(connection.alias).filter(workflow__in=[*known])
+    running = rows.filter(status=StepStatus.RUNNING).order_by("id")
+    locked = {step.id: step for step in running.only(*_COUNTS).select_for_update()}
+    ids = {"steps": list(locked), "workflows": [id.hex for id in known]}
+    counted = {
+        step_id: (int(ended), int(failures))
+        for step_id, ended, failures in select(connection, COUNTED, **ids)
+    }
+    repaired = []
+    for step in locked.values():
+        workflow = known[step.workflow_id]
+        before, after = (step.ended, step.failures), counted.get(step.id, (0, 0))
+        step.ended, step.failures = after
+        if before != after or (not step.is_due and _is_overlooked(workflow, step)):
+            logger.error(
+                "Workflow repaired workflow=%s step=%s counted=%s/%s found=%s/%s",
+                workflow.id, step.id, *before, *after,
+            )  # fmt: skip
+            step.is_due = True
+            repaired.append(step)
+    rows.bulk_update(repaired, ["ended", "failures", "is_due"])
+    count_repairs(connection, [known[step.workflow_id].name for step in repaired])
+
+
+_COUNTS = (
+    "workflow_id", "members", "released", "ended", "failures", "concurrency", "tolerated", "is_due",
+    "held",
+)  # fmt: skip
+
+
+def _is_overlooked(workflow: Workflow, step: Step) -> bool:
+    """Whether an end has decided something, and nobody was told."""
+    members = step.members or 0
+    if step.ended >= members:
+        return True
+    room = members if step.concurrency is None else step.concurrency
+    return (
+        workflow.status == WorkflowStatus.RUNNING
+        and step.released - step.held < members
+        and step.failures <= step.tolerated
+        and step.released - step.held - step.ended < room
+    )

@@ -1,0 +1,251 @@
+"""Retrying workflows: which steps run again, and what is kept of them.
+
+A step that failed runs again in place: its tasks that did not succeed, with their rows and
+attempts, and what was not sent yet. What it cancelled or skipped waits again. Where a step is to
+run anew, all of its tasks do, and what they returned or what a child did is deleted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.core.workflow_states import (
+    FINAL_STEPS,
+    OnFailure,
+    StepKind,
+    StepStatus,
+)
+from taskqueue.engine.control.changes import reopen_runs
+from taskqueue.engine.workflows.advancing import Advance
+from taskqueue.engine.workflows.dependants import count_anew
+from taskqueue.engine.workflows.ending import begin_again
+from taskqueue.engine.workflows.pruning import forget_steps
+from taskqueue.engine.workflows.releasing import has_failed
+from taskqueue.engine.workflows.reopening import Reopener
+from taskqueue.engine.workflows.results import RESOLVED, Results
+from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
+from taskqueue.models import Dependency, Step, Task, Workflow
+
+UNSUCCESSFUL = FINAL_STEPS - {StepStatus.SUCCEEDED}
+
+
+class Retry:
+    """Decides which steps of one locked workflow run again.
+
+    `begin` releases those that wait for nothing then.
+    """
+
+    def __init__(
+        self, connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime
+    ) -> None:
+        self._connection = connection
+        self._workflow = workflow
+        self._now = now
+        rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
+        # A fold holds one of them for a statement at most.
+        self._steps = {step.id: step for step in rows.order_by("id").select_for_update()}
+        self._reopener = Reopener(connection, workflow, self._steps)
+        self._below: dict[int, list[int]] = defaultdict(list)
+        self._resolved: set[int] = set()
+        edges = Dependency.objects.using(connection.alias).filter(upstream__workflow=workflow.id)
+        for upstream_id, downstream_id in edges.values_list("upstream_id", "downstream_id"):
+            self._below[upstream_id].append(downstream_id)
+
+    def retry(self, anew: set[int]) -> None:
+        """Run again what has failed or was stopped, and these steps anew.
+
+        All run anew that were compensated. Raises `TransitionRefused` if there is nothing to do.
+        """
+        anew = anew | self._forget_compensations()
+        failed = self.failed()
+        if not (failed or anew or self._workflow.stop_requested_at):
+            raise TransitionRefused(
+                f"Workflow {self._workflow.id} is {self._workflow.status}, and none of its steps "
+                "has failed."
+            )
+        self.reopen(failed, anew=anew)
+
+    def failed(self) -> set[int]:
+        """Return the steps that failed and may not, and the fan-outs that made them fail."""
+        found = self._decisive()
+        return found | self._fans_of(found)
+
+    def _forget_compensations(self) -> set[int]:
+        """Delete the compensations that were run; return all steps if there were any.
+
+        What the steps did has been undone, so all of them are to run anew.
+        """
+        run = [step.id for step in self._steps.values() if step.compensates_id is not None]
+        if not run:
+            return set()
+        forget_steps(self._connection, run)
+        rows = Step.objects.using(self._connection.alias).filter(workflow_id=self._workflow.id)
+        left = set(rows.values_list("id", flat=True))
+        for id in [id for id in self._steps if id not in left]:
+            step = self._steps.pop(id)
+            self._workflow.members -= step.members or 0
+            self._workflow.total_steps -= 1
+        return {id for id, step in self._steps.items() if step.parent_step_id is None}
+
+    def _require_no_compensations(self) -> None:
+        if any(step.compensates_id is not None for step in self._steps.values()):
+            raise TransitionRefused(
+                f"Steps of workflow {self._workflow.id} have been compensated: retry the workflow, "
+                "which runs all of them anew."
+            )
+
+    def _decisive(self) -> set[int]:
+        return {
+            id
+            for id in self._with_status(StepStatus.FAILED)
+            if self._steps[id].on_failure == OnFailure.FAIL
+        }
+
+    def step(self, name: str) -> Step:
+        """Return the step with that name. Raises `WorkflowDoesNotExist`."""
+        named = {step.name: step for step in self._steps.values() if step.parent_step_id is None}
+        if name not in named:
+            raise WorkflowDoesNotExist(
+                f"Workflow {self._workflow.id} has no step {name!r}.{did_you_mean(name, named)}"
+            )
+        return named[name]
+
+    def behind(self, step_id: int) -> set[int]:
+        """Return the steps that depend on this one, directly or not."""
+        found: set[int] = set()
+        ahead = [step_id]
+        while ahead:
+            for id in self._below[ahead.pop()]:
+                if id not in found:
+                    found.add(id)
+                    ahead.append(id)
+        return found
+
+    def retry_task(self, task: Task) -> None:
+        """Have a task that did not succeed run again: with its step, or alone where that runs.
+
+        Raises `TransitionRefused` where the step succeeded without it, or fails because of others.
+        """
+        self._require_no_compensations()
+        step = self._steps.get(task.step_id or 0)
+        if step is not None and step.status == StepStatus.RUNNING:
+            self._reopener.reopen_task(step, task.id)
+            if has_failed(step):
+                raise TransitionRefused(
+                    f"Step {step.name!r} of workflow {self._workflow.id} fails because of other "
+                    "tasks: retry it once it has failed."
+                )
+            return
+        failed: set[int] = set()
+        while step is not None and step.status != StepStatus.RUNNING:
+            if step.status == StepStatus.SUCCEEDED:
+                raise TransitionRefused(
+                    f"Step {step.name!r} of workflow {self._workflow.id} has succeeded without task"
+                    f" {task.id}: retry the workflow from that step."
+                )
+            failed.add(step.id)
+            step = self._steps.get(step.parent_step_id or 0)
+        self.reopen(failed)
+
+    def reopen(self, again: Collection[int], *, anew: Collection[int] = ()) -> None:
+        """Have the first run again in place, and others anew, with all that they cancelled.
+
+        Raises `TransitionRefused` if one that is to run anew runs.
+        """
+        seeds = set(again)
+        if self._workflow.stop_requested_at is not None:
+            # What was stopped waits again, whatever it depended on.
+            seeds |= self._with_status(StepStatus.CANCELLED)
+        fresh = self._behind_these(seeds | self._resolved, set(anew))
+        seeds = (seeds | self._fans_of(seeds)) - fresh
+        self._reopener.reopen(seeds, fresh)
+        for id in sorted(seeds):
+            if self._steps[id].kind == StepKind.WORKFLOW:
+                self._reopen_child(self._steps[id])
+        # Others may wait for what had failed.
+        waiting = self._with_status(StepStatus.WAITING)
+        count_anew(self._connection, sorted(waiting))
+        self._reopen_workflow()
+
+    def _behind_these(self, seeds: Collection[int], anew: set[int]) -> set[int]:
+        """Return what runs anew: what is told to, and what ended behind a step that runs again.
+
+        A step that succeeded stays, and so does what depends on it alone.
+        """
+        for id in anew:
+            step = self._steps[id]
+            if step.status == StepStatus.RUNNING:
+                raise TransitionRefused(
+                    f"Step {step.name!r} of workflow {self._workflow.id} is running: cancel the "
+                    "workflow, or wait until the step has ended."
+                )
+        ahead = [*seeds, *anew]
+        while ahead:
+            for id in self._below[ahead.pop()]:
+                if id not in anew and self._steps[id].status in UNSUCCESSFUL:
+                    anew.add(id)
+                    ahead.append(id)
+        return anew
+
+    def _reopen_child(self, step: Step) -> None:
+        """Have what failed in the child of a step wait; it begins with its step."""
+        children = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
+        child = children.order_by("id").select_for_update().last()
+        if child is not None:
+            retry = Retry(self._connection, child, now=self._now)
+            retry.reopen(retry.failed(), anew=retry._forget_compensations())
+
+    def resolve(self, step: Step, value: Any) -> None:
+        """Count a step that has failed as succeeded. Raises `TransitionRefused` if it has not.
+
+        What it had cancelled waits again.
+        """
+        self._require_no_compensations()
+        if step.status != StepStatus.FAILED:
+            raise TransitionRefused(f"Step {step.name!r} has not failed: it is {step.status}.")
+        step.status = StepStatus.SUCCEEDED
+        step.request[RESOLVED] = value
+        step.reason = "Resolved by hand."
+        step.save(using=self._connection.alias, update_fields=["status", "request", "reason"])
+        self._resolved.add(step.id)
+        self.reopen(())
+
+    def begin(self) -> None:
+        """Release what waits for nothing now."""
+        Advance(self._connection, [self._workflow], now=self._now).begin()
+
+    def _with_status(self, status: StepStatus) -> set[int]:
+        return {id for id, step in self._steps.items() if step.status == status}
+
+    def _fans_of(self, step_ids: Collection[int]) -> set[int]:
+        """Return the fan-outs of members of these steps that did not succeed, at any depth."""
+        found: set[int] = set()
+        above = set(step_ids)
+        while above:
+            above = {
+                id
+                for id, step in self._steps.items()
+                if step.parent_step_id in above and step.status != StepStatus.SUCCEEDED
+            }
+            found |= above
+        return found
+
+    def _reopen_workflow(self) -> None:
+        """Have the workflow run; a child begins with its step. Another may hold its unique key."""
+        workflow, now = self._workflow, self._now
+        workflow.open_steps = sum(step.status not in FINAL_STEPS for step in self._steps.values())
+        workflow.error, workflow.failed_step = None, ""
+        if left := self._decisive():
+            step = self._steps[min(left)]
+            workflow.failed_step = step.name
+            workflow.error = Results(self._connection.alias, workflow.id).failure(step)
+        if workflow.parent_step_id is None:
+            begin_again(workflow, now)
+            reopen_runs(self._connection, [workflow])
+        workflow.save(using=self._connection.alias)
