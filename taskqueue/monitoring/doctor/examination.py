@@ -19,6 +19,7 @@ from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, F
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
 from taskqueue.monitoring.doctor.work import look_at_work
+from taskqueue.monitoring.doctor.workflows import look_at_workflows
 from taskqueue.monitoring.reading import NoAnswer, Question, is_postgresql, time_limit
 
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
@@ -35,6 +36,7 @@ OF_SERVER: dict[str, Look] = {
     "clocks": look_at_clocks,
     "snapshots": look_at_snapshots,
 }
+OF_WORK: dict[str, Look] = {"work": look_at_work, "workflows": look_at_workflows}
 OF_TABLES: dict[str, Look] = {
     "tables": look_at_tables,
     "indexes": look_at_indexes,
@@ -56,7 +58,7 @@ def examine() -> list[Finding]:
     for name, look in looks.items():
         found += _asked(connection, name, look)
     if not any(each.check == "migrations" and each.severity is PROBLEM for each in found):
-        looks = {**(OF_TABLES if is_postgresql() else {}), "work": look_at_work}
+        looks = {**(OF_TABLES if is_postgresql() else {}), **OF_WORK}
         for name, look in looks.items():
             found += _asked(connection, name, look)
     return found

@@ -76,6 +76,7 @@ class Check(str):
 
 QUEUES, WORKERS, DUTIES = Check("queues"), Check("workers"), Check("duties")
 FAILURES, SCHEDULES = Check("failures"), Check("schedules")
+WORKFLOWS = Check("workflows")
 
 
 def worst(findings: list[Finding]) -> Severity:

@@ -9,7 +9,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from django.db import DatabaseError, InterfaceError
 from prometheus_client.core import CounterMetricFamily as Counts
@@ -22,6 +21,7 @@ from prometheus_client.registry import Collector
 from taskqueue.core.histogram import cumulative
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.totals import DEFAULT
+from taskqueue.monitoring.metrics.families import family, of_workflows, safe
 from taskqueue.monitoring.metrics.figures import (
     ENDS,
     OUTCOMES,
@@ -30,37 +30,35 @@ from taskqueue.monitoring.metrics.figures import (
     Timetable,
     counters,
     lanes,
-    sizes,
     timetables,
 )
+from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql, time_limit
-
-M = TypeVar("M", Counts, Gauge, Histogram, Summary)
 
 
 def of_lanes(lanes: Mapping[str, Lane]) -> list[Metric]:
     """Return gauges of the queues."""
-    tasks = _family(
+    tasks = family(
         Gauge, "tasks", "Tasks that have not ended; at least so many where tasks_capped is 1.",
         "queue", "status",
     )  # fmt: skip
-    capped = _family(
+    capped = family(
         Gauge, "tasks_capped", "Whether counting stopped: there may be more tasks than"
         " taskqueue_tasks says.", "queue", "status",
     )  # fmt: skip
-    latency = _family(
+    latency = family(
         Gauge, "queue_latency_seconds", "Waiting time of the oldest ready task;"
         " 0 if none waits. Without tasks for named workers that are not running.", "queue",
     )  # fmt: skip
-    absent = _family(
+    absent = family(
         Gauge, "queue_absent_latency_seconds", "The same for ready tasks for named workers, none of"
         " which is running.", "queue",
     )  # fmt: skip
-    paused = _family(Gauge, "queue_paused", "Whether the queue is paused.", "queue")
-    workers = _family(Gauge, "queue_workers", "Workers that serve the queue.", "queue")
+    paused = family(Gauge, "queue_paused", "Whether the queue is paused.", "queue")
+    workers = family(Gauge, "queue_workers", "Workers that serve the queue.", "queue")
     for queue, lane in sorted(lanes.items()):
-        label = _safe(queue)
+        label = safe(queue)
         for status, number in lane.tasks.items():
             tasks.add_metric([label, status], number)
             capped.add_metric([label, status], status in lane.capped)
@@ -73,24 +71,24 @@ def of_lanes(lanes: Mapping[str, Lane]) -> list[Metric]:
 
 def of_queues(queues: Counters) -> list[Metric]:
     """Return counters by queue."""
-    enqueued = _family(Counts, "tasks_enqueued", "Tasks that were created.", "queue")
-    finished = _family(
+    enqueued = family(Counts, "tasks_enqueued", "Tasks that were created.", "queue")
+    finished = family(
         Counts, "tasks_finished", "Ends of tasks by status; a task that is retried manually ends"
         " again.", "queue", "status",
     )  # fmt: skip
-    attempts = _family(Counts, "attempts", "Attempts that ended, by outcome.", "queue", "outcome")
-    lost = _family(
+    attempts = family(Counts, "attempts", "Attempts that ended, by outcome.", "queue", "outcome")
+    lost = family(
         Counts, "leases_lost", "Attempts whose worker or child died, or sent no heartbeat in time.",
         "queue",
     )  # fmt: skip
-    runs = _family(
+    runs = family(
         Histogram, "attempt_run_seconds", "Run times of attempts that ended by themselves.", "queue"
     )
-    waits = _family(
+    waits = family(
         Histogram, "attempt_wait_seconds", "Wait times, from being ready to the start.", "queue"
     )
     for queue, counted in sorted(queues.items()):
-        label, sums = _safe(queue), counted.sums
+        label, sums = safe(queue), counted.sums
         enqueued.add_metric([label], sums["enqueued"])
         for status in ENDS:
             finished.add_metric([label, status], sums[f"tasks_{status}"])
@@ -104,12 +102,12 @@ def of_queues(queues: Counters) -> list[Metric]:
 
 def of_names(names: Counters) -> list[Metric]:
     """Return counters by task name."""
-    attempts = _family(
+    attempts = family(
         Counts, "name_attempts", "Attempts that ended, by task name and outcome.", "name", "outcome"
     )
-    runs = _family(Summary, "name_run_seconds", "Run times of attempts, by task name.", "name")
+    runs = family(Summary, "name_run_seconds", "Run times of attempts, by task name.", "name")
     for name, counted in sorted(names.items()):
-        label, sums = _safe(name), counted.sums
+        label, sums = safe(name), counted.sums
         for outcome in OUTCOMES:
             attempts.add_metric([label, outcome], sums[outcome])
         runs.add_metric([label], sum(counted.run_times.values()), sums["run_seconds"])
@@ -118,52 +116,43 @@ def of_names(names: Counters) -> list[Metric]:
 
 def of_workers(workers: Sequence[ShownWorker]) -> list[Metric]:
     """Return gauges of the workers."""
-    states = _family(
+    states = family(
         Gauge, "workers", "Workers by state; stopped workers are forgotten after a while.", "state"
     )
     number = Counter(worker.state for worker in workers)
     for state in STATES.values():
         states.add_metric([state], number[state])
     alive = living(workers)
-    slots = _family(Gauge, "slots", "Slots of the running workers.")
+    slots = family(Gauge, "slots", "Slots of the running workers.")
     slots.add_metric([], sum(worker.slots for worker in alive))
-    busy = _family(Gauge, "slots_busy", "Slots of the running workers that are in use.")
+    busy = family(Gauge, "slots_busy", "Slots of the running workers that are in use.")
     busy.add_metric([], sum(worker.busy for worker in alive))
     return [states, slots, busy]
 
 
 def of_schedules(timetables: Mapping[str, Timetable]) -> list[Metric]:
     """Return gauges of the schedules."""
-    last = _family(
+    last = family(
         Gauge, "schedule_last_run_timestamp_seconds",
         "Nominal time of the last run that was enqueued.", "schedule",
     )  # fmt: skip
-    upcoming = _family(
+    upcoming = family(
         Gauge, "schedule_next_run_timestamp_seconds",
         "Nominal time of the next run; none while paused or disabled.", "schedule",
     )  # fmt: skip
     for schedule, times in sorted(timetables.items()):
-        for family, moment in zip((last, upcoming), times, strict=True):
+        for gauge, moment in zip((last, upcoming), times, strict=True):
             if moment is not None:
-                family.add_metric([_safe(schedule)], moment.timestamp())
+                gauge.add_metric([safe(schedule)], moment.timestamp())
     return [last, upcoming]
 
 
 def of_tables(sizes: Mapping[str, int]) -> list[Metric]:
     """Return the sizes of the tables."""
-    family = _family(Gauge, "table_size_bytes", "Size of a table with its indexes.", "table")
+    bytes_of = family(Gauge, "table_size_bytes", "Size of a table with its indexes.", "table")
     for table, size in sorted(sizes.items()):
-        family.add_metric([table], size)
-    return [family]
-
-
-def _family(kind: type[M], name: str, help: str, *labels: str) -> M:
-    return kind(f"taskqueue_{name}", help, labels=labels)
-
-
-def _safe(value: str) -> str:
-    """Return a label's value that can be encoded."""
-    return value.encode("utf-8", "replace").decode()
+        bytes_of.add_metric([table], size)
+    return [bytes_of]
 
 
 logger = logging.getLogger("taskqueue.metrics")
@@ -186,9 +175,9 @@ class DatabaseCollector(Collector):
         except (DatabaseError, InterfaceError, OSError, NoAnswer) as error:
             logger.warning("Metrics could not be read error=%s", error)
             found = []
-        up = _family(Gauge, "up", "Whether the queue's database could be read.")
+        up = family(Gauge, "up", "Whether the queue's database could be read.")
         up.add_metric([], 1.0 if found else 0.0)
-        took = _family(Gauge, "scrape_duration_seconds", "Time to read these metrics.")
+        took = family(Gauge, "scrape_duration_seconds", "Time to read these metrics.")
         took.add_metric([], time.perf_counter() - began)
         return [up, took, *found]
 
@@ -221,4 +210,6 @@ def _families() -> Iterator[Metric]:
     yield from of_names(names)
     yield from of_workers(workers)
     yield from of_schedules(timetables())
-    yield from of_tables(sizes())
+    figures = workflow_figures()
+    yield from of_workflows(figures)
+    yield from of_tables(figures.sizes)

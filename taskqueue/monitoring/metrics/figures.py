@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.apps import apps
-
 from taskqueue.core.histogram import Histogram
 from taskqueue.engine import totals
 from taskqueue.engine.connections import database_alias
@@ -49,12 +47,6 @@ def timetables() -> dict[str, Timetable]:
     return timetables
 
 
-def sizes() -> Mapping[str, int]:
-    """Return the bytes of each table with its indexes; on SQLite of the whole file."""
-    tables = [model._meta.db_table for model in apps.get_app_config("taskqueue").get_models()]
-    return dict(read(SIZES, tables=sorted(set(tables))))
-
-
 # The first of each status by the index of what waits. PostgreSQL would rather read the primary key,
 # expecting to meet enough of the status soon, which millions of other rows may come before: a range
 # and an order that begins with the status leave it no other index. SQLite wants the condition of
@@ -84,20 +76,6 @@ SELECT 'retrying', queue_name, count(*), NULL, NULL FROM (
 ) AS retrying
 GROUP BY queue_name
 """)
-
-# SQLite does not tell pages apart by table without reading them all.
-SIZES = Statement(
-    postgresql="""
-SELECT relname, pg_total_relation_size(oid)
-FROM pg_class
-WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
-""",
-    sqlite="""
-SELECT 'database', pages.page_count * size.page_size
-FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
-""",
-)
-
 
 # Statuses of tasks that have not ended.
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")

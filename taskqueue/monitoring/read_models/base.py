@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
-from taskqueue.declarations.redaction import ShownArguments, redacted
+from taskqueue.declarations.redaction import (
+    ShownArguments,
+    redacted,
+    redacted_context,
+    redacted_workflow,
+)
 
 M = TypeVar("M")
 _FIELDS: dict[type[Any], dict[str, Field[Any]]] = {}
@@ -46,13 +51,31 @@ def visible_arguments(
 
     None where no definition says which these are, unless the viewer may view any.
     """
+    whole = ShownArguments(args, kwargs)
+    return _visible(lambda: redacted(name, args, kwargs), whole, viewer)
+
+
+def visible_call(
+    name: str, args: list[Any], kwargs: dict[str, Any], viewer: Viewer
+) -> ShownArguments | None:
+    """The arguments of a workflow, in the same way; where there are none, nothing is hidden."""
+    whole = ShownArguments(args, kwargs)
+    if not args and not kwargs:
+        return whole
+    return _visible(lambda: redacted_workflow(name, args, kwargs), whole, viewer)
+
+
+def visible_context(name: str, context: dict[str, Any], viewer: Viewer) -> dict[str, Any] | None:
+    """The context of a workflow, in the same way."""
+    return _visible(lambda: redacted_context(name, context), context, viewer) if context else {}
+
+
+def _visible(redact: Callable[[], M | None], whole: M, viewer: Viewer) -> M | None:
     try:
-        shown = redacted(name, args, kwargs)
+        shown = redact()
     except Exception:  # The project's tasks cannot be imported: the rest is still shown.
         shown = None
-    if shown is None and viewer.has_perm(VIEW_ARGUMENTS):
-        return ShownArguments(args, kwargs)
-    return shown
+    return whole if shown is None and viewer.has_perm(VIEW_ARGUMENTS) else shown
 
 
 def about(

@@ -12,8 +12,10 @@ from django.db import DatabaseError
 from django.db.models import QuerySet
 
 from taskqueue import schedules
-from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_TASKS
+from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_TASKS, VIEW_WORKFLOWS
 from taskqueue.core.states import FINISHED, Missed, Overlap, TaskStatus
+from taskqueue.core.workflow_states import WorkflowStatus
+from taskqueue.declarations.redaction import ShownArguments
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import (
     conditions,
@@ -22,14 +24,21 @@ from taskqueue.engine.schedules.reading import (
     rule_of,
     rule_text,
 )
-from taskqueue.models import Occurrence, Schedule, Task
+from taskqueue.models import Occurrence, Schedule, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus, ScheduleSource
-from taskqueue.monitoring.read_models.base import Viewer, about, from_row, visible_arguments
+from taskqueue.monitoring.read_models.base import (
+    Viewer,
+    about,
+    from_row,
+    visible_arguments,
+    visible_call,
+)
 
 MOST_RUNS = 20
 MOST_TIMES = 5
 CONDITIONS = ("removed", "disabled", "trouble", "paused", "over", "overdue")
-TASK_STATUSES = ["", *(status.value for status in TaskStatus)]
+RUN_STATUSES = [each.value for each in (*TaskStatus, *WorkflowStatus)]
+TASK_STATUSES = ["", *dict.fromkeys(RUN_STATUSES)]
 HIDDEN = "hidden: no definition of this name is known here"
 
 
@@ -41,10 +50,14 @@ class ShownOccurrence:
     nominal_until: datetime | None = about("The last time, if the row stands for many.")
     count: int = about("How many nominal times it stands for.")
     status: str = about(choices=[status.value for status in OccurrenceStatus])
-    reason: str = about("Why it has no task.")
+    reason: str = about("Why it was not enqueued.")
     task_id: UUID | None = about("The task may have been pruned since.")
+    workflow_id: UUID | None = about(
+        "In place of a task, where the schedule runs a workflow; it may have been pruned since."
+    )
     task_status: str = about(
-        "The status of its task; empty until it ends, if you lack the permission to see tasks.",
+        "The status of its task or workflow; empty until it ends, if you lack the permission to"
+        " see those.",
         choices=TASK_STATUSES,
     )
     requested_by: str | None = about("The person who ran it by hand; null: the rule did.")
@@ -58,7 +71,10 @@ class ShownSchedule:
     """A schedule with its rule, its policies and its state."""
 
     name: str
-    task: str = about("The name of the task type that it enqueues.", column="task_name")
+    task: str = about(
+        "The name of the task type, or of the workflow, that it enqueues.", column="task_name"
+    )
+    is_workflow: bool = about("Whether that is a workflow.")
     source: str = about(
         "`code`: declared beside its task, and edited there; `row`: edited here.",
         choices=[source.value for source in ScheduleSource],
@@ -72,7 +88,9 @@ class ShownSchedule:
     rule_text: str = about("The rule in words.")
     args: list[Any] | None = about("null: you lack the permission to see arguments.", empty=HIDDEN)
     kwargs: dict[str, Any] | None = about(empty=HIDDEN)
-    options: dict[str, Any] = about("Replace the options of the task type; durations are seconds.")
+    options: dict[str, Any] = about(
+        "Replace the options of the task type or workflow; durations are seconds."
+    )
     missed: str = about(choices=[policy.value for policy in Missed])
     missed_window: timedelta | None = about("Seconds.")
     overlap: str = about(choices=[policy.value for policy in Overlap])
@@ -95,8 +113,10 @@ class ShownSchedule:
     next_at: datetime | None = about("null also while it is paused: its times are skipped.")
     last_nominal_at: datetime | None
     last_task_id: UUID | None
+    last_workflow_id: UUID | None = about("In place of a task, where it runs a workflow.")
     last_task_status: str = about(
-        "The status of that task; empty: none was enqueued, or you lack the permission to see it."
+        "The status of that task or workflow; empty: none was enqueued, or you lack the permission"
+        " to see it."
     )
     last_status: str = about(
         "The status at the end of the run that ended last.",
@@ -121,8 +141,8 @@ S = TypeVar("S", bound=ShownSchedule)
 
 
 def shown_schedules(rows: Sequence[Schedule], viewer: Viewer, now: datetime) -> list[ShownSchedule]:
-    """Make the read models of rows, by one query."""
-    statuses = _statuses((row.last_task_id for row in rows), viewer)
+    """Make the read models of rows, by one query, or two where some run workflows."""
+    statuses = _statuses(map(_last_run, rows), viewer)
     return [_shown(ShownSchedule, row, viewer, now, statuses) for row in rows]
 
 
@@ -135,7 +155,7 @@ def schedule_details(row: Schedule, viewer: Viewer, now: datetime) -> ScheduleDe
         row,
         viewer,
         now,
-        _statuses([row.last_task_id], viewer),
+        _statuses([_last_run(row)], viewer),
         next_times=times_to_come(row, now, count=MOST_TIMES) if has_times else [],
         last_runs=shown_occurrences(occurrences_of(row)[:MOST_RUNS], viewer) if sees_runs else None,
     )
@@ -148,14 +168,15 @@ def occurrences_of(schedule: Schedule) -> QuerySet[Occurrence]:
 
 
 def shown_occurrences(rows: Iterable[Occurrence], viewer: Viewer) -> list[ShownOccurrence]:
-    """Make the read models of rows, by a query if the tasks of some have not ended."""
+    """Make the read models of rows, by a query or two if some have not ended."""
     found = list(rows)
-    statuses = _statuses((row.task_id for row in found if not row.task_status), viewer)
+    unknown = [(row.task_id, row.workflow_id) for row in found if not row.task_status]
+    statuses = _statuses(unknown, viewer)
     return [
         from_row(
             ShownOccurrence,
             row,
-            task_status=row.task_status or statuses.get(row.task_id, ""),
+            task_status=row.task_status or statuses.get(row.task_id or row.workflow_id, ""),
         )
         for row in found
     ]
@@ -185,13 +206,15 @@ def _shown(
     **values: Any,
 ) -> S:
     rule = rule_of(row)
-    call = visible_arguments(row.task_name, row.args, row.kwargs, viewer)
+    call = visible_arguments_of(row, viewer)
     args, kwargs = (None, None) if call is None else call
     found = conditions(row, now)
     is_success = row.last_status == TaskStatus.SUCCEEDED
-    sees_task = row.last_task_id is not None and viewer.has_perm(VIEW_TASKS)
-    # A task that has been pruned had ended.
-    last_task_status = statuses.get(row.last_task_id, row.last_status) if sees_task else ""
+    task_id, workflow_id = _last_run(row)
+    last_id = task_id or workflow_id
+    sees = viewer.has_perm(VIEW_TASKS if workflow_id is None else VIEW_WORKFLOWS)
+    # What has been pruned had ended.
+    last_status = statuses.get(last_id, row.last_status) if last_id and sees else ""
     return from_row(
         model,
         row,
@@ -203,18 +226,36 @@ def _shown(
         conditions=found,
         why=resting_reason(row),
         next_at=due_at(row),
-        last_task_status=last_task_status,
+        last_task_status=last_status,
         last_return_value=row.last_return_value if is_success else None,
         **values,
     )
 
 
-def _statuses(task_ids: Iterable[UUID | None], viewer: Viewer) -> dict[UUID | None, str]:
-    """The statuses of the tasks that still exist; none for a viewer who may not see tasks."""
-    if not viewer.has_perm(VIEW_TASKS):
-        return {}
-    wanted = {task_id for task_id in task_ids if task_id is not None}
-    if not wanted:
-        return {}
-    tasks = Task.objects.using(database_alias()).filter(id__in=wanted)
-    return dict(tasks.values_list("id", "status"))
+def visible_arguments_of(row: Schedule, viewer: Viewer) -> ShownArguments | None:
+    """The arguments of its runs without the values of sensitive ones; None as elsewhere."""
+    visible = visible_call if row.is_workflow else visible_arguments
+    return visible(row.task_name, row.args, row.kwargs, viewer)
+
+
+# The ids of a task and of a workflow, of which a run has one at most.
+Run = tuple[UUID | None, UUID | None]
+
+
+def _last_run(row: Schedule) -> Run:
+    return row.last_task_id, row.last_workflow_id
+
+
+def _statuses(runs: Iterable[Run], viewer: Viewer) -> dict[UUID | None, str]:
+    """The statuses of the tasks and workflows that still exist, as far as the viewer sees them."""
+    found: dict[UUID | None, str] = {}
+    wanted = list(runs)
+    tasks = {task_id for task_id, _ in wanted if task_id is not None}
+    if tasks and viewer.has_perm(VIEW_TASKS):
+        rows = Task.objects.using(database_alias()).filter(id__in=tasks)
+        found.update(rows.values_list("id", "status"))
+    workflows = {workflow_id for _, workflow_id in wanted if workflow_id is not None}
+    if workflows and viewer.has_perm(VIEW_WORKFLOWS):
+        own = Workflow.objects.using(database_alias()).filter(id__in=workflows)
+        found.update(own.values_list("id", "status"))
+    return found

@@ -11,14 +11,14 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES
+from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_WORKFLOWS
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.lost import was_lost
-from taskqueue.models import Audit, Lease, Schedule, Task
+from taskqueue.models import Audit, Lease, Schedule, Step, Task
 from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,
     RunningAttempt,
@@ -137,6 +137,11 @@ class ShownTask(TaskDetails):
     """A task with its attempts, its kin and the verbs that it allows; durations are seconds."""
 
     schedule: str | None = about("The name of the schedule that enqueued it.")
+    workflow: UUID | None = about(
+        "The workflow that it belongs to; null also if you lack the permission to see workflows."
+    )
+    step: str = about("The name of its step there.")
+    place: int | None = about("Which of the members of that step it is.")
     retries: list[UUID] = about("The newest tasks made from it with other arguments.")
     running: list[RunningAttempt] | None = about("null: you lack the permission to see attempts.")
     errors: list[AttemptFailure] | None = about(
@@ -221,6 +226,7 @@ def _shown(
         **values,
         **_computed(task),
         schedule=_schedule(task),
+        **_step(task, viewer),
         retries=retries,
         running=running,
         errors=errors,
@@ -258,6 +264,16 @@ def _schedule(task: Task) -> str | None:
         rows = Schedule.objects.using(database_alias()).filter(id=task.schedule_id)
         name = rows.values_list("name", flat=True).first()
     return None if name is None else str(name)
+
+
+def _step(task: Task, viewer: Viewer) -> dict[str, Any]:
+    """Where it stands in a workflow."""
+    found = None
+    if task.step_id is not None and viewer.has_perm(VIEW_WORKFLOWS):
+        steps = Step.objects.using(database_alias()).filter(id=task.step_id)
+        found = steps.values_list("workflow_id", "name").first()
+    workflow, step = found or (None, "")
+    return {"workflow": workflow, "step": step, "place": None if found is None else task.place}
 
 
 def _retries(task: Task) -> QuerySet[Task, UUID]:

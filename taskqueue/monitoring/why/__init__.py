@@ -15,9 +15,10 @@ from taskqueue.monitoring.why.pending import (
     why_pending,
     without_workers,
 )
+from taskqueue.monitoring.why.workflows import why_workflow
 from taskqueue.results.reading import cancellation_of
 
-__all__ = ["Reason", "why"]
+__all__ = ["Reason", "why", "why_workflow"]
 
 
 def why(task: Task) -> list[Reason]:

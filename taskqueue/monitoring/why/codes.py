@@ -5,7 +5,7 @@ The sentences are in English; the admin's pages translate them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from string import Formatter
@@ -18,6 +18,10 @@ Code = Literal[
     "blocked", "not_due", "retry_due", "due", "deadline_passed", "expired", "unknown",
     "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
     "slots_busy", "behind", "in_line",
+    # In a workflow.
+    "steps_wait", "member_runs", "member_parked", "child_runs", "step_limited", "ends_waiting",
+    "advancing", "no_workers", "workflow_paused", "workflow_stopping", "workflow_compensating",
+    "workflow_overdue", "workflow_trouble", "workflow_succeeded", "workflow_failed",
     # For several workers.
     "unseated", "more_workers", "too_few_workers", "worker_waits",
     # While it runs.
@@ -52,6 +56,31 @@ SENTENCES: dict[Code, str] = {
         "Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."
     ),
     "in_line": _("It is next: it runs as soon as a worker of its queue has a free slot."),
+    "steps_wait": _("It waits for these steps of its workflow: {subject}."),
+    "member_runs": _(
+        "The step {subject} is running: {ended} of {members} tasks have ended. The oldest of the"
+        " others is {task}, which is {status}."
+    ),
+    "member_parked": _(
+        "The task {task} of the step {subject} has been parked since {moment}: no worker that"
+        " claimed it knows it."
+    ),
+    "child_runs": _("The step {subject} waits for the workflow {workflow}, which is {status}."),
+    "step_limited": _(
+        "The step {subject} has at most {most} tasks at once: {unsent} more wait to be enqueued."
+    ),
+    "ends_waiting": _("Tasks of the workflow whose end is still to be counted: {number}."),
+    "advancing": _("The next running worker moves the workflow on."),
+    "no_workers": _("No workers are running. One of them would move the workflow on."),
+    "workflow_paused": _("The workflow has been paused since {moment}."),
+    "workflow_stopping": _("The workflow was asked to stop at {moment}."),
+    "workflow_compensating": _("The workflow undoes the steps that had succeeded."),
+    "workflow_overdue": _(
+        "The deadline of the workflow passed at {moment}; a running worker ends it."
+    ),
+    "workflow_trouble": _("The workflow could not be moved on: {trouble}"),
+    "workflow_succeeded": _("It succeeded at {moment}."),
+    "workflow_failed": _("It failed at {moment}."),
     "unseated": _(
         "It is to run on every worker of the queue {subject}; no worker has seen it yet."
     ),
@@ -109,6 +138,15 @@ FULLER: dict[Code, tuple[str, ...]] = {
     ),
     "behind": (_("At least {at_least} tasks are ahead of it in the queue {subject}."),),
     "worker_lost": (_("The worker {subject} has sent no heartbeat since {moment}."),),
+    "workflow_stopping": (
+        _("{subject} asked the workflow to stop at {moment}: {reason}"),
+        _("{subject} asked the workflow to stop at {moment}."),
+        _("The workflow was asked to stop at {moment}: {reason}"),
+    ),
+    "workflow_failed": (
+        _("It failed at {moment} in the step {subject} with {error}: {message}"),
+        _("It failed at {moment} with {error}: {message}"),
+    ),
     "stop_requested": (
         _("{subject} asked it to stop at {moment}: {reason}"),
         _("{subject} asked it to stop at {moment}."),
@@ -170,6 +208,15 @@ class Reason:
 
     def _values(self) -> dict[str, Any]:
         return {**self.details, "subject": self.subject, "moment": self.moment}
+
+
+# Names in a sentence at most.
+MOST_NAMED = 20
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in a row, cut where there are many."""
+    return ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
 
 
 def _names_in(sentence: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,8 @@ from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
-from taskqueue.monitoring.why.codes import Reason, because
+from taskqueue.monitoring.why.codes import MOST_NAMED, Reason, because, listed
+from taskqueue.monitoring.why.workflows import why_blocked
 
 MOST_WORKERS = 1_000
 # The latest; a broadcast may have more.
@@ -87,7 +88,7 @@ class Surroundings:
 def why_pending(around: Surroundings) -> list[Reason]:
     """Return all that holds it back; its place in the queue, where nothing else does."""
     if around.task.status == TaskStatus.BLOCKED:
-        return [*_overdue(around), because("blocked")]
+        return [*_overdue(around), *why_blocked(around.task)]
     reasons = [
         *_overdue(around),
         *_time(around),
@@ -237,10 +238,6 @@ def _waiting(around: Surroundings) -> dict[str, datetime]:
     }
 
 
-# Names in a sentence at most.
-MOST_NAMED = 20
-
-
 def without_workers(around: Surroundings) -> Iterator[Reason]:
     """Yield what is wrong with the workers that it needs; nothing if one takes tasks."""
     task, serving = around.task, around.serving
@@ -256,8 +253,3 @@ def without_workers(around: Surroundings) -> Iterator[Reason]:
     elif all(worker.trouble for worker in around.takers):
         for worker in around.takers[:MOST_NAMED]:
             yield because("worker_trouble", worker.name, trouble=worker.trouble)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names in a row, cut where there are many."""
-    return ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")

@@ -129,7 +129,9 @@ def test_an_index_that_is_mostly_empty_is_told_with_what_would_do(
 ) -> None:
     monkeypatch.setattr(dead_rows, "LEAST", 200_000)
     fill(8000)
-    assert names(dead_rows.look_at_indexes(connection)) == []
+    # Not of other tables: tests before this one may have left theirs mostly empty, for what they
+    # wrote was rolled back.
+    assert "taskqueue_task_pkey" not in names(dead_rows.look_at_indexes(connection))
     Task.objects.all()._raw_delete("default")
 
     def look() -> bool:

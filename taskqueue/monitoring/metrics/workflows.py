@@ -1,0 +1,116 @@
+"""The figures of workflows, and the sizes of tables, in one statement."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.apps import apps
+
+from taskqueue.engine import totals
+from taskqueue.engine.statement import Statement
+from taskqueue.engine.totals import REST, label_among
+from taskqueue.monitoring.counts import CAP
+from taskqueue.monitoring.reading import read
+
+ENDS = ("succeeded", "failed", "cancelled")
+# Statuses of workflows that have not ended, paused ones told apart.
+STATUSES = ("running", "paused", "stopping", "compensating")
+
+# Each status by the index that begins with it: with an order by it the planner reads no other.
+_OPEN = """
+SELECT 'open', name, shown, count(*), 0.0 FROM (
+    SELECT name, CASE WHEN paused_at IS NULL THEN status ELSE 'paused' END AS shown
+    FROM taskqueue_workflow
+    WHERE status >= '{status}' AND status <= '{status}'
+    ORDER BY status, id LIMIT %(limit)s
+) AS {status}
+GROUP BY name, shown
+"""
+_FIGURES = f"""
+{" UNION ALL ".join(_OPEN.format(status=status) for status in STATUSES if status != "paused")}
+UNION ALL
+SELECT CASE WHEN is_sum THEN 'sum' ELSE 'ended' END, name, what, CAST(sum(number) AS bigint),
+    sum(seconds)
+FROM taskqueue_workflowcount
+GROUP BY is_sum, name, what
+UNION ALL
+SELECT 'notes', '', '', count(*), 0.0
+FROM (SELECT 1 FROM taskqueue_stepend LIMIT %(limit)s) AS notes
+UNION ALL
+"""  # noqa: S608  (of constants)
+# SQLite does not tell pages apart by table without reading them all.
+FIGURES = Statement(
+    postgresql=_FIGURES  # noqa: S608  (of constants)
+    + """
+SELECT 'table', relname::text, '', pg_total_relation_size(oid), 0.0
+FROM pg_class
+WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
+""",
+    sqlite=_FIGURES
+    + """
+SELECT 'table', 'database', '', pages.page_count * size.page_size, 0.0
+FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
+""",
+)
+# What is counted, by the name of the workflows and the status.
+Key = tuple[str, str]
+
+
+@dataclass
+class WorkflowFigures:
+    """Gauges and counters of workflows, and the sizes of tables."""
+
+    # Workflows that have not ended, and of which statuses there may be more.
+    open: Counter[Key] = field(default_factory=Counter)
+    capped: dict[str, bool] = field(default_factory=dict)
+    # How many ended, and how many seconds they took together.
+    ended: Mapping[Key, tuple[int, float]] = field(default_factory=dict)
+    repairs: int = 0
+    notes: int = 0
+    # The bytes of each table with its indexes; on SQLite of the whole file.
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+def workflow_figures() -> WorkflowFigures:
+    """Return what one statement sees."""
+    tables = [model._meta.db_table for model in apps.get_app_config("taskqueue").get_models()]
+    rows = read(FIGURES, limit=CAP + 1, tables=sorted(set(tables)))
+    kinds: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
+    for kind, *row in rows:
+        kinds[kind].append(row)
+    figures = WorkflowFigures(sizes={name: size for name, _, size, _ in kinds["table"]})
+    figures.notes = min(CAP, sum(number for _, _, number, _ in kinds["notes"]))
+    _add_open(figures, kinds["open"])
+    ended = _added_up(kinds["sum"], kinds["ended"])
+    figures.repairs = sum(number for (_, what), (number, _) in ended.items() if what not in ENDS)
+    figures.ended = {key: counted for key, counted in ended.items() if key[1] in ENDS}
+    return figures
+
+
+def _add_open(figures: WorkflowFigures, rows: Sequence[Sequence[Any]]) -> None:
+    """Give a label to the names with the most workflows; the rest share one."""
+    numbers, statuses = Counter[str](), Counter[str]()
+    for name, status, number, _ in rows:
+        numbers[name] += number
+        # Paused ones are counted among those that run.
+        statuses["running" if status == "paused" else status] += number
+    chosen = sorted(numbers, key=lambda name: (-numbers[name], name))[: totals.MOST_LABELS]
+    for name, status, number, _ in rows:
+        figures.open[name if name in chosen else REST, status] += number
+    for status in STATUSES:
+        counted = statuses["running" if status == "paused" else status]
+        figures.capped[status] = counted > CAP
+
+
+def _added_up(*parts: Sequence[Sequence[Any]]) -> dict[Key, tuple[int, float]]:
+    """Add up rows under the labels that the sums have, or will have once they are merged."""
+    found: dict[Key, tuple[int, float]] = {}
+    for rows in parts:
+        for name, what, number, seconds in sorted(rows, key=lambda row: (row[0], row[1])):
+            label = label_among(name, {known for known, _ in found})
+            before, total = found.get((label, what), (0, 0.0))
+            found[label, what] = before + number, total + seconds
+    return found

@@ -1,0 +1,144 @@
+"""Why a workflow does not move on, and what a blocked task of one of its steps waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import F
+
+from taskqueue.core.workflow_states import (
+    FINAL_STEPS,
+    FINAL_WORKFLOWS,
+    StepKind,
+    StepStatus,
+    WorkflowStatus,
+)
+from taskqueue.engine.connections import database_alias
+from taskqueue.models import Member, Step, StepEnd, Task, Workflow
+from taskqueue.monitoring.read_models.worker import living, read_workers
+from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.why.codes import Reason, because, listed
+
+# Steps that are told of one by one.
+MOST_STEPS = 20
+MOST_WORKERS = 1_000
+# Beyond this nobody counts notes.
+CAP = 10_000
+
+
+def why_workflow(workflow: Workflow) -> list[Reason]:
+    """Return what the workflow waits for, or how it ended: at least one reason.
+
+    It makes a few queries by indexes; the row is taken as given.
+    """
+    if workflow.status in FINAL_WORKFLOWS:
+        return [_ended(workflow)]
+    running = _running(workflow)
+    reasons = [*_held_back(workflow), *_overdue(workflow)]
+    for step in running[:MOST_STEPS]:
+        reasons += [*_of_step(step), *_limited(step)]
+    return [*reasons, *_of_workers(workflow, is_idle=not reasons)]
+
+
+def why_blocked(task: Task) -> list[Reason]:
+    """Return what keeps the task of a step that was not released: at least one reason."""
+    steps = Step.objects.using(database_alias()).select_related("workflow")
+    step = steps.filter(id=task.step_id).first() if task.step_id is not None else None
+    if step is None:
+        return [because("blocked")]
+    workflow = step.workflow
+    reasons = list(_held_back(workflow))
+    upstream = Step.objects.using(database_alias()).filter(dependants__downstream=step)
+    awaited = list(upstream.exclude(status__in=sorted(FINAL_STEPS)).order_by("id"))
+    if awaited:
+        reasons.append(because("steps_wait", listed([each.name for each in awaited])))
+    running = [each for each in awaited if each.status == StepStatus.RUNNING]
+    for oldest in sorted(running or _running(workflow), key=_released)[:1]:
+        reasons += [*_of_step(oldest), *_limited(oldest)]
+    return [*reasons, *_of_workers(workflow, is_idle=not reasons)]
+
+
+def _ended(workflow: Workflow) -> Reason:
+    if workflow.status == WorkflowStatus.FAILED:
+        error = workflow.error or {}
+        return because(
+            "workflow_failed", workflow.failed_step, workflow.finished_at,
+            error=error.get("error_class"), message=error.get("message"),
+        )  # fmt: skip
+    if workflow.status == WorkflowStatus.CANCELLED:
+        who, why = workflow.stop_requested_by, workflow.stop_reason
+        return because("cancelled", who, workflow.finished_at, reason=why)
+    return because("workflow_succeeded", moment=workflow.finished_at)
+
+
+def _held_back(workflow: Workflow) -> Iterator[Reason]:
+    """Yield what keeps it from releasing anything."""
+    if workflow.trouble:
+        yield because("workflow_trouble", trouble=workflow.trouble)
+    if workflow.paused_at is not None:
+        yield because("workflow_paused", moment=workflow.paused_at)
+    if workflow.status == WorkflowStatus.STOPPING:
+        yield because(
+            "workflow_stopping", workflow.stop_requested_by, workflow.stop_requested_at,
+            reason=workflow.stop_reason,
+        )  # fmt: skip
+    if workflow.status == WorkflowStatus.COMPENSATING:
+        yield because("workflow_compensating")
+
+
+def _overdue(workflow: Workflow) -> Iterator[Reason]:
+    if workflow.deadline_at is not None and workflow.deadline_at <= now():
+        yield because("workflow_overdue", moment=workflow.deadline_at)
+
+
+def _running(workflow: Workflow) -> list[Step]:
+    """Return the first of its running steps, those that were released first before others."""
+    steps = Step.objects.using(database_alias()).filter(workflow=workflow.id)
+    running = steps.filter(status=StepStatus.RUNNING)
+    return list(running.order_by(F("released_at").asc(nulls_last=True), "id")[: MOST_STEPS + 1])
+
+
+def _released(step: Step) -> tuple[bool, Any, int]:
+    return step.released_at is None, step.released_at, step.id
+
+
+def _of_step(step: Step) -> Iterator[Reason]:
+    """Yield what a running step waits for: its oldest unfinished task, or its child."""
+    if step.kind == StepKind.WORKFLOW:
+        children = Workflow.objects.using(database_alias()).filter(parent_step_id=step.id)
+        child = children.order_by("-id").first()
+        if child is not None and child.status not in FINAL_WORKFLOWS:
+            yield because("child_runs", step.name, workflow=str(child.id), status=child.status)
+            return
+    members = Member.objects.using(database_alias()).filter(step=step, place__gte=0)
+    unfinished = members.filter(task__finished_at=None).order_by("place")
+    oldest = unfinished.values_list("task_id", "task__status", "task__parked_at").first()
+    if oldest is not None:
+        task_id, status, parked_at = oldest
+        if parked_at is not None:
+            yield because("member_parked", step.name, parked_at, task=str(task_id))
+        yield because(
+            "member_runs", step.name, task=str(task_id), status=status, ended=step.ended,
+            members=step.members,
+        )  # fmt: skip
+
+
+def _limited(step: Step) -> Iterator[Reason]:
+    unsent = (step.members or 0) - step.released
+    if step.concurrency is not None and unsent > 0:
+        yield because("step_limited", step.name, most=step.concurrency, unsent=unsent)
+
+
+def _of_workers(workflow: Workflow, *, is_idle: bool) -> Iterator[Reason]:
+    """Yield what workers have to do: to count ends, or to move it on."""
+    notes = StepEnd.objects.using(database_alias()).filter(workflow=workflow.id)
+    waiting = len(notes.values_list("subject")[:CAP])
+    if waiting:
+        yield because("ends_waiting", number=waiting)
+    if waiting or is_idle:
+        alive = living(read_workers(limit=MOST_WORKERS))
+        if not alive:
+            yield because("no_workers")
+        elif not waiting:
+            yield because("advancing")
