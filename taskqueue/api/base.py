@@ -35,14 +35,16 @@ logger = logging.getLogger("taskqueue.api")
 # Attempts at an action where the database had a transient error, such as a deadlock.
 TRIES = 3
 # The parameter of the address of each kind of resource; queues and workers have a `name` too.
-KEYS = {"task": "task_id", "operation": "operation_id", "schedule": "name"}
+KEYS = {
+    "task": "task_id", "operation": "operation_id", "schedule": "name", "workflow": "workflow_id",
+}  # fmt: skip
 
 
 class Endpoint(NamedTuple):
     """The parameters and answers of a view's method, for its requests and for the schema."""
 
     operation_id: str
-    answers: Mapping[int, Any]
+    answers: Mapping[Any, Any]
     query: type[Serializer[Any]]
     body: type[Serializer[Any]] | None
     problems: Sequence[int]
@@ -51,7 +53,7 @@ class Endpoint(NamedTuple):
 def endpoint(
     operation_id: str,
     *,
-    answers: Mapping[int, Any],
+    answers: Mapping[Any, Any],
     query: type[Serializer[Any]] = NoQuery,
     body: type[Serializer[Any]] | None = None,
     problems: Sequence[int] = (),
@@ -59,8 +61,8 @@ def endpoint(
     """Declare a method of a view: it finds the validated query or body in `self.parameters`.
 
     Its docstring becomes the text of the schema. `answers` holds read models, or serializers, by
-    status, None for an answer without a body; `problems` names the statuses of errors beyond those
-    that every address has.
+    status, or by status and media type, None for an answer without a body; `problems` names the
+    statuses of errors beyond those that every address has.
     """
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:

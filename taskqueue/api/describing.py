@@ -19,6 +19,7 @@ from rest_framework import serializers
 from taskqueue.api.access import NeedsOrToken
 from taskqueue.api.fields import Anything, DescribedField, NoQuery, OneOf, Strict, Text
 from taskqueue.core.states import LeaseStatus, TaskStatus
+from taskqueue.core.workflow_states import After, OnFailure, StepKind, StepStatus, WorkflowStatus
 from taskqueue.models.operation import OperationStatus
 from taskqueue.models.schedule import OccurrenceStatus
 from taskqueue.monitoring.read_models.base import json_fields_of
@@ -65,7 +66,17 @@ CHANGING = ("POST", "PATCH", "PUT", "DELETE")
 # Names of enums in the schema: several fields called `status` have different choices.
 NAMED = {
     tuple(member.value for member in choice): choice.__name__
-    for choice in (TaskStatus, LeaseStatus, OperationStatus, OccurrenceStatus)
+    for choice in (
+        TaskStatus,
+        LeaseStatus,
+        OperationStatus,
+        OccurrenceStatus,
+        WorkflowStatus,
+        StepStatus,
+        StepKind,
+        After,
+        OnFailure,
+    )
 }
 TOKEN = "metricsToken"  # noqa: S105  (a name)
 
@@ -89,6 +100,9 @@ class ProblemDetails(serializers.Serializer[Any]):
     instance = Text()
     errors = Mistake(many=True, required=False)  # type: ignore[assignment]
     task_id = serializers.UUIDField(required=False, help_text="The task that holds the unique key.")
+    workflow_id = serializers.UUIDField(
+        required=False, help_text="The workflow that holds the unique key."
+    )
 
 
 class Described(AutoSchema):
@@ -146,8 +160,9 @@ class Described(AutoSchema):
         endpoint = self._endpoint
         responses: dict[Any, Any] = {}
         shown: Any
-        for status, shown in endpoint.answers.items():
+        for answer, shown in endpoint.answers.items():
             media_type = "text/plain" if shown is str else "application/json"
+            status, media_type = answer if isinstance(answer, tuple) else (answer, media_type)
             responses[status, media_type] = OpenApiResponse(
                 description=MEANINGS.get(status, "Done."),
                 response=serializer_for(shown) if is_dataclass(shown) else shown,  # type: ignore[arg-type]

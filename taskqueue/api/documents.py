@@ -49,6 +49,8 @@ TAGS = {
     "queues": "Queues of tasks.",
     "workers": "The processes that run tasks.",
     "schedules": "Enqueue tasks by rules in time.",
+    "workflows": "Tasks that depend on each other.",
+    "groups": "Events that are collected for one task.",
     "task types": "Tasks that may be enqueued, and their arguments.",
     "audit": "Actions of people.",
     "stats": "Counts, rates and durations.",

@@ -59,10 +59,13 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.WorkerDoesNotExist, 404, "worker_not_found", ""),
     (own.OperationDoesNotExist, 404, "operation_not_found", ""),
     (own.ScheduleDoesNotExist, 404, "schedule_not_found", ""),
+    (own.WorkflowDoesNotExist, 404, "workflow_not_found", ""),
     (own.UnknownTask, 422, "unknown_task", ""),
+    (own.UnknownWorkflow, 422, "unknown_workflow", ""),
     (own.ArgumentsDoNotBind, 422, "arguments_do_not_bind", ""),
     (own.InvalidArguments, 422, "invalid_arguments", ""),
     (own.InvalidSchedule, 422, "invalid_schedule", ""),
+    (own.InvalidWorkflow, 422, "invalid_workflow", ""),
     (own.InvalidTask, 422, "invalid_option", ""),
     (own.IdempotencyKeyReused, 422, "idempotency_key_reused", ""),
     (own.ChangedMeanwhile, 412, "precondition_failed", ""),
@@ -106,6 +109,9 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
         return int(error.status_code), code, str(error.detail), {}
     if isinstance(error, own.DuplicateTask):
         return _duplicate(error)
+    if isinstance(error, own.DuplicateWorkflow):
+        detail = f"Workflow {error.result} holds the unique key."
+        return 409, "duplicate_workflow", detail, {"workflow_id": str(error.result)}
     for kind, status, code, detail in KNOWN:
         if isinstance(error, kind):
             text = detail or str(error) or HTTPStatus(status).description

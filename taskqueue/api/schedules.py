@@ -19,7 +19,7 @@ from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Anything, Flag, Moment, Reasoned, Seconds, Strict, Text, Whole
 from taskqueue.api.problems import Problem
 from taskqueue.api.rules import MOST_TIMES, RuleField
-from taskqueue.api.tasks.bodies import check_kept, exposed
+from taskqueue.api.tasks.bodies import check_kept, exposed_target
 from taskqueue.api.tasks.option_fields import StoredOptions
 from taskqueue.api.views import (
     Digits,
@@ -32,10 +32,13 @@ from taskqueue.api.views import (
     rows_after,
 )
 from taskqueue.core.states import Missed, Overlap
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
+from taskqueue.declarations.workflows.scheduling import Target
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.schedules.editing import target_of
 from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
@@ -63,7 +66,7 @@ OneScheduleJSON = serializer_for(ScheduleDetails, described={"rule": RuleField})
 class ScheduleQuery(Paged):
     """The filter of schedules."""
 
-    task = Text(required=False, help_text="Only schedules of this task type.")
+    task = Text(required=False, help_text="Only schedules of this task type or workflow.")
     source = serializers.ChoiceField(  # type: ignore[assignment]
         required=False, choices=[each.value for each in ScheduleSource]
     )
@@ -78,7 +81,7 @@ class Schedules(NextPage):
 class ScheduleEdited(Reasoned):
     """The changes; fields that are left out keep their values."""
 
-    task = Text(required=False, help_text="The name of a task type.")
+    task = Text(required=False, help_text="The name of a task type or workflow.")
     rule = RuleField(required=False)
     args = serializers.ListField(child=Anything(allow_null=True), required=False)
     kwargs = serializers.DictField(child=Anything(allow_null=True), required=False)
@@ -105,7 +108,7 @@ class ScheduleCreated(ScheduleEdited):
     """A new schedule."""
 
     name = Text(max_length=LONGEST_NAME, help_text="Unique, without `/`; it cannot be changed.")
-    task = Text(help_text="The name of a task type.")
+    task = Text(help_text="The name of a task type or workflow.")
     rule = RuleField()
 
 
@@ -130,7 +133,7 @@ class ScheduleView(OneView):
 
 
 def _check_exposed(row: Schedule) -> None:
-    exposed(row.task_name, field="task")
+    exposed_target(row.task_name, target_of(row))
 
 
 class ScheduleList(ScheduleView):
@@ -145,7 +148,8 @@ class ScheduleList(ScheduleView):
     @endpoint("listSchedules", answers={200: Schedules}, query=ScheduleQuery)
     def get(self, request: Request) -> Response:
         """Schedules by name."""
-        rows = Schedule.objects.using(database_alias()).order_by("name")
+        # A request may be a graph, which is large.
+        rows = Schedule.objects.using(database_alias()).order_by("name").defer("request")
         for parameter, column in (("source", "source"), ("task", "task_name")):
             if parameter in self.parameters:
                 rows = rows.filter(**{column: self.parameters[parameter]})
@@ -157,7 +161,7 @@ class ScheduleList(ScheduleView):
     )
     def post(self, request: Request) -> Response:
         """Create a schedule; its times begin now."""
-        _check_call(self.parameters["task"], self.parameters)
+        _check_call(self.parameters["task"], self.parameters, None)
         name = self.parameters["name"]
 
         def act() -> Response:
@@ -204,21 +208,24 @@ class ScheduleDetail(ScheduleView):
 
     def _check(self, row: Schedule) -> None:
         task = self.parameters.get("task", row.task_name)
-        stored = {} if task == row.task_name else {"options": row.options}
-        _check_call(task, {**stored, **self.parameters})
+        if task == row.task_name:
+            _check_call(task, self.parameters, target_of(row))
+        else:
+            _check_call(task, {"options": row.options, **self.parameters}, None)
 
     @endpoint("deleteSchedule", answers={204: None}, query=Reasoned, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
-        """Delete it with the history of its runs; its tasks are kept."""
+        """Delete it with the history of its runs; its tasks and workflows are kept."""
         return self.act(SCHEDULE_VERBS["delete"], name, **self.parameters)
 
 
-def _check_call(task: str, call: Mapping[str, Any]) -> None:
-    """Raise unless the API may enqueue the task with these arguments."""
-    definition = exposed(task, field="task")
-    check_kept(definition, call.get("options", {}), at=("options",))
+def _check_call(task: str, call: Mapping[str, Any], known: Target | None) -> None:
+    """Raise unless the API may enqueue the task or workflow with these arguments."""
+    target = exposed_target(task, known)
+    if isinstance(target, BaseDefinition):
+        check_kept(target, call.get("options", {}), at=("options",))
     values = [*call.get("args", ()), *call.get("kwargs", {}).values()]
-    if REDACTED in values and definition.options.sensitive:
+    if REDACTED in values and target.options.sensitive:
         raise Problem(422, "redacted_value", f"Enter the values shown as {REDACTED} again.")
 
 

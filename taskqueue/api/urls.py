@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from taskqueue.api import (
     audit,
     documents,
+    groups,
     operations,
     probes,
     queues,
@@ -29,6 +30,8 @@ from taskqueue.api import (
 from taskqueue.api.base import ApiView
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks import detail, history, lists
+from taskqueue.api.workflows import detail as workflow
+from taskqueue.api.workflows import lists as workflows
 
 
 class NotFound(ApiView):
@@ -68,6 +71,7 @@ def _of(one: str, noun: str, views: Mapping[str, type[ApiView]]) -> list[URLPatt
 TASK = "tasks/<str:task_id>/"
 QUEUE, WORKER = "queues/<path:name>/", "workers/<path:name>/"
 SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
+WORKFLOW = "workflows/<str:workflow_id>/"
 app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
     path("tasks/", lists.TaskList.as_view(), name="tasks"),
@@ -80,6 +84,8 @@ ADDRESSES: list[URLPattern] = [
     path("queues/", queues.QueueList.as_view(), name="queues"),
     *_of(QUEUE, "queue", queues.ACTS),
     path(QUEUE, queues.QueueDetail.as_view(), name="queue"),
+    path("groups/", groups.GroupList.as_view(), name="groups"),
+    path("groups/fire/", groups.GroupFire.as_view(), name="group-fire"),
     path("workers/", workers.WorkerList.as_view(), name="workers"),
     *_of(WORKER, "worker", workers.ACTS),
     path(WORKER, workers.WorkerDetail.as_view(), name="worker"),
@@ -92,6 +98,13 @@ ADDRESSES: list[URLPattern] = [
     path("operations/", operations.OperationList.as_view(), name="operations"),
     path(OPERATION, operations.OperationDetail.as_view(), name="operation"),
     *_of(OPERATION, "operation", operations.ACTS),
+    path("workflows/", workflows.WorkflowList.as_view(), name="workflows"),
+    path(WORKFLOW, workflow.WorkflowDetail.as_view(), name="workflow"),
+    *_of(WORKFLOW, "workflow", workflow.ACTS),
+    path(f"{WORKFLOW}steps/", workflow.WorkflowSteps.as_view(), name="workflow-steps"),
+    path(f"{WORKFLOW}tasks/", workflow.WorkflowTasks.as_view(), name="workflow-tasks"),
+    path(f"{WORKFLOW}graph/", workflow.WorkflowGraph.as_view(), name="workflow-graph"),
+    path("workflow-types/", workflows.WorkflowTypeList.as_view(), name="workflow-types"),
     path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
     path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
     path("audit/", audit.AuditList.as_view(), name="audit"),

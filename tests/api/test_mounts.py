@@ -32,6 +32,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "rule": {"kind": "every", "interval": 60},
     },
     "operations/": {"verb": "retry", "everything": True},
+    "workflows/": {"steps": [{"name": "a", "task": greet.name, "args": ["Ann"]}]},
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from rest_framework import serializers
 
-from taskqueue import schedules
+from taskqueue import chord, schedules
 from taskqueue.api.describing import serializer_for
 from taskqueue.control import TaskFilter, start_operation
 from taskqueue.monitoring.read_models.base import about, from_row, json_form
@@ -19,7 +19,7 @@ from taskqueue.rules import Every
 from tests.api.conftest import ApiClient
 from tests.management.test_taskqueue import run
 from tests.monitoring.rows import make_running, make_task, make_worker
-from tests.sample.tasks import noop
+from tests.sample.tasks import add, echo, noop
 
 pytestmark = pytest.mark.django_db
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -75,6 +75,17 @@ def test_a_schedule_is_the_same_for_rest_and_the_command_line(root: ApiClient) -
     assert told == root.look("schedules/hourly/").json()
     runs = root.look("schedules/hourly/runs/").json()["results"]
     assert run_json("schedules", "history", "hourly") == runs
+
+
+def test_a_workflow_is_the_same_for_rest_and_the_command_line(root: ApiClient) -> None:
+    run = chord([add.s(1, 2), add.s(3, 4)], echo.s()).enqueue()
+    shown = root.look(f"workflows/{run.id}/").json()
+    told = run_json("workflows", "show", run.id)
+    assert told.pop("steps") == root.look(f"workflows/{run.id}/steps/").json()["results"]
+    assert told.pop("audit") == []
+    assert told == shown
+    assert run_json("workflows") == root.look("workflows/").json()["results"]
+    assert run_json("workflows", "graph", run.id) == root.look(f"workflows/{run.id}/graph/").json()
 
 
 def test_an_age_does_not_change_the_etag_of_a_worker(root: ApiClient) -> None:

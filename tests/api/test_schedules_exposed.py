@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from taskqueue import Every, schedules
-from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue import Every, schedules, workflow
+from taskqueue.models import Audit, Occurrence, Schedule, Task, Workflow
+from taskqueue.workflows import Builder
 from tests.api.conftest import ApiClient
 from tests.sample.rest_tasks import sign_in, tell
 from tests.sample.tasks import add, greet, log_in
@@ -16,6 +17,18 @@ from tests.sample.tasks import add, greet, log_in
 pytestmark = pytest.mark.django_db
 HOURLY = {"kind": "every", "interval": 3600}
 SECRET = "hunter2"
+
+
+@workflow(name="exposed.flow", api=True, sensitive={"token"})
+def flow(wf: Builder, token: str) -> None:
+    """May be scheduled over REST, though its step may not be enqueued there."""
+    wf.step(add.s(1, 1))
+
+
+@workflow(name="exposed.hidden")
+def hidden_flow(wf: Builder, token: str) -> None:
+    """May not."""
+    wf.step(add.s(1, 1))
 
 
 @pytest.mark.parametrize("task_name", [sign_in.name, log_in.name, "gone"])
@@ -116,3 +129,39 @@ def test_a_name_that_addresses_leave_out_is_refused(name: str, root: ApiClient) 
     answer = root.act("schedules/", body)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_schedule")
     assert not Schedule.objects.exists()
+
+
+def test_a_workflow_is_scheduled_run_and_shown_if_it_is_exposed(root: ApiClient) -> None:
+    body = {"name": "flow", "rule": HOURLY, "kwargs": {"token": SECRET}}
+    refused = root.act("schedules/", {**body, "task": hidden_flow.name})
+    assert (refused.status_code, refused.json()["code"]) == (403, "task_not_exposed")
+    made = root.act("schedules/", {**body, "task": flow.name, "options": {"deadline": 60}})
+    assert made.status_code == 201, made.json()
+    told = made.json()
+    assert (told["task"], told["is_workflow"]) == (flow.name, True)
+    assert (told["kwargs"], told["options"]) == ({"token": "[redacted]"}, {"deadline": 60})
+    run = root.act("schedules/flow/run/", {}).json()
+    workflow_id = str(Workflow.objects.get().id)
+    assert (run["workflow_id"], run["task_id"], run["task_status"]) == (
+        workflow_id, None, "running",
+    )  # fmt: skip
+    (listed,) = root.look("schedules/flow/runs/").json()["results"]
+    assert (listed["workflow_id"], listed["status"]) == (workflow_id, "enqueued")
+    shown = root.look("schedules/flow/").json()
+    assert (shown["last_workflow_id"], shown["last_task_status"]) == (workflow_id, "running")
+    kept = root.ask("PATCH", "schedules/flow/", {"overlap": "allow"})
+    assert kept.status_code == 200
+    secret = root.ask("PATCH", "schedules/flow/", {"kwargs": {"token": "[redacted]"}})
+    assert (secret.status_code, secret.json()["code"]) == (422, "redacted_value")
+
+
+def test_the_status_of_a_workflow_is_for_those_who_may_view_workflows(
+    root: ApiClient, member: Callable[..., ApiClient]
+) -> None:
+    schedules.create("flow", flow, Every(hours=1), args=["t"])
+    schedules.run_now("flow")
+    for permissions, status in (((), ""), (("view_workflow",), "running")):
+        client = member("view_schedule", "view_occurrence", *permissions)
+        (listed,) = client.look("schedules/flow/runs/").json()["results"]
+        assert listed["task_status"] == status
+        assert client.look("schedules/flow/").json()["last_task_status"] == status

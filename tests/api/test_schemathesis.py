@@ -154,6 +154,10 @@ def real_parameters(path: str, made: Everything) -> dict[str, str]:
     if kind == "tasks":
         status = "running" if "stop" in path else "scheduled" if "run-now" in path else "failed"
         return {"task_id": str(made.tasks[status].pk)}
+    if kind == "workflows":
+        kinds = {"resume": "paused ", "retry": "finished ", "resolve": "finished "}
+        kind = kinds.get(path.rstrip("/").rpartition("/")[2], "")
+        return {"workflow_id": str(made.rows[f"{kind}workflow"].pk)}
     if kind == "operations":
         return {"operation_id": str(made.rows["operation"].pk)}
     if kind == "task-types":
@@ -174,6 +178,13 @@ def make_doable(path: str, body: dict[str, Any], made: Everything) -> None:
             body["ids"] = [str(made.tasks[status].pk) for status in ("failed", "ready")]
     elif path.startswith("/schedules/") and "rule" in body:
         body.update({"task": greet.name, "args": ["Ann"], "kwargs": {}, "options": {}})
+    elif path.endswith("/retry/") and "from_step" in body:
+        body["from_step"] = "echo"
+    elif path.endswith("/resolve/"):
+        body["step"] = "echo"
+    elif path == "/workflows/":
+        for each in body.get("steps", ()):
+            each["task"] = tell.name
     elif path == "/tasks/":
         body["name"] = tell.name
     elif path == "/tasks/bulk/":

@@ -15,6 +15,8 @@ from taskqueue.declarations.arguments import check_names
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.options import check_options
 from taskqueue.declarations.redaction import REDACTED, redacted_for
+from taskqueue.declarations.workflows.scheduling import Target
+from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidTask, TaskQueueError
 from taskqueue.models.task import LONGEST_NAME
 
@@ -41,7 +43,7 @@ class Wanted(NamedTuple):
 def wanted(body: Mapping[str, Any]) -> Wanted:
     """Return what is to be enqueued. Raises 403 and 422; writes nothing."""
     options = {name: body[name] for name in OPTIONS & body.keys()}
-    definition = _with_options(exposed(body["name"]), options)
+    definition = with_options(exposed(body["name"]), options)
     args, kwargs = body["args"], body["kwargs"]
     return Wanted(definition, args, kwargs, check_call(definition, args, kwargs))
 
@@ -62,6 +64,19 @@ def exposed(name: str, *, field: str = "name") -> AnyDefinition:
     return definition
 
 
+def exposed_target(name: str, known: Target | None) -> Target:
+    """Return the definition or workflow, if REST may enqueue it. Raises 403 and 422.
+
+    `known` is the one of that name that a schedule runs already.
+    """
+    target = known or registry.find(name) or workflows.find(name)
+    if target is None or isinstance(target, BaseDefinition):
+        return exposed(name, field="task")
+    if not target.options.api:
+        raise not_exposed(name, field="task")
+    return target
+
+
 def is_exposed(name: str) -> bool:
     """Whether tasks of that name may be enqueued over REST."""
     definition = registry.find(name)
@@ -74,7 +89,7 @@ def not_exposed(name: str, *, field: str = "name") -> Problem:
     return Problem(403, "task_not_exposed", detail, at=(field,))
 
 
-def _with_options(definition: AnyDefinition, options: Mapping[str, Any]) -> AnyDefinition:
+def with_options(definition: AnyDefinition, options: Mapping[str, Any]) -> AnyDefinition:
     """Return the definition with the options. Raises 422, pointing to the one that cannot be."""
     check_each(options)
     check_kept(definition, options)
@@ -132,12 +147,12 @@ def check_call(
         kind = type(error).__name__
         detail = f"The unique key of {definition.name} cannot be made of these arguments: {kind}."
         raise Problem(422, "invalid_arguments", detail, at=("kwargs",)) from None
-    _check_secrets(definition, args, kwargs)
+    check_secrets(definition, args, kwargs)
     return unique_key
 
 
-def _check_secrets(
-    definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]
+def check_secrets(
+    definition: AnyDefinition | BaseWorkflow, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
     """Refuse what an answer shows in place of a secret."""
     hidden = redacted_for(definition, [None for _ in args], dict.fromkeys(kwargs))

@@ -20,6 +20,7 @@ from taskqueue.access.permissions import (
     VIEW_QUEUES,
     VIEW_TASKS,
     VIEW_WORKERS,
+    VIEW_WORKFLOWS,
 )
 from taskqueue.api.access import has_all
 from taskqueue.api.base import ApiView, endpoint
@@ -178,6 +179,18 @@ REDACTIONS: dict[str, Redaction] = {
     ),
     "worker_waits": Redaction(
         (VIEW_LEASES,), "A worker that has tried it lets other workers go first."
+    ),
+    **dict.fromkeys(
+        (
+            "steps_wait",
+            "member_runs",
+            "member_parked",
+            "child_runs",
+            "step_limited",
+            "workflow_stopping",
+            "workflow_trouble",
+        ),
+        Redaction((VIEW_WORKFLOWS,), "It waits for other tasks of its workflow."),
     ),
     "running": Redaction((VIEW_LEASES,), "A worker is running it."),
     "claimed": Redaction((VIEW_LEASES,), "A worker has claimed it."),

@@ -12,6 +12,8 @@ from taskqueue.api.tasks.detail import ACTS
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from tests.admin.matrix.roles import NONE, Permissions
+from tests.sample.rest_tasks import tell
+from tests.sample.rest_workflows import deliver
 from tests.sample.tasks import greet
 from tests.verb_needs import NEEDS, arguments_for, row_for
 
@@ -53,6 +55,7 @@ def act(*needs: str, method: str = "POST", **more: Any) -> Ask:
 
 METHODS = ("GET", *CHANGING)
 ONE_TASK = "tasks/<str:task_id>/"
+WORKFLOW = "workflows/<str:workflow_id>/"
 OPERATING = ("view_task", "operate")
 GREETING = {"name": greet.name, "args": ["Ann"]}
 QUEUE = ("view_queue", "control_queues")
@@ -134,6 +137,35 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     ),
     "operations/<str:operation_id>/": (look("view_operation", on="operation"),),
     "operations/<str:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
+    "workflows/": (
+        look("view_workflow"),
+        act("enqueue", body={"name": deliver.name, "kwargs": {"day": "monday"}}, answers=201),
+        act("enqueue", body={"steps": [{"name": "a", "task": tell.name}]}, answers=201),
+    ),
+    WORKFLOW: (
+        look("view_workflow", on="workflow"),
+        act("view_workflow", "purge", method="DELETE", on="finished workflow", answers=204),
+    ),
+    f"{WORKFLOW}cancel/": (act("view_workflow", "operate", on="workflow"),),
+    f"{WORKFLOW}pause/": (act("view_workflow", "operate", on="workflow"),),
+    f"{WORKFLOW}resume/": (act("view_workflow", "operate", on="paused workflow"),),
+    f"{WORKFLOW}retry/": (
+        act("view_workflow", "operate", on="finished workflow"),
+        act("view_workflow", "operate", on="finished workflow", body={"from_step": "echo"}),
+    ),
+    f"{WORKFLOW}resolve/": (
+        act("view_workflow", "operate", on="finished workflow", body={"step": "echo", "value": 1}),
+    ),
+    f"{WORKFLOW}steps/": (look("view_workflow", on="workflow"),),
+    f"{WORKFLOW}tasks/": (look("view_workflow", "view_task", on="workflow", query="?step=echo"),),
+    f"{WORKFLOW}graph/": (
+        look("view_workflow", on="workflow"),
+        look("view_workflow", on="workflow", query="?format=svg"),
+        look("view_workflow", on="workflow", query="?format=mermaid"),
+    ),
+    "groups/": (look("view_task"), look("view_task", query="?name=plain")),
+    "groups/fire/": (act("view_task", "operate", body={"name": "plain", "group": "waiting"}),),
+    "workflow-types/": (look("enqueue"),),
     "task-types/": (look("enqueue"),),
     "task-types/<path:name>/": (look("enqueue", on="exposed type"),),
     "stats/": (look("view_task", "view_rollup"),),

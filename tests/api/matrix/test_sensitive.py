@@ -12,11 +12,12 @@ from django.test import Client
 
 from taskqueue import Every, schedules
 from taskqueue.access.roles import ADMINISTRATOR, OPERATOR, VIEWER
-from taskqueue.models import Audit, Operation, Schedule, Task
+from taskqueue.models import Audit, Operation, Schedule, Task, Workflow
 from tests.admin.everything import Everything, everything
 from tests.api.matrix.cells import address, body_of, exposed_task, knock
 from tests.api.matrix.table import ASKS
 from tests.sample.rest_tasks import sign_in
+from tests.sample.rest_workflows import deliver
 from tests.sample.tasks import greet, log_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -31,7 +32,11 @@ def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[Everything]:
     with django_db_blocker.unblock(), atomic():
         made = everything("plain", name=log_in.name, args=["bob", SECRET], kwargs={})
         by_name = {"user": "bob", "password": SECRET}
-        Task.objects.filter(status__in=("failed", "ready")).update(args=[], kwargs=by_name)
+        of_type = Task.objects.filter(name=log_in.name)
+        of_type.filter(status__in=("failed", "ready")).update(args=[], kwargs=by_name)
+        Workflow.objects.update(
+            name=deliver.name, args=["monday"], kwargs={"token": SECRET}, context={"token": SECRET}
+        )
         Schedule.objects.all().delete()
         for name in ("schedule", "paused schedule"):
             made.rows[name] = schedules.create(name, log_in, Every(hours=1), args=["bob", SECRET])
@@ -82,6 +87,7 @@ def test_arguments_of_the_unknown_are_for_those_who_may_view_them(made: Everythi
     with atomic():
         Task.objects.update(name="gone")
         Schedule.objects.update(task_name="gone")
+        Workflow.objects.update(name="gone")
         for role in ("viewer", "operator"):
             for where, said in _said(made.rows["people"][role], made):
                 assert SECRET not in said, (role, where)
@@ -89,4 +95,6 @@ def test_arguments_of_the_unknown_are_for_those_who_may_view_them(made: Everythi
         client = made.rows["people"]["administrator"]
         assert SECRET in client.get(f"/api/v1/tasks/{task.pk}/").content.decode()
         assert SECRET in client.get("/api/v1/schedules/schedule/").content.decode()
+        workflow = made.rows["workflow"]
+        assert SECRET in client.get(f"/api/v1/workflows/{workflow.pk}/").content.decode()
         set_rollback(True)
