@@ -39,12 +39,17 @@ def refused(*arguments: object) -> tuple[int, str, str]:
 
 
 def exit_code(*arguments: str) -> object:
+    """How the process would end for `schedules`."""
+    return exit_code_of("schedules", *arguments)
+
+
+def exit_code_of(*arguments: str) -> object:
     """How the process would end: what `ManagementUtility` does, without closing connections."""
     command = Command()
     command._called_from_command_line = True
     try:
         parser = command.create_parser("manage.py", "taskqueue")
-        command.execute(**vars(parser.parse_args(["schedules", *arguments])))
+        command.execute(**vars(parser.parse_args(arguments)))
     except CommandError as error:
         return error.returncode
     except SystemExit as end_of_process:

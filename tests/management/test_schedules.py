@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from taskqueue import rules
+from taskqueue import rules, workflow
 from taskqueue.declarations.scheduled import Scheduled
-from taskqueue.models import Audit, Occurrence, Schedule, Task
+from taskqueue.models import Audit, Occurrence, Schedule, Task, Workflow
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
+from taskqueue.workflows import Builder
 from tests.management.schedule_steps import ADD, NOOP, create, refused, row, run, run_json
-from tests.sample.tasks import noop
+from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db
 MORNING = datetime(2100, 12, 1, 9, tzinfo=UTC)
@@ -231,3 +232,28 @@ def test_a_declaration_that_cannot_work_is_told_and_the_others_are_made() -> Non
 
 def state_of(name: str) -> Any:
     return run_json("show", name)["state"]
+
+
+# Workflows
+
+
+@workflow(name="managed.flow")
+def flow(wf: Builder, number: int) -> None:
+    """Two steps."""
+    wf.step(add.s(wf.step(add.s(number, 1), name="first"), 1), name="second")
+
+
+def test_a_schedule_of_a_workflow_is_created_run_and_shown() -> None:
+    made = run_json(
+        "create", "flow", "--task", flow.name, "--kwargs", '{"number": 5}', "--every", "1d"
+    )
+    assert (made["task"], made["is_workflow"], made["kwargs"]) == (flow.name, True, {"number": 5})
+    said = run("run", "flow")
+    workflow_id = Workflow.objects.get().id
+    assert said == f"flow  enqueued: workflow {workflow_id}\n"
+    assert f"running  workflow {workflow_id}" in run("history", "flow")
+    (listed,) = run_json("history", "flow")
+    assert (listed["workflow_id"], listed["task_id"]) == (str(workflow_id), None)
+    run("edit", "flow", "--option", "deadline=2h")
+    assert row("flow").options == {"deadline": 7200.0}
+    assert str(workflow_id) in run("show", "flow")

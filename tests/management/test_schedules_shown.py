@@ -211,7 +211,7 @@ def test_the_history_tells_what_became_of_each_time_and_why() -> None:
     end(1)
     serve(at(3))
     lines = run("history", "s").splitlines()
-    assert lines[0] == "nominal time (UTC)   status     task, or why there is none"
+    assert lines[0] == "nominal time (UTC)   status     task or workflow, or why there is none"
     assert lines[1] == f"2026-06-01 15:00:00  ready      {task_at(3).id}"
     assert lines[2] == "2026-06-01 14:00:00  skipped    Missed; the latest one makes up for it."
     assert lines[3] == (

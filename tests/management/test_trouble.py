@@ -55,6 +55,8 @@ ARGUMENTS = {
     "workers": [],
     "schedules": [],
     "operations": [],
+    "groups": [],
+    "workflows": [],
     "roles": [],
     "stats": [],
     "prune": [],

@@ -3,16 +3,18 @@
 from taskqueue.management.cli import (
     acting,
     diagnosis,
+    groups,
     schedules,
     stats,
     tasks,
     top,
     workers,
+    workflows,
 )
 
 SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     workers.stop, workers.pause, workers.resume, workers.queues, workers.workers,
-    schedules.schedules, acting.operations, stats.stats, top.top,
-    diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
+    schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
+    top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -21,9 +21,14 @@ from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, jso
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
-def add_format(parser: ArgumentParser, default: str = "text") -> None:
+FORMATS = ("text", "json")
+
+
+def add_format(
+    parser: ArgumentParser, default: str = "text", choices: Sequence[str] = FORMATS
+) -> None:
     """Add the flag that every subcommand has."""
-    parser.add_argument("--format", choices=("text", "json"), default=default)
+    parser.add_argument("--format", choices=choices, default=default)
 
 
 class Output:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any
 
-from taskqueue.management.cli.output import Output, add_format
+from taskqueue.management.cli.output import FORMATS, Output, add_format
 
 # Adds itself to a parser, or to a group of one.
 Argument = Callable[[Any], object]
@@ -59,6 +59,8 @@ class Subcommand:
     run: Run
     # An example of its arguments, for the help.
     example: str = ""
+    # What it can print.
+    formats: Sequence[str] = FORMATS
 
     def add_to(self, chosen: Any) -> ArgumentParser:
         """Add its parser to those of a command, and return it."""
@@ -73,11 +75,15 @@ class Subcommand:
 
 
 def subcommand(
-    name: str, help: str, *arguments: Argument, example: str = ""
+    name: str,
+    help: str,
+    *arguments: Argument,
+    example: str = "",
+    formats: Sequence[str] = FORMATS,
 ) -> Callable[[Run], Subcommand]:
     """Return a decorator that makes a subcommand of the function that runs it."""
     return lambda run: Subcommand(
-        name=name, help=help, arguments=arguments, run=run, example=example
+        name=name, help=help, arguments=arguments, run=run, example=example, formats=formats
     )
 
 
@@ -88,7 +94,7 @@ def actions_of(*actions: Subcommand) -> Argument:
         chosen = parser.add_subparsers(dest="action", metavar="action", help="default: list")
         for action in actions:
             # Without a default of its own: it would undo a --format that stands before the action.
-            add_format(action.add_to(chosen), default=SUPPRESS)
+            add_format(action.add_to(chosen), default=SUPPRESS, choices=action.formats)
 
     return add
 

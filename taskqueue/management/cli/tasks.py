@@ -30,13 +30,14 @@ from taskqueue.management.cli.values import (
     point_in_time,
     whole_number,
 )
-from taskqueue.models import Task
+from taskqueue.models import Task, Workflow
 from taskqueue.models.task import Route
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns, task_history
 from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.streams import is_cursor
 from taskqueue.monitoring.why import why as reasons_why
+from taskqueue.monitoring.why import why_workflow
 from taskqueue.results import TaskResult
 from taskqueue.results.enqueueing import enqueue_by_hand
 from taskqueue.results.reading import row_of
@@ -121,15 +122,22 @@ def show(flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "why",
-    "what keeps a task from running, who holds it, or how it ended",
+    "what keeps a task from running, who holds it, or how it ended; or a workflow from moving on",
     ID,
     example="why 01a2022f-c607-74e3-a122-9f8b03c681f8",
 )
 def why(flags: Namespace, output: Output) -> None:
-    task = row_of(id_of(flags.id))
-    reasons = reasons_why(task)
-    about = {name: getattr(task, name) for name in ("id", "name", "status", "queue_name")}
-    heading = f"{task.id}  {task.name}  {task.status}  queue {task.queue_name}"
+    task_id = id_of(flags.id)
+    workflow = Workflow.objects.using(database_alias()).filter(id=task_id).first()
+    if workflow is not None:
+        reasons = why_workflow(workflow)
+        about = {name: getattr(workflow, name) for name in ("id", "name", "status")}
+        heading = f"{workflow.id}  {workflow.name}  {workflow.status}  workflow"
+    else:
+        task = row_of(task_id)
+        reasons = reasons_why(task)
+        about = {name: getattr(task, name) for name in ("id", "name", "status", "queue_name")}
+        heading = f"{task.id}  {task.name}  {task.status}  queue {task.queue_name}"
     lines = [heading, *(f"  {reason.sentence}" for reason in reasons)]
     output.say(
         (line.replace("\n", " ") for line in lines),

@@ -101,6 +101,11 @@ def _json(kind: type[T], called: str) -> Callable[[str], T]:
     return read
 
 
+def any_json(text: str) -> Any:
+    """Read a flag that takes any JSON value."""
+    return _json(object, "value")(text)
+
+
 # The arguments of a task. Django keeps `args` for itself.
 CALL = (
     argument(

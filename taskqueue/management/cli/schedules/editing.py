@@ -57,7 +57,7 @@ def _failures(text: str) -> int | None:
 def _task(*more: Argument, is_required: bool) -> Argument:
     return group(
         "what runs",
-        optional("--task", required=is_required, metavar="TASK", help="name"),
+        optional("--task", required=is_required, metavar="TASK", help="name of a task or workflow"),
         *CALL,
         argument(
             "--queue", dest="queue_name", metavar="QUEUE",
@@ -126,7 +126,7 @@ def create(flags: Namespace, output: Output) -> None:
     _task(
         argument(
             "--unset-option", action="append", default=[], metavar="NAME",
-            help="reset an option to the task's own; may be repeated",
+            help="reset an option to that of the declaration; may be repeated",
         ),
         is_required=False,
     ),

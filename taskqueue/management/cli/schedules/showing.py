@@ -58,14 +58,18 @@ from taskqueue.rules import Rule
 MOST = 1000
 MOST_RUNS = MOST_ACTS = 10
 LIST_HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
-HISTORY_HEAD = ("nominal time (UTC)", "status", "task, or why there is none")
+HISTORY_HEAD = ("nominal time (UTC)", "status", "task or workflow, or why there is none")
 AUDIT_HEAD = ("at (UTC)", "act", "by", "what and why")
+# What is told of a run by hand.
+MADE = ("status", "nominal_at", "task_id", "workflow_id")
 NONE_YET = "There are no schedules: see `schedules create --help` and `schedules sync --help`."
 
 
 @subcommand("list", "all schedules, with their state, next time and last run")
 def listed(flags: Namespace, output: Output) -> None:
-    rows = list(Schedule.objects.using(database_alias()).order_by("name")[:MOST])
+    # A request may be a graph, which is large.
+    by_name = Schedule.objects.using(database_alias()).order_by("name").defer("request")
+    rows = list(by_name[:MOST])
     shown = shown_schedules(rows, COMMAND_LINE, now())
     output.say(_lines(shown) if shown else NONE_YET, list(map(schedule_json, shown)))
 
@@ -113,6 +117,8 @@ def _history_lines(runs: Sequence[ShownOccurrence]) -> list[str]:
 
 def _run_cells(run: ShownOccurrence) -> tuple[str, ...]:
     said = [str(run.task_id or ""), run.reason]
+    if run.workflow_id is not None:
+        said.insert(0, f"workflow {run.workflow_id}")
     if run.finished_at is not None:
         said.append(f"ended {utc(run.finished_at.replace(microsecond=0))}")
     if run.count > 1:
@@ -230,16 +236,17 @@ def _action(verb: Verb, action: str) -> Subcommand:
             raise TaskQueueError(f"{type(error).__name__}: {one_line(str(error))}") from error
         if not isinstance(made, Occurrence):
             return {}
-        return {name: getattr(made, name) for name in ("status", "nominal_at", "task_id")}
+        return {name: getattr(made, name) for name in MADE}
 
     def text_of(line: dict[str, Any]) -> str:
         if "error" in line:
             return f"{line['name']}  {line['error']}"
         if "status" not in line:
             return verb.told(line["name"])
-        if line["task_id"] is None:
-            return f"{line['name']}  waits until the run before it ends"
-        return f"{line['name']}  enqueued: task {line['task_id']}"
+        for noun in ("task", "workflow"):
+            if line[f"{noun}_id"] is not None:
+                return f"{line['name']}  enqueued: {noun} {line[f'{noun}_id']}"
+        return f"{line['name']}  waits until the run before it ends"
 
     @subcommand(action, verb.help, argument("names", nargs="+", metavar="NAME"), *PERSON)
     def act(flags: Namespace, output: Output) -> None:
