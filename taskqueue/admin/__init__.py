@@ -19,6 +19,7 @@ from taskqueue.admin.queues import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin
 from taskqueue.admin.workers import WorkerAdmin
+from taskqueue.admin.workflows.pages import WorkflowAdmin
 from taskqueue.models import (
     Audit,
     Dashboard,
@@ -32,6 +33,7 @@ from taskqueue.models import (
     Task,
     TaskLog,
     Worker,
+    Workflow,
 )
 
 __all__ = ["PAGES", "register", "unregister"]
@@ -42,6 +44,7 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (Task, TaskAdmin),
     (Failure, FailureAdmin),
     (Performance, PerformanceAdmin),
+    (Workflow, WorkflowAdmin),
     (Lease, LeaseAdmin),
     (Worker, WorkerAdmin),
     (Queue, QueueAdmin),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from taskqueue.display import EMPTY
 from taskqueue.engine.connections import database_alias
-from taskqueue.models import Task
+from taskqueue.models import Occurrence, Task, Workflow
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,20 @@ class Links:
 
     def to_task(self, task_id: object, *, is_kept: bool) -> SafeString:
         """Link to a task; a pruned one is shown by its id alone."""
-        if task_id is None:
-            return EMPTY
+        return EMPTY if task_id is None else self._to_kept(Task, task_id, is_kept=is_kept)
+
+    def _to_kept(self, model: type[Model], key: object, *, is_kept: bool) -> SafeString:
         if not is_kept:
-            return format_html('{} <span class="taskqueue-quiet">({})</span>', task_id, _("pruned"))
-        return self.to_row(Task, task_id, task_id)
+            return format_html('{} <span class="taskqueue-quiet">({})</span>', key, _("pruned"))
+        return self.to_row(model, key, key)
+
+    def to_run(
+        self, task_id: UUID | None, workflow_id: UUID | None, kept: Collection[UUID]
+    ) -> SafeString:
+        """Link to the task or the workflow of a run of a schedule."""
+        if workflow_id is None:
+            return self.to_task(task_id, is_kept=task_id in kept)
+        return self._to_kept(Workflow, workflow_id, is_kept=workflow_id in kept)
 
     def queue_url(self, name: str) -> str:
         """Return the address of a queue's page: by its name, for it may not have a row yet."""
@@ -63,6 +73,24 @@ def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
     """Return the ids of the tasks that are not pruned yet."""
     tasks = Task.objects.using(database_alias()).filter(id__in=list(filter(None, ids)))
     return set(tasks.values_list("id", flat=True))
+
+
+class Ran(NamedTuple):
+    """The task or the workflow that a run of a schedule was enqueued as, if any."""
+
+    task_id: UUID | None
+    workflow_id: UUID | None
+
+
+def kept_runs(runs: Iterable[Ran | Occurrence]) -> set[UUID]:
+    """Return the ids of their tasks and workflows that are not pruned yet."""
+    found = list(runs)
+    kept = kept_tasks(run.task_id for run in found)
+    ids = [run.workflow_id for run in found if run.workflow_id is not None]
+    if ids:
+        workflows = Workflow.objects.using(database_alias()).filter(id__in=ids)
+        kept |= set(workflows.values_list("id", flat=True))
+    return kept
 
 
 class NameConverter:

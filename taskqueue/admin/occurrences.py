@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import row_id
-from taskqueue.admin.links import kept_tasks
+from taskqueue.admin.links import kept_runs
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
@@ -59,14 +59,14 @@ def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
 
 
 class OccurrenceList(LeanList):
-    """A page of occurrences that knows which of their tasks are pruned."""
+    """A page of occurrences that knows which of their tasks and workflows are pruned."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         page: Any = list(self.result_list)
-        kept = kept_tasks(row.task_id for row in page)
+        kept = kept_runs(page)
         for row in page:
-            row.is_kept = row.task_id in kept
+            row.kept = kept
         self.result_list = page
 
 
@@ -74,13 +74,13 @@ class OccurrenceAdmin(ReadOnlyAdmin):
     """One occurrence a row."""
 
     columns = (*OCCURRENCE_COLUMNS, "schedule__name")
-    list_display = ("times", "schedule_link", "shown_status", "by_hand", "why", "task_link")
+    list_display = ("times", "schedule_link", "shown_status", "by_hand", "why", "run_link")
     list_filter = (NewestStatusFilter,)
     list_select_related = ("schedule",)
     lookups = (OF_SCHEDULE, "status")
     fields = (
         "id", "schedule_link", "nominal_at", "nominal_until", "count", "own_status",
-        "why", "task_link", "status_of_task", "by_hand",
+        "why", "run_link", "status_of_task", "by_hand",
         "created_at", "enqueued_at", "finished_at",
     )  # fmt: skip
 
@@ -99,13 +99,13 @@ class OccurrenceAdmin(ReadOnlyAdmin):
 
     shown_status = cell(_("status"), shown_status)
     own_status = cell(_("status"), badge, "status")
-    status_of_task = cell(_("task status"), badge, "task_status")
+    status_of_task = cell(_("status of task or workflow"), badge, "task_status")
     why = cell(_("reason"), reason_words, "reason")
     by_hand = cell(_("requested by"), lambda row: shown_requester(row) or EMPTY)
 
-    @admin.display(description=_("task"))
-    def task_link(self, row: Any) -> SafeString:
-        is_kept = getattr(row, "is_kept", None)
-        if is_kept is None:
-            is_kept = row.task_id in kept_tasks([row.task_id])
-        return self.links.to_task(row.task_id, is_kept=is_kept)
+    @admin.display(description=_("task or workflow"))
+    def run_link(self, row: Any) -> SafeString:
+        kept = getattr(row, "kept", None)
+        if kept is None:
+            kept = kept_runs([row])
+        return self.links.to_run(row.task_id, row.workflow_id, kept)

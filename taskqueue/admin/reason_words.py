@@ -24,6 +24,7 @@ TEMPLATES = (
     _("The run of {time} waits already."),
     _("The run of {time} has come."),
     _("Its unique key is held by task {task}."),
+    _("Its unique key is held by workflow {task}."),
     _("No code declares the schedule any more."),
     _("The schedule is not enabled."),
     _("Paused before it was served."),

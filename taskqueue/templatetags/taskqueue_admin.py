@@ -24,6 +24,7 @@ for show in (
 PAGES: tuple[tuple[str, str, Any], ...] = (
     ("dashboard", "d", gettext_lazy("Dashboard")),
     ("task", "t", gettext_lazy("Tasks")),
+    ("workflow", "l", gettext_lazy("Workflows")),
     ("failure", "f", gettext_lazy("Failures")),
     ("performance", "p", gettext_lazy("Performance")),
     ("queue", "q", gettext_lazy("Queues")),

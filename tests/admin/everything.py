@@ -11,17 +11,22 @@ from django.utils import timezone
 from taskqueue import Every, schedules
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import FINISHED, TaskStatus
+from taskqueue.engine.specs import spec_of
 from taskqueue.models import (
     Audit,
+    Collected,
+    Dependency,
     Lease,
     Occurrence,
     Operation,
     Queue,
     Rollup,
     Schedule,
+    Step,
     Task,
     TaskLog,
     Worker,
+    Workflow,
 )
 from tests.sample.tasks import echo
 
@@ -54,6 +59,8 @@ def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everyth
     _make_attempts(made)
     _make_schedule(made)
     _make_records(made, name)
+    _make_workflows(made)
+    _make_groups(made)
     return made
 
 
@@ -142,6 +149,46 @@ def _make_schedule(made: Everything) -> None:
         schedule=schedule, nominal_at=now - MINUTE, status="ended", reason=text,
         requested_by=text, task_id=made.tasks["failed"].pk, task_status="failed",
     )  # fmt: skip
+
+
+def _make_workflows(made: Everything) -> None:
+    """Make workflows without tasks: those would stand in lists of tasks too."""
+    text, now = made.text, timezone.now()
+    said = {
+        "name": text, "version": text, "args": [text], "kwargs": {text: text},
+        "context": {text: text}, "stop_requested_by": text, "stop_reason": text, "trouble": text,
+        "failed_step": text, "error": {"error_class": text, "message": text, "task_id": None},
+    }  # fmt: skip
+    ended = {"status": "failed", "finished_at": now, "open_steps": 0}
+    for kind, more in {
+        "workflow": {}, "paused workflow": {"paused_at": now}, "finished workflow": ended,
+    }.items():  # fmt: skip
+        row = Workflow(
+            format=1, open_steps=2, total_steps=2, unique_key=f"{text} {kind.split()[0]}", **said
+        )
+        for name, value in more.items():
+            setattr(row, name, value)
+        row.save()
+        made.rows[kind] = row
+        steps = [
+            Step(workflow=row, name=name, kind="task", members=1, reason=text,
+                 request={"name": text}, taken=1, waits=waits)
+            for waits, name in enumerate(("echo", text))
+        ]  # fmt: skip
+        first, second = Step.objects.bulk_create(steps)
+        Dependency.objects.create(upstream=first, downstream=second)
+        if row.finished_at is not None:
+            Step.objects.filter(id=first.id).update(status="failed", finished_at=now)
+
+
+def _make_groups(made: Everything) -> None:
+    text = made.text
+    spec = spec_of(echo).as_json()
+    for name, group in ((text, text), ("plain", "waiting")):
+        Collected.objects.create(
+            name=name, group=group, event='"secret"', size=8, collected_at=timezone.now(),
+            max_size=100, max_bytes=1000, grace=3600, max_delay=3600, spec=spec,
+        )  # fmt: skip
 
 
 def _make_records(made: Everything, name: str) -> None:

@@ -19,6 +19,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "schedule": ("schedule", "paused schedule"),
     "operation": ("operation", "failed operation"),
     "lease": ("lease", "running lease"),
+    "workflow": ("workflow", "paused workflow", "finished workflow"),
 }
 """Whose pages differ by their state."""
 EDITED = {"retry_with": "failed", "reschedule": "scheduled", "update": "ready"}

@@ -26,7 +26,7 @@ def test_every_list_leads_to_the_dashboard_and_tells_where_one_is(
     name: str, rows: Rows, log_in_as: LogIn
 ) -> None:
     page = log_in_as("superuser").get(f"/admin/taskqueue/{name}/").content.decode()
-    assert tabs(page)[:3] == ["dashboard", "task", "failure"]
+    assert tabs(page)[:3] == ["dashboard", "task", "workflow"]
     assert "taskqueue/keyboard.js" in page
     assert "taskqueue/look.css" in page
     current = f'href="/admin/taskqueue/{name}/" data-taskqueue-key="'

@@ -17,8 +17,8 @@ from taskqueue.models import (
 from tests.browser.lively.site import Shop
 
 LISTS = (
-    "dashboard", "task", "failure", "performance", "lease", "worker", "queue", "schedule",
-    "occurrence", "operation", "tasklog", "audit",
+    "dashboard", "task", "workflow", "failure", "performance", "lease", "worker", "queue",
+    "schedule", "occurrence", "operation", "tasklog", "audit",
 )  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def pages(shop: Shop) -> dict[str, str]:
     """Every page that is looked at, by a name that a file can have."""
     found = {"index": reverse("admin:index"), "app": reverse("admin:app_list", args=["taskqueue"])}
     found |= {name: reverse(f"admin:taskqueue_{name}_changelist") for name in LISTS}
-    return found | _tasks(shop) | _rows() | _schedules() | _others(found)
+    return found | _tasks(shop) | _workflows(shop) | _rows() | _schedules() | _others(found)
 
 
 def _tasks(shop: Shop) -> dict[str, str]:
@@ -42,6 +42,19 @@ def _tasks(shop: Shop) -> dict[str, str]:
         "task-terms": reverse("admin:taskqueue_task_edit", args=[shop.planned.pk, "update"]),
         "task-history": reverse("admin:taskqueue_task_history", args=[shop.failed.pk]),
         "task-delete": reverse("admin:taskqueue_task_delete", args=[shop.failed.pk]),
+    }
+
+
+def _workflows(shop: Shop) -> dict[str, str]:
+    act = reverse("admin:taskqueue_workflow_act", args=[shop.flows.failed])
+    return {
+        "workflow-failed": _change("workflow", shop.flows.failed),
+        "workflow-step": f"{_change('workflow', shop.flows.failed)}?step=clean",
+        "workflow-running": _change("workflow", shop.flows.running),
+        "workflow-child": _change("workflow", shop.flows.child),
+        "workflow-retry": f"{act}?verb=retry",
+        "workflow-resolve": f"{act}?verb=resolve",
+        "workflow-delete": f"{act}?verb=delete",
     }
 
 

@@ -25,7 +25,7 @@ from taskqueue.engine.verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ChangedMeanwhile, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.monitoring.read_models.base import visible_arguments
+from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 
 RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
         "end")  # fmt: skip
@@ -246,7 +246,7 @@ def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
     """Explain hidden and redacted arguments, as markup that holds nothing of the schedule."""
     if schedule is None:
         return ""
-    shown = visible_arguments(schedule.task_name, schedule.args, schedule.kwargs, request.user)
+    shown = visible_arguments_of(schedule, request.user)
     if shown is None:
         return _(
             "The arguments are hidden because this process does not know the task's definition. "

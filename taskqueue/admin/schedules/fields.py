@@ -12,9 +12,10 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.declarations.definition import registry
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.redaction import REDACTED, redacted_for
+from taskqueue.declarations.workflows.scheduling import Target
+from taskqueue.engine.schedules.editing import runs
 from taskqueue.exceptions import InvalidArguments, InvalidSchedule
 from taskqueue.models import Schedule
 
@@ -142,7 +143,7 @@ def as_text(value: Any) -> str:
 
 
 def restored(
-    schedule: Schedule | None, task_name: str, args: list[Any], kwargs: dict[str, Any]
+    schedule: Schedule | None, target: Target, args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the form's values, with the original values for those shown as redacted.
 
@@ -151,9 +152,9 @@ def restored(
     """
     if REDACTED not in [*args, *kwargs.values()]:
         return args, kwargs
-    if schedule is None or task_name != schedule.task_name:
+    if schedule is None or not runs(schedule, target):
         raise InvalidSchedule(_("Enter the values shown as %(mark)s again.") % {"mark": REDACTED})
-    marks = redacted_for(registry.get(task_name), [None] * len(args), dict.fromkeys(kwargs))
+    marks = redacted_for(target, [None] * len(args), dict.fromkeys(kwargs))
     old_args = dict(enumerate(schedule.args))
     return (
         [_kept(old_args, place, args[place], mark) for place, mark in enumerate(marks.args)],

@@ -25,10 +25,19 @@ from taskqueue.declarations.scheduled import (
     check_name,
     window_of,
 )
+from taskqueue.declarations.workflows.scheduling import (
+    Target,
+    call_of,
+    target_named,
+    workflow_options,
+)
+from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
+from taskqueue.engine.schedules.editing import target_of
 from taskqueue.engine.schedules.reading import rule_of as rule_of_row
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
-from taskqueue.monitoring.read_models.base import Viewer, visible_arguments
+from taskqueue.monitoring.read_models.base import Viewer
+from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 from taskqueue.rules import Cron
 from taskqueue.rules.values import DAYS
 
@@ -45,7 +54,7 @@ class ScheduleForm(forms.Form):
         label=_("Name"), max_length=LONGEST_NAME, strip=False, widget=forms.TextInput(WIDE),
         help_text=_("Unique in the project. It cannot be changed later."),
     )  # fmt: skip
-    task = forms.ChoiceField(label=_("Task"))
+    task = forms.ChoiceField(label=_("Task or workflow"))
     enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
     kind = forms.ChoiceField(label=_("Kind"), choices=list(KINDS.items()), initial=Cron.kind)
     tz = forms.CharField(
@@ -130,9 +139,8 @@ class ScheduleForm(forms.Form):
     ) -> None:
         super().__init__(data, initial=initial_values(schedule, viewer) if schedule else {})
         self.schedule = schedule
-        names = [definition.name for definition in registry.all()]
         task: Any = self.fields["task"]
-        task.choices = [("", "---------"), *((name, name) for name in names)]
+        task.choices = _choices()
         del self.fields["seen" if schedule is None else "name"]
         for kind, parameters in PARAMETERS.items():
             for name in set(parameters) - {"tz"}:
@@ -180,30 +188,39 @@ class ScheduleForm(forms.Form):
             self.add_error("missed_window", gettext("Required for “window”."))
 
     def _check_call(self, given: dict[str, Any]) -> None:
-        """Check arguments and options against the definition."""
+        """Check arguments and options against the definition or workflow."""
         options = given["options"]
         for name in set(OWN_FIELDS) & options.keys():
             refusal = gettext("Use the separate field for %(name)s.") % {"name": name}
             self.add_error("options", refusal)
-        definition = self._try("task", registry.get, given["task"])
-        if definition is None:
+        target = self._try("task", self._target, given["task"])
+        if target is None:
             return
         for name in OWN_FIELDS:
             value = given.get(name)
             if value not in (None, ""):
-                self._try(name, definition.using, **{name: value})
+                self._try(name, target.using, **{name: value})
                 options = {**options, name: value}
         given["all_options"] = options
         if "rule" not in given or self.errors:
             return
-        call = (given["task"], given["args"], given["kwargs"])
+        call = (target, given["args"], given["kwargs"])
         found = self._try("args", restored, self.schedule, *call)
         if found is None:
             return
         given["args"], given["kwargs"] = found
         scheduled = Scheduled(given["rule"], args=found[0], kwargs=found[1], options=options)
-        if self._try("options", definition_of, scheduled, definition) is not None:
-            self._try("args", _encode, scheduled, definition)
+        if isinstance(target, BaseWorkflow):
+            if self._try("options", _workflow, scheduled, target) is not None:
+                self._try("args", call_of, scheduled, target)
+        elif self._try("options", definition_of, scheduled, target) is not None:
+            self._try("args", _encode, scheduled, target)
+
+    def _target(self, name: str) -> Target:
+        """Return what the schedule is to run; without a new name it stays what it is."""
+        schedule = self.schedule
+        kept = target_of(schedule) if schedule and schedule.task_name == name else None
+        return kept or target_named(name)
 
     def _try(self, field: str, check: Any, *values: Any, **named: Any) -> Any:
         """Return what the check returns; on an error None, with the error at the field."""
@@ -232,6 +249,21 @@ class ScheduleForm(forms.Form):
         return {name: given[name] for name in names} | {"options": given["all_options"]}
 
 
+def _choices() -> list[Any]:
+    """Return the names of tasks and of workflows to choose from."""
+    tasks, flows = (
+        [(name, name) for name in (each.name for each in found.all())]
+        for found in (registry, workflows)
+    )
+    groups = [(_("Tasks"), tasks), (_("Workflows"), flows)] if flows else tasks
+    return [("", "---------"), *groups]
+
+
+def _workflow(scheduled: Scheduled, workflow: BaseWorkflow) -> BaseWorkflow:
+    """Check the options. Raises `InvalidTask`."""
+    return workflow.using(**workflow_options(scheduled))
+
+
 def _encode(scheduled: Scheduled, definition: Any) -> None:
     """Check the arguments; an error of a callable unique key is shown too."""
     try:
@@ -258,7 +290,7 @@ def initial_values(schedule: Schedule, viewer: Viewer) -> dict[str, Any]:
         "options": as_text(options),
         "seen": schedule.changed_at.isoformat(),
     }
-    shown = visible_arguments(schedule.task_name, schedule.args, schedule.kwargs, viewer)
+    shown = visible_arguments_of(schedule, viewer)
     if shown is not None:
         values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
     return values if rule is None else values | initial_of(rule)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
-from taskqueue.admin.links import kept_tasks
+from taskqueue.admin.links import Ran, kept_runs
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.editing import ScheduleEditing, is_deletable
 from taskqueue.admin.schedules.page import (
@@ -40,8 +40,8 @@ class ScheduleAdmin(ScheduleEditing):
 
     change_form_template = "admin/taskqueue/schedule/change_form.html"
     columns = (
-        "name", "task_name", "rule", "source", "is_enabled", "removed_at", "paused_at",
-        "paused_by", "pause_after_failures", "failures_in_row", "trouble", "next_at",
+        "name", "task_name", "is_workflow", "rule", "source", "is_enabled", "removed_at",
+        "paused_at", "paused_by", "pause_after_failures", "failures_in_row", "trouble", "next_at",
         "last_nominal_at", "last_status",
     )  # fmt: skip
     list_display = (
@@ -52,7 +52,9 @@ class ScheduleAdmin(ScheduleEditing):
     routes = (("<int:object_id>/edit/", "edit"), ("<int:object_id>/act/", "act"))
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)
-    search_help_text = _("Search by the start of a schedule's name, or by the full name of a task.")
+    search_help_text = _(
+        "Search by the start of a schedule's name, or by the full name of a task or workflow."
+    )
 
     class Media:
         css = {"all": ["taskqueue/pages.css"]}
@@ -143,10 +145,10 @@ class ScheduleAdmin(ScheduleEditing):
     shown_options = cell(_("options"), as_json, "options")
     last_nominal = cell(_("last nominal time"), moment, "last_nominal_at")
 
-    @admin.display(description=_("last task"))
-    def last_task_link(self, schedule: Schedule) -> SafeString:
-        task_id = schedule.last_task_id
-        return self.links.to_task(task_id, is_kept=task_id in kept_tasks([task_id]))
+    @admin.display(description=_("last run"))
+    def last_run_link(self, schedule: Schedule) -> SafeString:
+        run = Ran(schedule.last_task_id, schedule.last_workflow_id)
+        return self.links.to_run(run.task_id, run.workflow_id, kept_runs([run]))
 
     last_outcome = cell(_("last outcome"), badge, "last_status")
     last_finished = cell(_("last finished"), moment, "last_finished_at")
@@ -162,7 +164,7 @@ class ScheduleAdmin(ScheduleEditing):
 ABOUT = ("task_name", "rule_text", "next_times", "where")
 PAUSE = ("paused_at", "paused_by", "why_paused")
 LAST = (
-    "last_nominal", "last_task_link", "last_outcome", "last_finished", "last_result",
+    "last_nominal", "last_run_link", "last_outcome", "last_finished", "last_result",
     "shown_error",
 )  # fmt: skip
 POLICIES = (

@@ -17,23 +17,26 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
-from taskqueue.admin.links import Links, kept_tasks
+from taskqueue.admin.links import Links, kept_runs
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
-from taskqueue.declarations.definition import registry
 from taskqueue.display import EMPTY, WORDS, as_json, badge, in_zone, moment
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.schedules.editing import target_of
 from taskqueue.engine.schedules.reading import OVERDUE, conditions, rule_of
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.monitoring.read_models.base import visible_arguments
-from taskqueue.monitoring.read_models.schedule import MOST_TIMES, times_to_come
+from taskqueue.monitoring.read_models.schedule import (
+    MOST_TIMES,
+    times_to_come,
+    visible_arguments_of,
+)
 from taskqueue.rules import AfterEnd
 
 MOST_OCCURRENCES = 20
 OCCURRENCE_COLUMNS = (
     "schedule_id", "nominal_at", "nominal_until", "count", "status", "reason", "task_id",
-    "task_status", "requested_by", "finished_at",
+    "workflow_id", "task_status", "requested_by", "finished_at",
 )  # fmt: skip
 
 
@@ -41,14 +44,14 @@ def newest_occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]
     """Return the newest occurrences as the page shows them."""
     rows = Occurrence.objects.using(database_alias()).filter(schedule_id=schedule.pk)
     newest = list(rows.only(*OCCURRENCE_COLUMNS).order_by("-nominal_at")[:MOST_OCCURRENCES])
-    kept = kept_tasks(row.task_id for row in newest)
+    kept = kept_runs(newest)
     return [
         {
             "times": shown_times(row),
             "status": shown_status(row),
             "by": shown_requester(row),
             "reason": reason_words(row.reason),
-            "task": links.to_task(row.task_id, is_kept=row.task_id in kept),
+            "run": links.to_run(row.task_id, row.workflow_id, kept),
         }
         for row in newest
     ]
@@ -63,7 +66,7 @@ def shown_times(row: Occurrence) -> SafeString:
 
 
 def shown_status(row: Occurrence) -> SafeString:
-    """Show the status of the task, or of the occurrence if it has none."""
+    """Show the status of the task or workflow, or of the occurrence if it has none."""
     return badge(row.task_status or row.status)
 
 
@@ -92,7 +95,7 @@ def _in(zone: ZoneInfo, at: datetime) -> str:
 
 def shown_arguments(schedule: Any) -> SafeString:
     """Show the arguments as the viewer may see them, or explain why they are hidden."""
-    shown = visible_arguments(schedule.task_name, schedule.args, schedule.kwargs, schedule.viewer)
+    shown = visible_arguments_of(schedule, schedule.viewer)
     if shown is not None:
         return as_json({"args": shown.args, "kwargs": shown.kwargs})
     hidden = _(
@@ -106,12 +109,12 @@ def shown_source(schedule: Schedule) -> str:
     """Return where the schedule is edited."""
     if schedule.source != ScheduleSource.CODE:
         return _("row: created at run time, edited here")
-    definition = registry.find(schedule.task_name)
-    if definition is None:
+    target = target_of(schedule)
+    if target is None:
         unknown = _("code: next to %(task)s, which this process does not know")
         return unknown % {"task": schedule.task_name}
     known = _("code: declared next to %(task)s in the module %(module)s")
-    return known % {"task": definition.name, "module": definition.body.__module__}
+    return known % {"task": target.name, "module": target.body.__module__}
 
 
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)

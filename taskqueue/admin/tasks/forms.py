@@ -20,6 +20,7 @@ from taskqueue.admin.tasks.option_fields import (
     option_fields,
 )
 from taskqueue.admin.tasks.parameter_fields import ValueField
+from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.option_kinds import Seconds
@@ -93,7 +94,8 @@ class RetryForm(TaskForm):
             return data
         kept = Schedule(task_name=task.name, args=task.args, kwargs=task.kwargs)
         try:
-            args, kwargs = restored(kept, task.name, data["args"] or [], data["kwargs"] or {})
+            definition = registry.get(task.name)
+            args, kwargs = restored(kept, definition, data["args"] or [], data["kwargs"] or {})
         except TaskQueueError as error:
             raise ValidationError(str(error)) from None
         data["args"] = None if data["args"] is None else args

@@ -28,7 +28,7 @@ from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.display import badge, moment, preformatted, short_duration
 from taskqueue.engine.connections import database_alias
-from taskqueue.models import Audit, Task
+from taskqueue.models import Audit, Step, Task
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.history import events_of, stretches_of
 from taskqueue.monitoring.read_models.base import fields_of
@@ -76,6 +76,7 @@ class TaskAdmin(TaskBulk, TaskList, TaskEnqueueing):
             "reasons": [sentence(reason) for reason in why(task)],
             "steps": shown_events(events_of(task, leases, audits, now)),
             "bar": bar(stretches_of(task, leases, audits, now)),
+            "of_step": step_of(task),
             "kin": kin(task, self.links, history.retries, audits),
             "details": details(shown),
             "arguments": None if shown.args is None else folded_json(call),
@@ -95,6 +96,14 @@ def _whole(object_id: str) -> Any:
         return None
     rows = Task.objects.using(database_alias()).annotate(now=DatabaseClock())
     return rows.filter(pk=task_id).first()
+
+
+def step_of(task: Any) -> Step | None:
+    """Return the step of a workflow that the task belongs to."""
+    if task.step_id is None:
+        return None
+    steps = Step.objects.using(database_alias()).filter(id=task.step_id)
+    return steps.only("name", "workflow_id").first()
 
 
 def _steady(task: Any) -> datetime:

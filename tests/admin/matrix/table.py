@@ -12,6 +12,7 @@ from taskqueue.admin.tasks.acts import BUTTONS
 from taskqueue.admin.tasks.forms import FORMS as EDITED
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
+from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
 from tests.admin.matrix.roles import NONE, Permissions
 from tests.admin.schedule_rows import filled
 from tests.sample.tasks import echo
@@ -106,6 +107,20 @@ def _many(verb: TaskVerb) -> Act:
 
 def _schedule_act(verb: str, on: str = "schedule", needs: str = "edit_schedules") -> Act:
     return Act(name=verb, on=on, needs=ways(needs), body={"verb": verb})
+
+
+WORKFLOWS = {
+    "cancel": "workflow", "pause": "workflow", "resume": "paused workflow",
+    "retry": "finished workflow", "resolve": "finished workflow", "delete": "finished workflow",
+}  # fmt: skip
+
+
+def _workflow_act(verb: WorkflowVerb) -> Act:
+    filled = {"from_step": "echo", "step": "echo", "value": "1"}
+    body = {name: filled[name] for name in verb.parameters}
+    body |= {"verb": verb.name, "confirmed": "yes", "reason": "why"}
+    needs = ways(f"view_workflow {NEEDS['workflow', verb.name]}")
+    return Act(name=verb.name, on=WORKFLOWS[verb.name], needs=needs, body=body)
 
 
 def _action(action: str, on: str, needs: str, **more: Any) -> Act:
@@ -215,6 +230,13 @@ PAGES: dict[str, Page] = {
     ),
     "task/<uuid:object_id>/edit/<slug:what>/": Page(
         look=ways("view_task operate enqueue"), on="failed", acts=TASK_EDITS
+    ),
+    **_of_rows("workflow", ways("view_workflow")),
+    "workflow/<uuid:object_id>/act/": Page(
+        look=ways("view_workflow operate"),
+        on="workflow",
+        query={"verb": "cancel"},
+        acts=tuple(map(_workflow_act, WORKFLOW_VERBS.values())),
     ),
     **_of_rows("operation", ways("view_operation")),
     "operation/start/": Page(

@@ -11,6 +11,7 @@ from django.utils import timezone
 from taskqueue import control
 from taskqueue.models import Task
 from tests.browser.lively import fleet, rollups, tasks
+from tests.browser.lively.workflows import Flows, fill_workflows
 
 SEED = 5
 
@@ -24,12 +25,15 @@ class Shop:
     failed: Task
     planned: Task
     succeeded: Task
+    flows: Flows
 
 
 def fill(count: int = 900, *, now: datetime | None = None) -> Shop:
     """Fill an empty database; `count` tasks have ended."""
     now, random = now or timezone.now(), Random(SEED)
     fleet.fill_workers(now)
+    # First: their workers take what else is due.
+    flows = fill_workflows()
     maker = tasks.Maker(now, random, fleet.WORKERS)
     tasks.fill_history(maker, count)
     tasks.fill_waiting(maker)
@@ -40,9 +44,11 @@ def fill(count: int = 900, *, now: datetime | None = None) -> Shop:
     fleet.fill_schedules(now)
     fleet.fill_operations(now, random)
     _act()
-    found = {status: Task.objects.filter(status=status).order_by("-id") for status in STATUSES}
+    found = {
+        status: Task.objects.filter(status=status, step=None).order_by("-id") for status in STATUSES
+    }
     failed, planned, succeeded = (found[status][0] for status in STATUSES)
-    return Shop(report, failed, planned, succeeded)
+    return Shop(report, failed, planned, succeeded, flows)
 
 
 STATUSES = ("failed", "scheduled", "succeeded")

@@ -1,0 +1,65 @@
+"""The form of a verb on a workflow: what it needs besides a reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue.admin.acts import ReasonField
+from taskqueue.core.workflow_states import StepStatus
+from taskqueue.engine.workflows.workflow_verbs import WorkflowVerb
+from taskqueue.models import Workflow
+from taskqueue.monitoring.read_models.step import steps_of
+
+# Steps of which one can be chosen.
+MOST_CHOICES = 1000
+
+
+class JSONValue(forms.CharField):
+    """Any JSON value."""
+
+    def to_python(self, value: Any) -> Any:
+        """Return the value. Raises ValidationError for what is no JSON."""
+        text = super().to_python(value)
+        try:
+            return json.loads(text) if text else None
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(_("Enter valid JSON.")) from error
+
+
+def verb_form(verb: WorkflowVerb, workflow: Workflow, data: Any = None) -> forms.Form:
+    """Return the form, with a field for each parameter of the verb."""
+    form = forms.Form(data, auto_id="taskqueue-%s")
+    form.fields |= {name: FIELDS[name](workflow) for name in verb.parameters}
+    form.fields["reason"] = ReasonField()
+    return form
+
+
+def _steps(workflow: Workflow, *, failed: bool) -> list[tuple[str, str]]:
+    rows = steps_of(workflow.pk).filter(parent_step_id=None, compensates_id=None)
+    if failed:
+        rows = rows.filter(status=StepStatus.FAILED)
+    names = rows.values_list("name", flat=True)[:MOST_CHOICES]
+    return [(name, name) for name in names]
+
+
+FIELDS: dict[str, Any] = {
+    "from_step": lambda workflow: forms.ChoiceField(
+        label=_("From step"),
+        required=False,
+        choices=[("", _("What failed or was cancelled")), *_steps(workflow, failed=False)],
+        help_text=_("A step that you choose and all behind it run anew, whatever they did."),
+    ),
+    "step": lambda workflow: forms.ChoiceField(
+        label=_("Step"), choices=_steps(workflow, failed=True)
+    ),
+    "value": lambda workflow: JSONValue(
+        label=_("Result (JSON)"),
+        required=False,
+        widget=forms.Textarea({"rows": 4, "class": "vLargeTextField"}),
+        help_text=_("Empty stands for null."),
+    ),
+}
