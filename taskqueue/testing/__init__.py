@@ -21,12 +21,20 @@ if TYPE_CHECKING:
     )
     from taskqueue.testing.attempts import Crash
     from taskqueue.testing.cases import TaskQueueTestMixin
+    from taskqueue.testing.enqueued_workflows import (
+        aassert_workflow_enqueued,
+        assert_workflow_enqueued,
+    )
+    from taskqueue.testing.graphs import assert_graph
     from taskqueue.testing.immediacy import eager
     from taskqueue.testing.journeys import travelling
     from taskqueue.testing.live import live_worker
     from taskqueue.testing.running import Run, StillDue, arun_due, arun_next, run_due, run_next
 
-_HOMES = ("asserting", "attempts", "cases", "immediacy", "journeys", "live", "running")
+_HOMES = (
+    "asserting", "attempts", "cases", "enqueued_workflows", "graphs", "immediacy", "journeys",
+    "live", "running",
+)  # fmt: skip
 
 __all__ = [
     "Crash",
@@ -35,12 +43,15 @@ __all__ = [
     "TaskQueueTestMixin",
     "aassert_enqueued",
     "aassert_not_enqueued",
+    "aassert_workflow_enqueued",
     "aenqueued",
     "arun_due",
     "arun_next",
     "assert_enqueued",
     "assert_enqueues",
+    "assert_graph",
     "assert_not_enqueued",
+    "assert_workflow_enqueued",
     "captured",
     "eager",
     "enqueued",

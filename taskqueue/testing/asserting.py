@@ -38,7 +38,7 @@ def assert_enqueued(
     from the enqueue. Raises `UnknownTask`, `ArgumentsDoNotBind`, ValueError or TypeError for
     expectations that no task can meet.
     """
-    _check_times(times)
+    check_times(times)
     return _check(Pattern(which, expected), rows(), times)
 
 
@@ -85,7 +85,7 @@ class assert_enqueues(captured):  # noqa: N801
         self, which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
     ) -> None:
         super().__init__()
-        _check_times(times)
+        check_times(times)
         self._pattern = Pattern(which, expected)
         self._times = times
 
@@ -94,8 +94,8 @@ class assert_enqueues(captured):  # noqa: N801
             self._results += _check(self._pattern, rows(besides=self._before), self._times)
 
 
-def _check_times(times: int) -> None:
-    """Raise ValueError unless `times` is a number of tasks."""
+def check_times(times: int) -> None:
+    """Raise ValueError unless `times` is a number of tasks or workflows."""
     if type(times) is not int or times < 0:
         raise ValueError(f"times must be a whole number of 0 or more, not {times!r}.")
 
@@ -116,7 +116,7 @@ def _wanted(pattern: Pattern) -> str:
         shown = ShownArguments(*pattern.call)
         if pattern.definition is not None:
             shown = redacted_for(pattern.definition, *shown)
-        text += _call(shown.args, shown.kwargs)
+        text += shown_call(shown.args, shown.kwargs)
     others = [
         f"{name}={pattern.expected[name]!r}"
         for name in Expected.__annotations__
@@ -137,7 +137,7 @@ def _listing(tasks: Sequence[Task]) -> str:
 
 def _line(task: Task) -> str:
     shown = redacted(task.name, task.args, task.kwargs)
-    call = "(…)" if shown is None else _call(shown.args, shown.kwargs)
+    call = "(…)" if shown is None else shown_call(shown.args, shown.kwargs)
     parts = [f"queue_name={task.queue_name!r}"]
     if task.priority:
         parts.append(f"priority={task.priority}")
@@ -148,7 +148,8 @@ def _line(task: Task) -> str:
     return f"{task.name}{call} with {', '.join(parts)}: {task.status}"
 
 
-def _call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def shown_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return arguments as they stand in a call, cut where they are long."""
     named = [f"{name}={value!r}" for name, value in kwargs.items()]
     text = ", ".join([*map(repr, args), *named])
     return f"({text})" if len(text) <= LONGEST else f"({text[:LONGEST]}…)"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from taskqueue.exceptions import Duration
 from taskqueue.testing.asserting import assert_enqueued, assert_enqueues, assert_not_enqueued
+from taskqueue.testing.enqueued_workflows import assert_workflow_enqueued
+from taskqueue.testing.graphs import assert_graph
 from taskqueue.testing.immediacy import eager
 from taskqueue.testing.journeys import travelling
 from taskqueue.testing.lasting import leftovers_ended
@@ -43,3 +45,5 @@ class TaskQueueTestMixin(Base):
     assertEnqueued = staticmethod(assert_enqueued)  # noqa: N815
     assertNotEnqueued = staticmethod(assert_not_enqueued)  # noqa: N815
     assertEnqueues = assert_enqueues  # noqa: N815
+    assertWorkflowEnqueued = staticmethod(assert_workflow_enqueued)  # noqa: N815
+    assertGraph = staticmethod(assert_graph)  # noqa: N815

@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import PENDING, LeaseStatus, TaskStatus
+from taskqueue.declarations.snapshots import STEP
 from taskqueue.engine import takeover, workers
 from taskqueue.engine.connections import project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
@@ -27,6 +28,7 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Registered
+from taskqueue.engine.workflows import serving as workflows
 from taskqueue.exceptions import Stopped, TaskQueueError
 from taskqueue.models import Lease, Task
 from taskqueue.models.task import Route
@@ -161,6 +163,9 @@ class Runner:
         if self._choice.backoff == "skip" and EFFECTS[outcome].counts_as:
             self._make_due(claimed)
         attempt.callbacks.run()
+        if STEP in attempt.snapshot:
+            # As a worker does after its record.
+            workflows.serve(self._connection)
         result = get_result(claimed.task_id)
         run = Run(
             name=claimed.name,
