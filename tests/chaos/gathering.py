@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
-from tests.chaos import changes
+from tests.chaos import changes, workflow_rows
 from tests.chaos.clients import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
@@ -56,6 +56,13 @@ def gather(
         leases = tuple(_leases(bounds.lease))
         effects = tuple(_effects())
         audits = tuple(_audits())
+        graphs: dict[str, Any] = {
+            "workflows": tuple(workflow_rows.read_workflows()),
+            "steps": tuple(workflow_rows.read_steps()),
+            "edges": tuple(workflow_rows.read_edges()),
+            "members": tuple(workflow_rows.read_members()),
+            "notes": tuple(workflow_rows.read_notes()),
+        }
     return History(
         enqueues=read_client_log(client_log) if client_log else tuple(enqueues),
         tasks=tasks,
@@ -73,6 +80,7 @@ def gather(
         gathered_at=gathered_at,
         is_over=is_over,
         bounds=bounds,
+        **graphs,
     )
 
 

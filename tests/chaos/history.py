@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.chaos.workflow_rows import EdgeRow, MemberRow, NoteRow, StepRow, WorkflowRow
+
 NO_ANSWER = ("asked", "unknown")
 """States of an enqueue of which its client does not know what became of it."""
 
@@ -233,6 +235,11 @@ class History:
     faults: tuple[Fault, ...] = ()
     samples: tuple[Sample, ...] = ()
     stalls: tuple[Stall, ...] = ()
+    workflows: tuple[WorkflowRow, ...] = ()
+    steps: tuple[StepRow, ...] = ()
+    edges: tuple[EdgeRow, ...] = ()
+    members: tuple[MemberRow, ...] = ()
+    notes: tuple[NoteRow, ...] = ()
     gathered_at: float = 0.0
     is_over: bool = True
     """Whether the run has come to its end: then every task must have."""
@@ -253,7 +260,8 @@ class History:
 _ROWS: Mapping[str, Any] = {
     "tasks": TaskRow, "leases": LeaseRow, "effects": EffectRow, "lines": Line,
     "audits": AuditRow, "changes": Change, "terms": Term, "deaths": Death, "samples": Sample,
-    "stalls": Stall,
+    "stalls": Stall, "workflows": WorkflowRow, "steps": StepRow, "edges": EdgeRow,
+    "members": MemberRow, "notes": NoteRow,
 }  # fmt: skip
 
 

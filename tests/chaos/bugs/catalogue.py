@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from tests.chaos.bugs import claiming, publishing, recording, running, scenarios
+from tests.chaos.bugs import (
+    advancing,
+    claiming,
+    publishing,
+    recording,
+    running,
+    scenarios,
+    workflow_scenarios,
+)
 from tests.chaos.bugs.planting import Planting
 
 BOTH = frozenset({"postgresql", "sqlite"})
@@ -82,6 +90,25 @@ _ALL = (
     Bug(plant=publishing.enqueued_twice, invariant=2, scenario=scenarios.publishers),
     Bug(plant=publishing.enqueue_apart, invariant=2, scenario=scenarios.publishers,
         databases=POSTGRESQL),
+    Bug(plant=advancing.fold_without_delete, invariant=12, scenario=workflow_scenarios.chords),
+    Bug(plant=advancing.notes_after_commit, invariant=12, scenario=workflow_scenarios.chords),
+    Bug(plant=advancing.workflow_not_locked, invariant=12, scenario=workflow_scenarios.graphs,
+        databases=POSTGRESQL),
+    Bug(plant=advancing.no_second_look, invariant=12, scenario=workflow_scenarios.graphs,
+        databases=POSTGRESQL),
+    Bug(plant=advancing.released_too_early, invariant=12, scenario=workflow_scenarios.graphs),
+    Bug(plant=advancing.skipped_counts_as_success, invariant=12,
+        scenario=workflow_scenarios.graphs),
+    Bug(plant=advancing.places_sent_twice, invariant=12, scenario=workflow_scenarios.graphs,
+        databases=POSTGRESQL,
+        guards=("ALTER TABLE taskqueue_member DROP CONSTRAINT taskqueue_member_pkey",)),
+    Bug(plant=advancing.calls_staged_by_task, invariant=12, scenario=workflow_scenarios.trees),
+    Bug(plant=advancing.context_written_at_once, invariant=12, scenario=workflow_scenarios.trees),
+    Bug(plant=advancing.fan_outs_only_counted, invariant=12, scenario=workflow_scenarios.trees),
+    Bug(plant=advancing.overdue_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
+    Bug(plant=advancing.cancel_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
+    Bug(plant=advancing.takeover_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
 )  # fmt: skip
 
 BUGS = {bug.name: bug for bug in _ALL}
+SCENARIOS = {bug.scenario.__name__: bug.scenario for bug in _ALL}

@@ -27,8 +27,7 @@ def main(scenario: str, folder: Path, names: Sequence[str]) -> None:
 
 
 def _found(scenario: str, folder: Path, name: str) -> tuple[list[int], str]:
-    from tests.chaos.bugs import scenarios
-    from tests.chaos.bugs.catalogue import BUGS
+    from tests.chaos.bugs.catalogue import BUGS, SCENARIOS
     from tests.chaos.bugs.trial import Trial, clear_tables
     from tests.chaos.checker import check
 
@@ -39,7 +38,7 @@ def _found(scenario: str, folder: Path, name: str) -> tuple[list[int], str]:
         BUGS[name].drop_guards()
     trial = Trial(folder, name)
     try:
-        getattr(scenarios, scenario)(trial)
+        SCENARIOS[scenario](trial)
         trial.pause_all()
         violations = check(trial.history())
     except AssertionError as error:

@@ -113,9 +113,10 @@ class Trial:
         with suppress(AssertionError):
             wait_until(condition, 40 if self.bug else seconds)
 
-    def holder(self) -> WorkerProcess:
-        """The worker that runs something, of those that wait for it."""
-        name = str(Lease.objects.get(status="running").worker_id)
+    def holder(self, definition: str = "") -> WorkerProcess:
+        """The worker that runs something, of those that wait for it; first, of that definition."""
+        running = Lease.objects.filter(status="running", task__name__contains=definition)
+        name = str(running.order_by("id")[0].worker_id)
         return self.workers[int(name[1:]) - 1]
 
     def name_of(self, worker: WorkerProcess) -> str:
@@ -183,7 +184,9 @@ def clear_tables() -> None:
     """Leave no row of an earlier trial."""
     tables = (
         "chaos_change", "sample_effect", "taskqueue_tasklog", "taskqueue_lease", "taskqueue_audit",
-        "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
+        "taskqueue_stepend", "taskqueue_stepcalls", "taskqueue_member", "taskqueue_dependency",
+        "taskqueue_step", "taskqueue_workflow", "taskqueue_task", "taskqueue_worker",
+        "taskqueue_queue",
     )  # fmt: skip
     with connection.cursor() as cursor:
         for table in tables:

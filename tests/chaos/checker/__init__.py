@@ -23,6 +23,7 @@ from tests.chaos.checker.enqueueing import (
     only_what_was_enqueued_runs,
 )
 from tests.chaos.checker.evidence import Evidence, Violation
+from tests.chaos.checker.fan_outs import what_bodies_find_counts_once
 from tests.chaos.checker.figures import Figures, figures
 from tests.chaos.checker.healing import faults_heal, told_workers_claim_nothing
 from tests.chaos.checker.keys import keys_have_one_holder
@@ -32,9 +33,17 @@ from tests.chaos.checker.ownership import (
     takeovers_follow_expiry,
 )
 from tests.chaos.checker.several import as_many_workers_as_asked
+from tests.chaos.checker.workflows import workflows_follow_their_graphs
 from tests.chaos.history import History
 
 __all__ = ["INVARIANTS", "Evidence", "Figures", "Violation", "check", "figures"]
+
+
+def workflows_do_as_they_are_told(evidence: Evidence) -> Iterator[Violation]:
+    """12, of the graphs and of what bodies add to them."""
+    yield from workflows_follow_their_graphs(evidence)
+    yield from what_bodies_find_counts_once(evidence)
+
 
 INVARIANTS: dict[int, Callable[[Evidence], Iterator[Violation]]] = {
     1: nothing_is_lost,
@@ -47,12 +56,13 @@ INVARIANTS: dict[int, Callable[[Evidence], Iterator[Violation]]] = {
     8: faults_heal,
     9: starts_are_bounded,
     10: keys_have_one_holder,
+    12: workflows_do_as_they_are_told,
     14: acknowledged_stops_end_tasks,
     15: told_workers_claim_nothing,
     16: as_many_workers_as_asked,
     17: counts_add_up,
 }
-"""By their numbers in GUARANTEES.md; 11 to 13 come with schedules, workflows and limits."""
+"""By their numbers in GUARANTEES.md; 11 is asked of its fault alone, 13 comes with limits."""
 
 
 def check(history: History, invariants: Iterable[int] = tuple(INVARIANTS)) -> list[Violation]:

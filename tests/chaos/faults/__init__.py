@@ -18,6 +18,7 @@ from tests.chaos.faults import (
     server,
     sharing,
     signals,
+    workflows,
 )
 from tests.chaos.faults.base import FAULTS, Fault
 
@@ -41,4 +42,5 @@ __all__ = [
     "server",
     "sharing",
     "signals",
+    "workflows",
 ]

@@ -1,0 +1,131 @@
+"""Workflows that the checker must doubt: invariant 12."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.chaos.history import History
+from tests.chaos.story import Story, found
+from tests.chaos.workflow_rows import EdgeRow, MemberRow, NoteRow, StepRow, WorkflowRow
+
+WORKFLOW = WorkflowRow("w", "chord", "succeeded", 0, None, was_stopped=False, trouble="")
+
+
+def step(id: int, *, kind: str = "task", status: str = "succeeded", members: int = 1) -> StepRow:
+    return StepRow(id, "w", f"s{id}", kind, status, members, members, 0, "fail", False)
+
+
+def chord(story: Story, **changed: Any) -> History:
+    """Two members, and what follows them."""
+    tasks = [story.enqueue() for _ in range(3)]
+    for task in tasks:
+        story.end(story.claim(task), "succeeded")
+    history = story.history(
+        workflows=(WORKFLOW,),
+        steps=(step(1, kind="map", members=2), step(2)),
+        edges=(EdgeRow(1, 2, "succeeded"),),
+        members=(
+            MemberRow(tasks[0], 1, 0, "succeeded", 1),
+            MemberRow(tasks[1], 1, 1, "succeeded", 2),
+            MemberRow(tasks[2], 2, 0, "succeeded", [1, 2]),
+        ),
+    )
+    return replace(history, **changed)
+
+
+def test_a_chord_that_ran_as_it_should(story: Story) -> None:
+    assert found(chord(story)) == set()
+
+
+def test_nothing_runs_before_what_it_depends_on(story: Story) -> None:
+    history = chord(story)
+    assert found(replace(history, edges=(EdgeRow(2, 1, "succeeded"),))) == {12}
+
+
+def test_what_is_behind_a_join_counts_too(story: Story) -> None:
+    history = chord(story)
+    join = step(3, kind="join", members=0)
+    edges = (EdgeRow(2, 3, "succeeded"), EdgeRow(3, 1, "succeeded"))
+    assert found(replace(history, steps=(*history.steps, join), edges=edges)) == {12}
+
+
+def test_a_place_has_one_task(story: Story) -> None:
+    history = chord(story)
+    twice = [member._replace(place=0) for member in history.members]
+    assert found(replace(history, members=tuple(twice))) == {12}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"workflows": (WORKFLOW._replace(status="running"),)},
+        {"workflows": (WORKFLOW._replace(open_steps=1),)},
+        {"workflows": (WORKFLOW._replace(trouble="KeyError"),)},
+        {"notes": (NoteRow("t", 1, "succeeded"),)},
+        {"steps": (step(1, kind="map", members=2)._replace(ended=3), step(2))},
+        {"steps": (step(1, kind="map", members=2)._replace(failures=1), step(2))},
+        {"steps": (step(1, kind="map", members=2)._replace(members=3), step(2))},
+    ],
+    ids=["not ended", "open steps", "trouble", "notes", "ended", "failures", "members"],
+)
+def test_ends_are_counted_once(story: Story, changed: dict[str, Any]) -> None:
+    assert found(chord(story, **changed)) == {12}
+
+
+def test_steps_end_as_the_rules_say(story: Story) -> None:
+    skipped = step(3, status="skipped", members=0)
+    history = chord(story)
+    steps, edges = (*history.steps, skipped), (*history.edges, EdgeRow(1, 3, "failed"))
+    assert found(replace(history, steps=steps, edges=edges)) == set()
+    behind = EdgeRow(3, 2, "succeeded")
+    assert found(replace(history, steps=steps, edges=(behind, EdgeRow(1, 3, "failed")))) == {12}
+
+
+def tree(story: Story, **changed: Any) -> History:
+    """A member that returned two leaves at its second attempt, and what follows it."""
+    tasks = [story.enqueue() for _ in range(4)]
+    story.end(story.claim(tasks[0]), "failed", after="retrying")
+    story.move(tasks[0], "ready")
+    for task in tasks:
+        story.end(story.claim(task), "succeeded")
+    fan = step(2, kind="map", members=2)._replace(parent_step_id=1, parent_place=0)
+    history = story.history(
+        workflows=(WORKFLOW,),
+        steps=(step(1), fan, step(3)),
+        edges=(EdgeRow(1, 3, "succeeded"),),
+        members=(
+            MemberRow(tasks[0], 1, 0, "succeeded", None),
+            MemberRow(tasks[1], 2, 0, "succeeded", ["0", 2]),
+            MemberRow(tasks[2], 2, 1, "succeeded", ["1", 2]),
+            MemberRow(tasks[3], 3, 0, "succeeded", ["0", "1"]),
+        ),
+    )
+    return replace(history, **changed)
+
+
+def test_a_tree_that_ran_as_it_should(story: Story) -> None:
+    assert found(tree(story)) == set()
+
+
+def test_a_call_of_an_attempt_that_failed_does_not_run(story: Story) -> None:
+    history = tree(story)
+    members = [member._replace(return_value=["0", 1]) for member in history.members[1:2]]
+    changed = (history.members[0], *members, *history.members[2:])
+    assert found(replace(history, members=changed)) == {12}
+
+
+def test_what_follows_a_tree_waits_for_its_leaves(story: Story) -> None:
+    history = tree(story)
+    leaf, after = history.members[2], history.members[3]
+    swapped = (*history.members[:2], leaf._replace(task_id=after.task_id))
+    last = after._replace(task_id=leaf.task_id)
+    assert found(replace(history, members=(*swapped, last))) == {12}
+
+
+def test_a_failed_fan_out_is_a_failure_of_its_member(story: Story) -> None:
+    history = tree(story)
+    failed = history.steps[1]._replace(status="failed")
+    assert found(replace(history, steps=(history.steps[0], failed, history.steps[2]))) == {12}

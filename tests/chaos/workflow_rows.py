@@ -1,0 +1,111 @@
+"""Workflows as they were in the end, as plain values, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class WorkflowRow(NamedTuple):
+    """A workflow as it was in the end."""
+
+    id: str
+    name: str
+    status: str
+    open_steps: int
+    parent_step_id: int | None
+    was_stopped: bool
+    trouble: str
+    context: dict[str, object] = {}
+
+
+class StepRow(NamedTuple):
+    """A step as it was in the end."""
+
+    id: int
+    workflow_id: str
+    name: str
+    kind: str
+    status: str
+    members: int | None
+    ended: int
+    failures: int
+    on_failure: str
+    has_condition: bool
+    parent_step_id: int | None = None
+    parent_place: int | None = None
+    """The member that returned it as a fan-out."""
+
+
+class EdgeRow(NamedTuple):
+    """A dependency."""
+
+    upstream_id: int
+    downstream_id: int
+    when: str
+
+
+class MemberRow(NamedTuple):
+    """A task of a step, and its result as it is stored."""
+
+    task_id: str
+    step_id: int
+    place: int
+    status: str
+    return_value: object
+
+
+class NoteRow(NamedTuple):
+    """An end that its step has not counted."""
+
+    subject: str
+    step_id: int
+    status: str
+
+
+def read_workflows() -> Iterator[WorkflowRow]:
+    """Read all workflows."""
+    from taskqueue.models import Workflow
+
+    for row in Workflow.objects.order_by("id"):
+        yield WorkflowRow(
+            str(row.id), row.name, row.status, row.open_steps, row.parent_step_id,
+            row.stop_requested_at is not None, row.trouble, row.context,
+        )  # fmt: skip
+
+
+def read_steps() -> Iterator[StepRow]:
+    """Read all steps."""
+    from taskqueue.models import Step
+
+    for row in Step.objects.order_by("id").defer("request"):
+        yield StepRow(
+            row.id, str(row.workflow_id), row.name, row.kind, row.status, row.members, row.ended,
+            row.failures, row.on_failure, row.when is not None, row.parent_step_id,
+            row.parent_place,
+        )  # fmt: skip
+
+
+def read_edges() -> Iterator[EdgeRow]:
+    """Read all dependencies."""
+    from taskqueue.models import Dependency
+
+    rows = Dependency.objects.values_list("upstream_id", "downstream_id", "when")
+    return (EdgeRow(*row) for row in rows)
+
+
+def read_members() -> Iterator[MemberRow]:
+    """Read the tasks of steps, by what they say themselves."""
+    from taskqueue.models import Task
+
+    rows = Task.objects.filter(step_id__isnull=False).order_by("id")
+    fields = ("id", "step_id", "place", "status", "return_value")
+    return (MemberRow(str(id), *others) for id, *others in rows.values_list(*fields))
+
+
+def read_notes() -> Iterator[NoteRow]:
+    """Read the ends that were not counted."""
+    from taskqueue.models import StepEnd
+
+    rows = StepEnd.objects.values_list("subject", "step_id", "status")
+    return (NoteRow(str(subject), *others) for subject, *others in rows)
