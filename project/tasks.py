@@ -1,4 +1,4 @@
-"""The tasks of the demo."""
+"""The tasks and the workflow of the demo."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 from django.utils import timezone
 
 from project.models import SourceFile
-from project.sources import count_source, find_sources
-from taskqueue import Context, Every, Fixed, GiveUp, Scheduled, task
+from project.sources import PYTHON, count_source, find_sources
+from taskqueue import Context, Every, Fixed, GiveUp, Scheduled, task, workflow
+from taskqueue.workflows import Builder
 
 BATCH = 100
 LONGEST_LIST = 10
+AT_ONCE = 50
+"""Files of the workflow that are sent at once."""
 SOON = 10
 """The priority of what must not wait behind thousands of files."""
 
@@ -67,6 +70,33 @@ def summarize(context: Context) -> dict[str, Any]:
         "modules": modules.most_common(LONGEST_LIST),
         "largest": list(largest),
     }
+
+
+@task
+def find_modules(root: str) -> list[str]:
+    """Return the paths of all Python files below `root`."""
+    return [str(Path(root, path)) for path in find_sources(Path(root)) if path.endswith(PYTHON)]
+
+
+@task
+def imported_by(path: str) -> list[str]:
+    """Return the modules that one file imports, each as often as it does."""
+    return [name for name in count_source(Path(path)).modules if not name.startswith(".")]
+
+
+@task
+def most_common(imports: list[list[str]]) -> list[tuple[str, int]]:
+    """Reduce what all files import to the modules that are imported most."""
+    counts = Counter(name for modules in imports for name in modules)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:LONGEST_LIST]
+
+
+@workflow
+def most_imported(wf: Builder, root: str) -> None:
+    """Find the modules that the files below `root` import most: one task a file, then one."""
+    paths = wf.step(find_modules.s(root), name="find")
+    imports = wf.step(imported_by.map(paths), name="read", concurrency=AT_ONCE)
+    wf.step(most_common.s(imports), name="reduce")
 
 
 @task(takes_context=True, max_attempts=3, backoff=Fixed(0.5))

@@ -9,7 +9,8 @@ from django.views.decorators.http import require_safe
 
 from project.models import SourceFile
 from taskqueue import rules
-from taskqueue.models import Schedule, Task, Worker
+from taskqueue.models import Schedule, Task, Worker, Workflow
+from taskqueue.results.workflows import get_workflow
 
 LARGEST = 15
 
@@ -21,12 +22,14 @@ def landing(request: HttpRequest) -> HttpResponse:
     found = SourceFile.objects.aggregate(
         files=Count("id"), lines=Sum("lines"), words=Sum("words"), imports=Sum("imports")
     )
+    newest = Workflow.objects.order_by("-id")
     context = {
         "statuses": statuses,
         "workers": Worker.objects.filter(status="running"),
         "schedules": [
             (schedule, rules.from_json(schedule.rule).text) for schedule in Schedule.objects.all()
         ],
+        "workflows": map(get_workflow, newest.values_list("id", flat=True)[:LARGEST]),
         "found": found,
         "largest": SourceFile.objects.order_by("-lines", "path")[:LARGEST],
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -19,6 +22,7 @@ import psutil
 import pytest
 from django import utils
 
+import taskqueue
 from project import postgres
 from tests.conftest import DATABASE, IS_FULL
 from tests.worker_process import ROOT, wait_until
@@ -125,9 +129,26 @@ def test_the_demo_reads_every_file_and_ends_by_itself(start_demo: StartDemo) -> 
     assert ["all", f"{len(files):,}", f"{lines:,}"] in [row[:3] for row in rows]
     assert "project.tasks.stumble: succeeded at attempt 2" in demo.output()
     assert "schedule take-stock (every 10 seconds): " in demo.output()
+    number, table = most_imported()
+    assert f"succeeded, {number} files, one task a file, in " in demo.output()
+    assert table == [row for row in rows if row in table]
     assert f"{demo.address}/admin/taskqueue/dashboard/" in demo.output()
     assert PASSWORD in demo.output()
     assert not demo.answers()
+
+
+def most_imported() -> tuple[int, list[list[str]]]:
+    """How many files taskqueue has, and the rows of the table of what they import most."""
+    paths = list(Path(taskqueue.__file__).parent.rglob("*.py"))
+    counts: Counter[str] = Counter()
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                counts.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                counts[str(node.module)] += 1
+    most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:10]
+    return len(paths), [[name, f"{number:,}", f"{number:,}"] for name, number in most]
 
 
 @once
@@ -152,11 +173,14 @@ def test_the_demo_stays_up_until_it_is_interrupted(start_demo: StartDemo, tmp_pa
 
     assert "small.py" in browser.get("/")
     assert "Site administration" in browser.log_in("admin", PASSWORD)
-    assert "project.tasks.stumble" in browser.get("/admin/taskqueue/task/")
+    assert "project.tasks.imported_by" in browser.get("/admin/taskqueue/task/")
+    found = browser.get("/admin/taskqueue/task/?q=name:project.tasks.stumble")
+    assert len(set(re.findall(r"/admin/taskqueue/task/([0-9a-f-]{36})/change/", found))) == 1
     assert "take-stock" in browser.get("/admin/taskqueue/dashboard/")
     assert "small.py" in browser.get("/admin/project/sourcefile/")
     assert "take-stock: Every 10 seconds" in browser.get("/")
     assert "take-stock" in browser.get("/admin/taskqueue/schedule/")
+    assert "project.tasks.most_imported" in browser.get("/")
     assert "swagger-ui" in browser.get("/api/v1/docs/")
 
     demo.interrupt()

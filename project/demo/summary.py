@@ -13,7 +13,8 @@ from django.db.models import Count, Max, Min
 from project import tasks
 from project.demo.work import DELAY, Work
 from taskqueue import rules
-from taskqueue.models import Schedule, Task
+from taskqueue.models import Schedule, Task, Workflow
+from taskqueue.results.workflows import WorkflowRun
 
 COLUMNS = ("files", "lines", "words", "imports")
 Row = Sequence[object]
@@ -52,6 +53,18 @@ def describe_findings(findings: dict[str, Any]) -> Iterator[str]:
         yield from table(("most imported modules", "imports"), findings["modules"])
     yield ""
     yield from table(("largest files", "lines"), findings["largest"])
+
+
+def describe_reduction(run: WorkflowRun, direct: dict[str, int]) -> Iterator[str]:
+    """Yield the table that the workflow came to, beside a direct count, and how it came to it."""
+    rows = [(name, number, direct.get(name, 0)) for name, number in run.return_value]
+    yield from table(("most imported by taskqueue", "workflow", "plain loop"), rows)
+    row = Workflow.objects.get(id=run.id)
+    assert row.finished_at is not None
+    yield (
+        f"workflow {run.name}: {run.status}, {run.step('read').ended:,} files, one task a file, in"
+        f" {_seconds(row.finished_at - row.created_at)}"
+    )
 
 
 def describe_work(work: Work, *, concurrency: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ agree only if both are right.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import tokenize
@@ -17,10 +18,11 @@ from typing import Any
 from django.db.models import Sum
 
 from project import tasks
-from project.demo.work import OURS, Work
+from project.demo.work import OURS, OWN, Work
 from project.models import SourceFile
 from project.sources import KINDS, PYTHON
 from taskqueue.core.states import TaskStatus
+from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.models import Schedule, Task
 
 WORD = re.compile(r"\S+")
@@ -48,6 +50,7 @@ def find_problems(root: Path, work: Work) -> list[str]:
         *_failed_runs(),
         *_lost_or_doubled(root),
         *_wrong_totals(root),
+        *_wrong_reduction(work),
     ]
 
 
@@ -99,6 +102,31 @@ def _wrong_totals(root: Path) -> Iterator[str]:
     recorded = Totals(files=SourceFile.objects.count(), **_sums())
     if recorded != direct:
         yield f"The tasks counted {recorded}. A direct count finds {direct}."
+
+
+def _wrong_reduction(work: Work) -> Iterator[str]:
+    run = work.reduced
+    if run.status != WorkflowStatus.SUCCEEDED:
+        yield f"The workflow {run.name} {run.status}: {run.error}"
+        return
+    direct = [[name, number] for name, number in reduce_directly(OWN).items()]
+    if run.return_value != direct:
+        yield f"The workflow found {run.return_value}. A plain loop finds {direct}."
+
+
+def reduce_directly(root: Path) -> dict[str, int]:
+    """Return what the files import most, the most first, by one loop in this process."""
+    counts: dict[str, int] = {}
+    for path in (root / name for name in _files(root)):
+        if path.suffix == PYTHON:
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.level == 0:
+                    names = [str(node.module)]
+                for name in names:
+                    counts[name] = counts.get(name, 0) + 1
+    ordered = sorted(counts, key=lambda name: (-counts[name], name))
+    return {name: counts[name] for name in ordered[: tasks.LONGEST_LIST]}
 
 
 def _sums() -> dict[str, int]:

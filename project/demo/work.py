@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
+import taskqueue
 from project import tasks
 from project.demo.errors import DemoError
 from project.demo.progress import ProgressBar
@@ -17,7 +18,10 @@ from project.demo.services import Services
 from taskqueue.core.states import FINISHED
 from taskqueue.models import Schedule, Task
 from taskqueue.results import TaskResult
+from taskqueue.results.workflows import WorkflowRun
 
+OWN = Path(taskqueue.__file__).parent
+"""The source files of taskqueue itself, which the workflow reads."""
 DELAY = timedelta(seconds=2)
 LOOK_SECONDS = 0.1
 OURS = Q(name__startswith="project.", schedule=None)
@@ -26,19 +30,21 @@ OURS = Q(name__startswith="project.", schedule=None)
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """The tasks that the demo itself enqueues; `walk` enqueues the others, one a file."""
+    """What the demo itself enqueues; `walk` enqueues further tasks, one a file."""
 
     walk: TaskResult[int]
     retried: TaskResult[str]
     delayed: TaskResult[str]
     doomed: TaskResult[None]
+    reduced: WorkflowRun
 
     def __len__(self) -> int:
-        return len(fields(self))
+        """Return how many tasks that are: the workflow has one a file, and two more."""
+        return len(fields(self)) + 1 + len(tasks.find_modules.call(str(OWN)))
 
     def refresh(self) -> None:
         """Read them all again."""
-        for result in (self.walk, self.retried, self.delayed, self.doomed):
+        for result in (self.walk, self.retried, self.delayed, self.doomed, self.reduced):
             result.refresh()
 
 
@@ -51,6 +57,7 @@ def enqueue_work(root: Path) -> Work:
             "Two seconds are over."
         ),
         doomed=tasks.fail_for_good.enqueue(),
+        reduced=tasks.most_imported.enqueue(str(OWN)),
     )
 
 
@@ -79,10 +86,10 @@ class Watch:
                 return schedule
             self._ensure_hope(f"No run of the schedule {name} has ended")
 
-    def wait_for(self, result: TaskResult[Any]) -> None:
-        """Return once this task has ended. Raises `DemoError` when it will not."""
+    def wait_for(self, result: TaskResult[Any] | WorkflowRun) -> None:
+        """Return once this task or workflow has ended. Raises `DemoError` when it will not."""
         while not result.is_finished:
-            self._ensure_hope(f"The task {result.name} is {result.status}")
+            self._ensure_hope(f"{result.name} is {result.status}")
             result.refresh()
 
     def _ensure_hope(self, trouble: str) -> None:

@@ -22,11 +22,17 @@ from project.demo.errors import DemoError
 from project.demo.progress import ProgressBar
 from project.demo.services import Services
 from project.demo.state import clean_directory
-from project.demo.summary import describe_findings, describe_schedule, describe_work
-from project.demo.verification import find_problems
-from project.demo.work import Watch, enqueue_work
+from project.demo.summary import (
+    describe_findings,
+    describe_reduction,
+    describe_schedule,
+    describe_work,
+)
+from project.demo.verification import find_problems, reduce_directly
+from project.demo.work import OWN, Watch, enqueue_work
 from project.sources import find_sources
 from taskqueue.core.states import TaskStatus
+from taskqueue.core.workflow_states import WorkflowStatus
 
 TIMEOUT_SECONDS = 600.0
 LOOK_SECONDS = 0.5
@@ -113,12 +119,15 @@ class Command(BaseCommand):
         work = enqueue_work(root)
         with ProgressBar(self.stdout) as bar:
             watch.wait_for_all(bar, expected=len(find_sources(root)) + len(work))
+        watch.wait_for(work.reduced)
         summary = tasks.summarize.enqueue()
         watch.wait_for(summary)
         schedule = watch.wait_for_schedule(tasks.STOCK.name)
         problems = find_problems(root, work)
         if summary.status == TaskStatus.SUCCEEDED:
             self._write("", *describe_findings(summary.return_value))
+        if work.reduced.status == WorkflowStatus.SUCCEEDED:
+            self._write("", *describe_reduction(work.reduced, reduce_directly(OWN)))
         self._write("", *describe_work(work, concurrency=options["worker_concurrency"]))
         self._write(*describe_schedule(schedule))
         return self._report(problems)
