@@ -31,6 +31,14 @@ def framework(count: int) -> object:
     return noop.get_backend().enqueue_many(noop, [((number,), {}) for number in range(count)])
 
 
+def group(count: int) -> object:
+    """As one workflow: a group of them."""
+    # Not by an older commit, which need not have workflows.
+    from taskqueue import group
+
+    return group(noop.s(number) for number in range(count)).enqueue()
+
+
 def raw_copy() -> Side:
     """One COPY of ready text: rows as an enqueue has just left one."""
     # Not by an older commit, which need not have what is imported here.
@@ -54,6 +62,7 @@ def main(count: int, names: Sequence[str]) -> None:
     """Measure the sides that are named, one transaction each, after one that does not count."""
     known: dict[str, Callable[[], Side]] = {
         "copy": raw_copy, "enqueue": lambda: enqueue, "framework": lambda: framework,
+        "group": lambda: group,
     }  # fmt: skip
     rates = {}
     for name in names:

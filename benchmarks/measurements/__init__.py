@@ -18,6 +18,7 @@ from benchmarks.measurements import (
     pick_up,
     start,
     statements,
+    workflows,
 )
 
 Measure = Callable[[Bench], Iterable[Figure]]
@@ -33,6 +34,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "start": start.measure,
     "statements": statements.measure,
     "memory": memory.measure,
+    "workflows": workflows.measure,
     "backlog": backlog.measure,
 }
 SIDE_BY_SIDE = ("drain", "drain_sqlite", "enqueue_one", "enqueue_many", "pick_up", "start")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.harness import OURS, Bench, say
 from benchmarks.processes import client
 
-RAW = ("raw", "copy")
+RAW = ("raw", "copy", "group")
 """Ways that this code alone knows."""
 
 
