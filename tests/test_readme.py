@@ -18,6 +18,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.checks import check_settings
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import OPTIONS, Options, options_for
+from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.models import Schedule
 from tests import readme
 from tests.conftest import StartWorker
@@ -38,6 +39,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.syspath_prepend(tmp_path)
     registered = dict(definitions.registry._definitions)
     monkeypatch.setattr(definitions.registry, "_definitions", registered)
+    monkeypatch.setattr(workflows, "_definitions", dict(workflows._definitions))
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     return {"PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "shop_settings"}
 
@@ -49,6 +51,7 @@ def test_the_examples_run(shop: dict[str, str], start_worker: StartWorker) -> No
     exec(CALL, names)
     calls = next(block for block in OTHERS if "enqueue_many" in block)
     exec(calls, names)
+    exec(next(block for block in OTHERS if "close_day.enqueue" in block), names)
     from shop.tasks import (  # type: ignore[import-not-found]
         import_rows,
         send_receipt,
