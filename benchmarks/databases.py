@@ -62,6 +62,9 @@ FROM task
 NOOP = "'benchmarks.tasks.noop'"
 FILLINGS = {"ready": FILL_READY, "scheduled": FILL_SCHEDULED, "finished": FILL_FINISHED}
 
+WORKFLOWS = ("workflow", "step", "dependency", "stepcalls", "stepend", "member")
+TABLES = "SELECT string_agg(tablename, ', ') FROM pg_tables WHERE tablename = ANY (%s)"
+
 # While every worker was at work: from the last one's first claim to the first one's last end.
 RATE = """
 WITH worked AS (
@@ -141,8 +144,8 @@ class PostgreSQL:
             self._connection = None
 
     def empty(self) -> None:
-        """Leave no task and no lease."""
-        self.query("TRUNCATE taskqueue_task, taskqueue_lease, taskqueue_tasklog, taskqueue_worker")
+        """Leave no task, no lease and no workflow."""
+        self.query(f"TRUNCATE {self._tables('task', 'lease', 'tasklog', 'worker', *WORKFLOWS)}")
 
     def fill(self, status: str, count: int, *, task: str = "noop") -> None:
         """Add tasks of a status, and leave the tables as autovacuum would."""
@@ -167,7 +170,12 @@ class PostgreSQL:
 
     def settle(self) -> None:
         """Do what autovacuum would in its time."""
-        self.query("VACUUM (ANALYZE) taskqueue_task, taskqueue_lease")
+        self.query(f"VACUUM (ANALYZE) {self._tables('task', 'lease', *WORKFLOWS)}")
+
+    def _tables(self, *names: str) -> str:
+        """Those of the tables that there are: an older commit need not have all of them."""
+        rows = self.query(TABLES, ([f"taskqueue_{name}" for name in names],))
+        return str(rows[0][0])
 
     def rate(self) -> float:
         """Tasks a second that were claimed and recorded, by their leases."""

@@ -45,6 +45,8 @@ class Size:
     """Tasks that pass while nothing removes dead rows."""
     backlog_tasks: int
     """Tasks claimed and recorded beside a backlog, in one round."""
+    waiting_workflows: int
+    finished_workflows: int
 
 
 DEFAULT = Size(
@@ -59,6 +61,8 @@ DEFAULT = Size(
     finished=1_000_000,
     dead=200_000,
     backlog_tasks=20_000,
+    waiting_workflows=10_000,
+    finished_workflows=100_000,
 )
 FULL = replace(DEFAULT, finished=10_000_000, dead=1_000_000)
 QUICK = Size(
@@ -73,6 +77,8 @@ QUICK = Size(
     finished=50_000,
     dead=60_000,
     backlog_tasks=3_000,
+    waiting_workflows=500,
+    finished_workflows=5_000,
 )
 
 

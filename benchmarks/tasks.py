@@ -18,6 +18,6 @@ async def noop_async(number: int = 0) -> None:
 
 
 @task
-def moment() -> int:
+def moment(before: int = 0) -> int:
     """When the body started, in nanoseconds by the clock of this host."""
     return time.time_ns()

@@ -9,11 +9,13 @@ from benchmarks.harness import Bench
 from benchmarks.measurements import (
     async_drain,
     backlog,
+    beside_workflows,
     dead_rows,
     drain,
     drain_sqlite,
     enqueue_many,
     enqueue_one,
+    hops,
     memory,
     pick_up,
     start,
@@ -35,7 +37,12 @@ MEASUREMENTS: dict[str, Measure] = {
     "statements": statements.measure,
     "memory": memory.measure,
     "workflows": workflows.measure,
+    "hops": hops.measure,
+    "beside_workflows": beside_workflows.measure,
     "backlog": backlog.measure,
 }
-SIDE_BY_SIDE = ("drain", "drain_sqlite", "enqueue_one", "enqueue_many", "pick_up", "start")
+SIDE_BY_SIDE = (
+    *("drain", "drain_sqlite", "enqueue_one", "enqueue_many", "pick_up", "start"),
+    "beside_workflows",
+)
 """Those that also measure the code of another commit, if one is given."""
