@@ -20,7 +20,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.workflows.counts import count_ended
 from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
-from taskqueue.engine.workflows.ending import end_if_over
+from taskqueue.engine.workflows.ending import end_if_over, will_succeed, write_ends
 from taskqueue.engine.workflows.fan_outs import drop_unused
 from taskqueue.engine.workflows.fan_steps import STOPPED
 from taskqueue.engine.workflows.notes import IS_SPECIAL, apply_notes
@@ -72,10 +72,11 @@ class Advance:
         while due := self._due():
             complete = [step for step in due if (step.members or 0) <= step.ended]
             others = [step for step in due if (step.members or 0) > step.ended]
+            self._releaser.has_due = False
             ended = self._end(complete)
             self._follow(ended)
             tell_parents(self._connection, ended)
-            if not self._feed(others) and not complete:
+            if not self._feed(others) and not self._may_have_made_due(ended):
                 break
         self._close()
 
@@ -99,6 +100,15 @@ class Advance:
         """Lock and return the steps of which an end decides something."""
         rows = self._steps().filter(is_due=True).order_by("id").select_for_update()
         return list(rows)
+
+    def _may_have_made_due(self, ended: Sequence[Step]) -> bool:
+        """Return whether these ends may have made other steps due in this transaction.
+
+        What becomes due by others meanwhile is seen after the COMMIT.
+        """
+        return self._releaser.has_due or any(
+            step.status != StepStatus.SUCCEEDED or step.parent_step_id is not None for step in ended
+        )
 
     def _end(self, complete: Sequence[Step]) -> list[Step]:
         """End running steps of which all members have ended."""
@@ -221,13 +231,10 @@ class Advance:
 
     def _close(self) -> None:
         """Count ended steps down in their workflows, and end those in which none is open."""
+        touched = [self._workflows[id] for id in sorted(self._touched)]
+        self._write_moves(touched)
         ended: list[Workflow] = []
-        for id in self._touched:
-            workflow = self._workflows[id]
-            workflow.open_steps -= self._ended[id]
-            workflow.moved_at, workflow.trouble = self._now, ""
-            rows = Workflow.objects.using(self._connection.alias).filter(id=id)
-            rows.update(open_steps=workflow.open_steps, moved_at=self._now, trouble="")
+        for workflow in touched:
             if end_if_over(self._connection, workflow, now=self._now):
                 ended.append(workflow)
                 if workflow.parent_step_id:
@@ -235,10 +242,29 @@ class Advance:
             elif workflow.status == WorkflowStatus.COMPENSATING:
                 self._releaser.has_released = True
         if ended:
+            write_ends(self._connection, ended)
             count_ended(self._connection, ended)
             drop_unused(self._connection, [workflow.id for workflow in ended])
         if self._releaser.has_released:
             dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
+
+    def _write_moves(self, workflows: Iterable[Workflow]) -> None:
+        """Count ended steps down, in one statement for all workflows in which as many ended.
+
+        Those that succeed by that are written once, with their end.
+        """
+        alike: dict[int, list[UUID]] = defaultdict(list)
+        for workflow in workflows:
+            number = self._ended[workflow.id]
+            workflow.open_steps -= number
+            workflow.moved_at, workflow.trouble = self._now, ""
+            if not will_succeed(workflow):
+                alike[number].append(workflow.id)
+        rows = Workflow.objects.using(self._connection.alias)
+        for number, ids in alike.items():
+            rows.filter(id__in=ids).update(
+                open_steps=F("open_steps") - number, moved_at=self._now, trouble=""
+            )
 
 
 def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:

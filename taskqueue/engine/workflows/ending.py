@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -28,10 +31,17 @@ CALLED = {
 }
 
 
+# What the end of a workflow writes, besides its error and trouble.
+ENDS = (
+    "status", "finished_at", "prune_after", "holds_unique_key", "open_steps", "moved_at",
+)  # fmt: skip
+
+
 def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
     """End a locked workflow of which no step is open; whether it has ended.
 
-    What one has done that did not succeed is compensated first, unless it is paused.
+    What one has done that did not succeed is compensated first, unless it is paused. The row is
+    left to `write_ends`, which the caller runs for all that it ends.
     """
     if workflow.open_steps > 0:
         return False
@@ -49,16 +59,37 @@ def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
     workflow.prune_after = None if kept_for is None or is_child else now + kept_for
     workflow.holds_unique_key = False
     _call_back(connection, workflow, status)
-    workflow.save(
-        using=connection.alias,
-        update_fields=[
-            "status", "error", "finished_at", "prune_after", "holds_unique_key", "trouble",
-        ],
-    )  # fmt: skip
-    if is_child:
-        ended = Ended(str(workflow.id), "", workflow.name, status, workflow.parent_step_id)
-        note_ends(connection, [ended])
     return True
+
+
+def will_succeed(workflow: Workflow) -> bool:
+    """Return whether all that a workflow still needs is its end."""
+    return workflow.open_steps <= 0 and _end_of(workflow) is WorkflowStatus.SUCCEEDED
+
+
+def write_ends(connection: BaseDatabaseWrapper, ended: Sequence[Workflow]) -> None:
+    """Write the ends of locked workflows, those that end alike at once, and note those of children.
+
+    What the steps that ended last have changed is written with it.
+    """
+    rows = Workflow.objects.using(connection.alias)
+    alike: dict[tuple[Any, ...], list[UUID]] = defaultdict(list)
+    for workflow in ended:
+        if workflow.error is not None or workflow.trouble:
+            workflow.save(using=connection.alias, update_fields=[*ENDS, "error", "trouble"])
+        else:
+            alike[tuple(getattr(workflow, name) for name in ENDS)].append(workflow.id)
+    for values, ids in alike.items():
+        columns = dict(zip(ENDS, values, strict=True))
+        rows.filter(id__in=ids).update(**columns, error=None, trouble="")
+    children = [workflow for workflow in ended if workflow.parent_step_id is not None]
+    note_ends(
+        connection,
+        [
+            Ended(str(child.id), "", child.name, child.status, child.parent_step_id)
+            for child in children
+        ],
+    )
 
 
 def _end_of(workflow: Workflow) -> WorkflowStatus:

@@ -71,6 +71,8 @@ class Releaser:
         self._left = most_members
         self._begin_child = child
         self.has_released = False
+        # Whether steps were released that have nothing left to run.
+        self.has_due = False
 
     @property
     def is_exhausted(self) -> bool:
@@ -148,6 +150,8 @@ class Releaser:
         for step in steps:
             released = step.released if step.kind == StepKind.MAP else (step.members or 0)
             alike[step.members, step.tolerated, released - step.held, released].append(step.id)
+            waits_for_ends = released - step.held == (step.members or 0) > step.ended
+            self.has_due = self.has_due or not waits_for_ends
             if step.kind == StepKind.TASK:
                 if has_limits(workflows[step.workflow_id], step):
                     self._release_limited(workflows[step.workflow_id], step)
