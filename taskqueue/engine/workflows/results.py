@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
+
+from django.db import connections
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
@@ -17,6 +19,7 @@ from taskqueue.declarations.workflows.reference_data import (
     value_of,
 )
 from taskqueue.declarations.workflows.resolution import resolved_call, return_value
+from taskqueue.engine.workflows.inputs import read_inputs
 from taskqueue.engine.workflows.members import LazyResults, MemberResults
 from taskqueue.models import Member, Step, Task, Workflow
 
@@ -30,8 +33,12 @@ Arguments = tuple[list[Any], dict[str, Any]]
 class Results:
     """The results of the steps of one workflow, each read once."""
 
-    def __init__(self, alias: str, workflow_id: UUID) -> None:
+    def __init__(
+        self, alias: str, workflow_id: UUID, *, known: Mapping[str, Any] | None = None
+    ) -> None:
+        """`known`: results that were read before, by the names of their steps."""
         self._alias = alias
+        self._known = known or {}
         self._workflow_id = workflow_id
         self._steps: dict[str, Step] = {}
         self._values: dict[int, Any] = {}
@@ -68,6 +75,8 @@ class Results:
 
     def result_of(self, name: str) -> Any:
         """Return the result of a step; None if it did not succeed."""
+        if name in self._known:
+            return self._known[name]
         step = self._step(name)
         if step is None or step.status != StepStatus.SUCCEEDED:
             return None
@@ -170,8 +179,13 @@ def arguments_of(alias: str, *, task_id: str, args: str, kwargs: str) -> Argumen
     """
     if MARK not in args and MARK not in kwargs:
         return resolved_call(args, kwargs, _nothing)
-    step = Task.objects.using(alias).filter(id=task_id).values_list("step__workflow_id").get()
-    return resolved_call(args, kwargs, Results(alias, step[0]).read)
+    targets = [*targets_in(args), *targets_in(kwargs)]
+    names = {name for target in targets for name in target.steps}
+    workflow_id, known = read_inputs(connections[alias], task_id, names)
+    if workflow_id is None:
+        step = Task.objects.using(alias).filter(id=task_id).values_list("step__workflow_id").get()
+        workflow_id = step[0]
+    return resolved_call(args, kwargs, Results(alias, workflow_id, known=known).read)
 
 
 def _nothing(target: Target) -> Any:
