@@ -6,7 +6,7 @@ Most steps read the results of a task, or of a few members. `results` reads ever
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,11 +16,10 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.engine.dialect import as_uuid, select
 from taskqueue.engine.statement import Statement
+from taskqueue.engine.workflows import members as members_of_steps
 
 # Members of a step whose results are read with it.
 FEW = 200
-# Characters of JSON that are; a list of more is checked where it is read in parts.
-LITTLE = 4 * 1024 * 1024
 
 # The steps of that task's workflow that have these names, with their members in order. A step is
 # plain if its result is what its members returned.
@@ -98,10 +97,15 @@ def read_inputs(
         own = texts.get(name, [])
         if status != StepStatus.SUCCEEDED:
             results[name] = None
-        elif is_plain and len(own) == members and sum(len(text or "") for text in own) <= LITTLE:
+        elif is_plain and len(own) == members and _size(own) <= members_of_steps.LARGEST_LIST:
             values = [None if text is None else json.loads(text) for text in own]
             if kind == StepKind.MAP:
                 results[name] = values
             elif kind == StepKind.TASK:
                 results[name] = values[0] if values else None
     return (as_uuid(rows[0][0]) if rows else None), results
+
+
+def _size(texts: Sequence[str | None]) -> int:
+    """Return the bytes of these texts."""
+    return sum(len(text.encode()) for text in texts if text is not None)
