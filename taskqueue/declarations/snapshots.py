@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from taskqueue.core.retries import Backoff, class_path, from_snapshot
@@ -35,6 +36,18 @@ def dump(options: Options) -> str:
         if value != option.default and (option.name != "backoff" or is_storable(value)):
             snapshot[option.name] = option_to_json(value)
     return json.dumps(snapshot, separators=(",", ":")) if snapshot else EMPTY
+
+
+@lru_cache(maxsize=256)
+def loaded(text: str) -> Any:
+    """Return the snapshot in a JSON text. Tasks of one definition share it: do not change it."""
+    return json.loads(text)
+
+
+@lru_cache(maxsize=256)
+def unknown_in_text(text: str) -> str:
+    """Return the option in a JSON text that only a newer version knows; empty if there is none."""
+    return unknown_in(loaded(text))
 
 
 def unknown_in(snapshot: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from taskqueue.core.retries import class_path
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.payload import encode, storable
+from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.declarations.workflows.signing import FanOut
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.record import record_success
@@ -119,8 +120,8 @@ class Attempt:
                 "`tasks` of an installed app declares or imports."
             )
         if order.options:
-            self.snapshot = json.loads(order.options)
-            if unknown := snapshots.unknown_in(self.snapshot):
+            self.snapshot = snapshots.loaded(order.options)
+            if unknown := snapshots.unknown_in_text(order.options):
                 return f"This worker does not know the option {unknown}."
         return ""
 
@@ -134,10 +135,11 @@ class Attempt:
         """Announce the start; return what is called, with its arguments."""
         definition = cast("BaseDefinition[Any, Any]", self.definition)
         order = self.order
-        if snapshots.STEP in self.snapshot:
+        is_step = snapshots.STEP in self.snapshot
+        if is_step and definition.is_async:
+            self.context.workflow.read()
+        if is_step and (MARK in order.args or MARK in order.kwargs):
             args, kwargs = self._arguments_of_step()
-            if definition.is_async:
-                self.context.workflow.read()
         else:
             args = _loads(order.args) if order.args != "[]" else []
             kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}

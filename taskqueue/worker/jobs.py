@@ -42,7 +42,7 @@ class Order(NamedTuple):
 
     def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
         """The context that its body sees."""
-        snapshot = json.loads(self.options) if self.options else {}
+        snapshot = snapshots.loaded(self.options) if self.options else {}
         nominal_at = snapshot.get("nominal_at")
         return make(
             task_id=self.task_id,
@@ -95,7 +95,7 @@ class Job:
             self.deadline_at = claimed_at + claimed.deadline_in
         self.ping_seconds = claimed.ping_seconds
         if claimed.options:
-            snapshot = json.loads(claimed.options)
+            snapshot = snapshots.loaded(claimed.options)
             # Whatever somebody stored must not end a worker.
             if isinstance(snapshot, dict):
                 self.snapshot = snapshot
