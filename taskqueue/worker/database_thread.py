@@ -118,6 +118,7 @@ class DatabaseThread:
             try:
                 self._session.carry_out(exchange)
                 self._step_ends.take(self._session.connection, exchange)
+                self._session.claim_released(exchange)
                 if exchange.with_duties and self._make_duties is not None:
                     self._duties = self._duties or self._make_duties()
                     self._serve(self._duties, exchange)

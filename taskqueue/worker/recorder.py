@@ -86,7 +86,10 @@ class Recorder:
             outcomes, lines = self._pending.take()
             self._sent_at = now
             notes = self._pending.take_notes(self._dispatcher.pool.running(), now)
-            self._thread.send(Exchange(outcomes=outcomes, lines=lines, notes=notes))
+            in_hand = self._dispatcher.pool.held - len(outcomes)
+            self._thread.send(
+                Exchange(outcomes=outcomes, lines=lines, notes=notes, in_hand=in_hand)
+            )
 
     def report(self, now: float) -> Exchange | None:
         """The report of the batch, once it is there; the next one is under way by then."""

@@ -147,6 +147,16 @@ class WorkerSession:
             # What was committed before the declaration was not announced: look once more.
             exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
 
+    def claim_released(self, exchange: Exchange) -> None:
+        """Claim what workflows have released since the claim of a request, if nothing is in hand.
+
+        So the next step of a chain need not wait for another request.
+        """
+        left = exchange.want - len(exchange.claimed)
+        if exchange.has_released and left > 0 and not (exchange.in_hand or exchange.claimed):
+            exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
+            exchange.has_released = False
+
     def _record_and_claim(self, exchange: Exchange) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
 

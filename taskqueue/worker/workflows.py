@@ -18,6 +18,9 @@ logger = logging.getLogger("taskqueue.worker")
 WIDE, WIDE_PAUSE = 64, 0.05
 # Seconds until another try where another worker was folding the same step.
 LOCKED_PAUSE = 0.01
+# With so many tasks in hand, a worker's own ends need not hurry: to advance many workflows takes
+# little longer than one. It then rests for a multiple of the time that the last advance took.
+MANY, REST, LONGEST_REST = 32, 4.0, 0.05
 # Seconds until the duties look after what could not be done.
 TROUBLE_PAUSE = 1.0
 # Steps whose pace is remembered.
@@ -30,6 +33,9 @@ class StepEnds:
     def __init__(self) -> None:
         # When wide steps may be folded again.
         self._rest_until: dict[int, float] = {}
+        # When to fold again while there is much in hand, and the steps that wait for that.
+        self._next_at = 0.0
+        self._waiting: set[int] = set()
 
     def take(self, connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
         """Fold the steps of the ends that an exchange has recorded, and tell it what is left.
@@ -41,9 +47,15 @@ class StepEnds:
             for row in exchange.recorded.values()
             if row.step_id is not None and row.task_status in FINISHED
         }
+        ended |= self._waiting
         if not ended:
             return
         now = time.monotonic()
+        if now < self._next_at and exchange.in_hand >= MANY:
+            self._waiting = ended
+            exchange.step_ends_at = self._next_at
+            return
+        self._waiting = set()
         resting = {id for id in ended if now < self._rest_until.get(id, 0.0)}
         moments = [self._rest_until[id] for id in resting]
         try:
@@ -54,6 +66,8 @@ class StepEnds:
             logger.exception("Workflows not advanced")
             moments.append(now + TROUBLE_PAUSE)
         exchange.step_ends_at = min(moments, default=math.inf)
+        took = time.monotonic() - now
+        self._next_at = now + took + min(REST * took, LONGEST_REST)
 
     def _fold(
         self, connection: BaseDatabaseWrapper, step_ids: set[int], exchange: Exchange, now: float
