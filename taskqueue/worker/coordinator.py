@@ -226,7 +226,7 @@ class Coordinator:
             request.outcomes, request.lines = pending.take()
             request.notes = pending.take_notes(self._pool.running(), now)
             self._note_at = now + NOTE_INTERVAL
-        request.in_hand = self._pool.held - len(request.outcomes)
+        request.claimed_ahead = self._pool.ahead
         return request
 
     # Entering what came of it

@@ -27,8 +27,8 @@ class Exchange:
     # Whether the worker has been claiming without a pause, so that nobody need wake it.
     is_busy: bool = False
     may_sleep: bool = False
-    # How many other tasks the children have in hand.
-    in_hand: int = 0
+    # How many tasks wait behind those that run: with many, bodies are short.
+    claimed_ahead: int = 0
     with_duties: bool = False
 
     # Whether a batch was recorded meanwhile, which the duties may not have seen.

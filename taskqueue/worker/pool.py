@@ -84,6 +84,11 @@ class Pool:
         for child in self.children:
             yield from child.running()
 
+    @property
+    def ahead(self) -> int:
+        """How many jobs wait with children for others to end."""
+        return sum(len(child.held) - child.places.running for child in self.children)
+
     # Starting
 
     def populate(self, now: float) -> list[ChildProcess]:

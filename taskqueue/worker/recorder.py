@@ -86,9 +86,9 @@ class Recorder:
             outcomes, lines = self._pending.take()
             self._sent_at = now
             notes = self._pending.take_notes(self._dispatcher.pool.running(), now)
-            in_hand = self._dispatcher.pool.held - len(outcomes)
+            ahead = self._dispatcher.pool.ahead
             self._thread.send(
-                Exchange(outcomes=outcomes, lines=lines, notes=notes, in_hand=in_hand)
+                Exchange(outcomes=outcomes, lines=lines, notes=notes, claimed_ahead=ahead)
             )
 
     def report(self, now: float) -> Exchange | None:

@@ -148,12 +148,13 @@ class WorkerSession:
             exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
 
     def claim_released(self, exchange: Exchange) -> None:
-        """Claim what workflows have released since the claim of a request, if nothing is in hand.
+        """Claim what workflows have released since the claim of a request, if nothing else waits.
 
         So the next step of a chain need not wait for another request.
         """
         left = exchange.want - len(exchange.claimed)
-        if exchange.has_released and left > 0 and not (exchange.in_hand or exchange.claimed):
+        has_other = exchange.claimed or exchange.claimed_ahead
+        if exchange.has_released and left > 0 and not has_other:
             exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
             exchange.has_released = False
 

@@ -18,8 +18,8 @@ logger = logging.getLogger("taskqueue.worker")
 WIDE, WIDE_PAUSE = 64, 0.05
 # Seconds until another try where another worker was folding the same step.
 LOCKED_PAUSE = 0.01
-# With so many tasks in hand, a worker's own ends need not hurry: to advance many workflows takes
-# little longer than one. It then rests for a multiple of the time that the last advance took.
+# With so many tasks claimed ahead, ends need not hurry: to advance many workflows takes little more
+# time than one. A worker then rests for a multiple of the time that the last advance took.
 MANY, REST, LONGEST_REST = 32, 4.0, 0.05
 # Seconds until the duties look after what could not be done.
 TROUBLE_PAUSE = 1.0
@@ -33,7 +33,7 @@ class StepEnds:
     def __init__(self) -> None:
         # When wide steps may be folded again.
         self._rest_until: dict[int, float] = {}
-        # When to fold again while there is much in hand, and the steps that wait for that.
+        # When to fold again while much is claimed ahead, and the steps that wait for that.
         self._next_at = 0.0
         self._waiting: set[int] = set()
 
@@ -51,9 +51,10 @@ class StepEnds:
         if not ended:
             return
         now = time.monotonic()
-        if now < self._next_at and exchange.in_hand >= MANY:
+        if now < self._next_at and exchange.claimed_ahead >= MANY:
             self._waiting = ended
-            exchange.step_ends_at = self._next_at
+            # The next record comes sooner: so many tasks ahead are short ones.
+            exchange.step_ends_at = self._next_at + LONGEST_REST
             return
         self._waiting = set()
         resting = {id for id in ended if now < self._rest_until.get(id, 0.0)}
