@@ -87,7 +87,7 @@ class Pool:
     @property
     def ahead(self) -> int:
         """How many jobs wait with children for others to end."""
-        return sum(len(child.held) - child.places.running for child in self.children)
+        return sum(child.places.waiting for child in self.children)
 
     # Starting
 
