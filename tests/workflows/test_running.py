@@ -143,3 +143,29 @@ def test_a_map_tolerates_failures_and_sends_as_many_as_it_may() -> None:
     finish(run)
     assert run.return_value == [[[0, None, 2, None, 4, None]], {}]
     assert_settled(run)
+
+
+def test_fail_fast_stops_the_map_of_which_too_many_failed() -> None:
+    @workflow(name="tests.fast_map", fail_fast=True)
+    def fast(wf: Builder) -> None:
+        wf.step(add.starmap([("x", 1), *[(n, 1) for n in range(9)]]), name="parts")
+        wf.step(echo.s(), name="other")
+
+    run = finish(fast.enqueue())
+    assert (run.status, run.error and run.error["error_class"]) == ("failed", "builtins.TypeError")
+    assert statuses(run)["parts"] == "failed"
+    # The next one was claimed as the first was recorded.
+    assert Task.objects.filter(status="succeeded").count() <= 1
+    assert_settled(run)
+
+
+def test_fail_fast_stops_other_branches() -> None:
+    @workflow(name="tests.fast_steps", fail_fast=True)
+    def fast(wf: Builder) -> None:
+        wf.step(fail.using(priority=9).s(), name="bad")
+        wf.step(chain(*[add.si(1, 1)] * 5), name="other")
+
+    run = finish(fast.enqueue())
+    assert (run.status, run.error and run.error["error_class"]) == ("failed", "builtins.ValueError")
+    assert (statuses(run)["bad"], statuses(run)["other"]) == ("failed", "cancelled")
+    assert_settled(run)

@@ -118,7 +118,7 @@ class Advance:
             workflow = self._workflows[step.workflow_id]
             if not has_failed(step):
                 step.status = StepStatus.SUCCEEDED
-            elif workflow.status == WorkflowStatus.STOPPING:
+            elif workflow.status == WorkflowStatus.STOPPING and step.name != workflow.failed_step:
                 step.status = StepStatus.CANCELLED
             else:
                 step.status = StepStatus.FAILED
@@ -192,8 +192,7 @@ class Advance:
             workflow = self._workflows[step.workflow_id]
             decides = workflow.fail_fast and step.on_failure == OnFailure.FAIL
             if decides and workflow.status == WorkflowStatus.RUNNING:
-                request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
-                self._stop(workflow)
+                self._fail(workflow, step)
         dropped = {step for step in steps if has_failed(step) or self._is_stopping(step)}
         if dropped:
             for step in dropped:
