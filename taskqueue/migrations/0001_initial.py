@@ -431,6 +431,7 @@ class Migration(migrations.Migration):
                 ("context", models.JSONField(default=dict)),
                 ("last", models.JSONField(default=list)),
                 ("parent_step_id", models.BigIntegerField(null=True)),
+                ("parent_place", models.IntegerField(null=True)),
                 ("nominal_at", models.DateTimeField(null=True)),
                 ("unique_key", models.CharField(max_length=255, null=True)),
                 ("holds_unique_key", models.BooleanField(default=False)),
@@ -494,6 +495,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(("holds_unique_key", True)),
                         fields=("unique_key", "name"),
                         name="taskqueue_workflow_unique_key",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("parent_place__isnull", False)),
+                        fields=("parent_step_id", "parent_place"),
+                        name="taskqueue_workflow_place",
                     ),
                     _one_of("status", WORKFLOW_STATUSES, name="taskqueue_workflow_status_known"),
                     models.CheckConstraint(

@@ -35,8 +35,9 @@ class Workflow(models.Model):
     context = models.JSONField(default=dict)
     # The steps whose results are its own.
     last = models.JSONField(default=list)
-    # The step that runs it as a child, and as which of its members.
+    # The step that runs it as a child, and of a map as which of its members.
     parent_step_id = models.BigIntegerField(null=True)
+    parent_place = models.IntegerField(null=True)
     schedule = models.ForeignKey(
         "Schedule", models.DO_NOTHING, null=True, related_name="+", **LOOSE
     )
@@ -106,6 +107,11 @@ class Workflow(models.Model):
                 fields=["unique_key", "name"],
                 name="taskqueue_workflow_unique_key",
                 condition=Q(holds_unique_key=True),
+            ),
+            models.UniqueConstraint(
+                fields=["parent_step_id", "parent_place"],
+                name="taskqueue_workflow_place",
+                condition=Q(parent_place__isnull=False),
             ),
             one_of("status", WorkflowStatus, name="taskqueue_workflow_status_known"),
             models.CheckConstraint(

@@ -21,7 +21,9 @@ def edges(graph: Graph) -> set[str]:
 def _of(step: Step) -> str:
     if step.value is not None:
         return f"join {step.value}"
-    assert step.call is not None
+    if step.call is None:
+        parts = (call(part.call) + (" workflow" if part.graph else "") for part in step.parts)
+        return f"[{', '.join(parts)}]"
     if step.source is not None:
         source = step.source
         return f"{call(step.call)} for {source.spread.value} {source.items}"

@@ -326,7 +326,6 @@ def test_more_calls_than_a_fan_out_may_have_fail_the_task(monkeypatch: pytest.Mo
 
 
 def test_calls_are_kept_in_chunks_and_sent_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fan_outs, "CHUNK", 4)
     monkeypatch.setattr(tasks, "CHUNK", 4)
     run = spread.s(11, concurrency=3, tolerate=5).enqueue()
     run_next()

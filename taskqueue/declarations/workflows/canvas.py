@@ -84,8 +84,7 @@ class Canvas(ABC):
         if concurrency is None and tolerate is None:
             return self
         raise InvalidWorkflow(
-            f"{self.default_name}: concurrency and tolerate are for groups and maps of calls of "
-            "one definition."
+            f"{self.default_name}: concurrency and tolerate are for groups and maps."
         )
 
     def place(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:

@@ -183,9 +183,9 @@ def check_graph(graph: Graph, *, depth: int = 1) -> None:
     check_member_count(graph.members)
     for step in graph.steps:
         check_name(step.name, what="step")
-        check_call_count(len(step.calls), step.name)
-        if step.graph is not None:
-            check_graph(step.graph, depth=depth + 1)
+        check_call_count(len(step.calls or step.parts), step.name)
+        for child in step.children:
+            check_graph(child, depth=depth + 1)
     if len(graph.by_name) < len(graph.steps):
         names = [step.name for step in graph.steps]
         double = next(name for name in names if names.count(name) > 1)

@@ -48,13 +48,21 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A member of a group of unlike calls: a task, or a child workflow if it has a graph."""
+
+    call: CompiledCall
+    graph: Graph | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One step: a task, a map of many, a child workflow, or a join.
 
     A task has a `call`. A map has a `call` that tells the definition and options of its members,
     and either `calls`, the arguments of each, or `source`: then the arguments of `call` stand
-    before those that an item gives. A child has a `call` with its name and arguments, and its
-    `graph`. A join has `value`: its result, with references.
+    before those that an item gives; or, without a `call`, unlike `parts`. A child has a `call` with
+    its name and arguments, and its `graph`. A join has `value`: its result, with references.
     """
 
     name: str
@@ -62,6 +70,7 @@ class Step:
     call: CompiledCall | None = None
     calls: tuple[Arguments, ...] = ()
     source: Source | None = None
+    parts: tuple[Part, ...] = ()
     graph: Graph | None = None
     value: str | None = None
     # The steps whose results or errors it reads.
@@ -79,8 +88,14 @@ class Step:
     def members(self) -> int | None:
         """Return the number of tasks or workflows that it runs; None if only its release tells."""
         if self.kind is StepKind.MAP:
-            return None if self.source else len(self.calls)
+            return None if self.source else len(self.calls or self.parts)
         return 0 if self.kind is StepKind.JOIN else 1
+
+    @property
+    def children(self) -> list[Graph]:
+        """Return the graphs of the child workflows that it runs."""
+        graphs = (self.graph, *(part.graph for part in self.parts))
+        return [graph for graph in graphs if graph is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +155,4 @@ class Graph:
     def members(self) -> int:
         """Return the number of members that are known now, with those of its children."""
         own = sum(step.members or 0 for step in self.steps)
-        return own + sum(step.graph.members - 1 for step in self.steps if step.graph)
+        return own + sum(graph.members - 1 for step in self.steps for graph in step.children)

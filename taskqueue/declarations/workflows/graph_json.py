@@ -21,6 +21,7 @@ from taskqueue.declarations.workflows.graph import (
     CompiledCall,
     Edge,
     Graph,
+    Part,
     Source,
     Step,
 )
@@ -98,12 +99,17 @@ class _Writer:
                 "call": step.call and self._call(step.call),
                 "calls": [list(call) for call in step.calls],
                 "source": source and [source.items, source.spread.value, source.size],
+                "parts": [self._part(part) for part in step.parts],
                 "graph": step.graph and self.graph(step.graph),
                 "inputs": list(step.inputs),
                 "on_failure": None if step.on_failure is OnFailure.FAIL else step.on_failure.value,
                 "compensate": step.compensate and self._call(step.compensate),
             }
         )
+
+    def _part(self, part: Part) -> list[Json]:
+        own = self._call(part.call)
+        return [own] if part.graph is None else [own, self.graph(part.graph)]
 
     def _call(self, call: CompiledCall) -> Json:
         stored = _brief({"name": call.name, "args": call.args, "kwargs": call.kwargs})
@@ -168,11 +174,15 @@ class _Reader:
             source=None if source is None else Source(
                 items=source[0], spread=Spread(source[1]), size=source[2]
             ),
+            parts=tuple(self._part(*part) for part in _of(stored, "parts")),
             graph=None if graph is None else self.graph(graph),
             inputs=tuple(_of(stored, "inputs")),
             on_failure=OnFailure(stored.get("on_failure", OnFailure.FAIL)),
             compensate=None if compensate is None else self._call(compensate),
         )  # fmt: skip
+
+    def _part(self, call: Mapping[str, Any], graph: Mapping[str, Any] | None = None) -> Part:
+        return Part(call=self._call(call), graph=None if graph is None else self.graph(graph))
 
     def _call(self, stored: Mapping[str, Any]) -> CompiledCall:
         place = stored.get("options")

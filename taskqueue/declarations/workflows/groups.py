@@ -25,6 +25,7 @@ from taskqueue.declarations.workflows.checking import (
     check_tolerate,
 )
 from taskqueue.declarations.workflows.graph import Arguments, CompiledCall, Source, Step
+from taskqueue.declarations.workflows.parts import place_parts
 from taskqueue.declarations.workflows.references import Reference
 from taskqueue.exceptions import InvalidWorkflow
 
@@ -127,7 +128,10 @@ class MapOver(_Many):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Group(_Many):
-    """Canvases side by side. Calls of one definition are one step, others are joined by one."""
+    """Canvases side by side. Calls of one definition are one step, others are joined by one.
+
+    With limits, others are the members of one step too.
+    """
 
     parts: tuple[Canvas, ...]
 
@@ -176,11 +180,10 @@ class Group(_Many):
 
     def _place_join(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
         if self.concurrency is not None or self.tolerate:
-            raise InvalidWorkflow(
-                f"Step {name or self.default_name!r}: concurrency and tolerate are for calls of "
-                "one definition with the same options. Let one task do the work of each part, and "
-                "group its calls."
-            )
+            return place_parts(
+                assembly, name or assembly.free_name(self.default_name), entry, self.parts,
+                concurrency=self.concurrency, tolerate=self.tolerate,
+            )  # fmt: skip
         placed = [
             part.place(assembly, inner_name(assembly, name, part), entry) for part in self.parts
         ]

@@ -15,12 +15,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import LeaseStatus
 from taskqueue.core.workflow_states import StepKind
-from taskqueue.declarations.workflows.graph import Arguments, CompiledCall, Graph, Step
+from taskqueue.declarations.workflows.graph import CompiledCall, Graph, Step
 from taskqueue.declarations.workflows.signing import FanOut
 from taskqueue.engine.dialect import execute
 from taskqueue.engine.statement import Statement
-from taskqueue.engine.workflows.requests import request_of
-from taskqueue.engine.workflows.tasks import CHUNK
+from taskqueue.engine.workflows.requests import entries_of, request_of
+from taskqueue.engine.workflows.tasks import chunk_of
 from taskqueue.exceptions import InvalidWorkflow, LeaseEnded
 from taskqueue.models import Lease, StepCalls, Task
 
@@ -65,26 +65,28 @@ def keep_fan_out(
     assert task.step_id is not None
     if task.attempt > 1:
         _drop_earlier(connection, task.id, task.step_id)
-    for first in range(0, len(calls), CHUNK):
-        _keep(connection, lease_id, first, calls[first : first + CHUNK])
+    chunk = chunk_of(header["request"])
+    for first in range(0, len(calls), chunk):
+        _keep(connection, lease_id, first, calls[first : first + chunk])
     _keep(connection, lease_id, HEADER, header)
 
 
-def described(graph: Graph) -> tuple[dict[str, Any], Sequence[Arguments]]:
+def described(graph: Graph) -> tuple[dict[str, Any], Sequence[Sequence[Any]]]:
     """Return what the step of a fan-out is, and the calls of its members.
 
-    Calls of one definition are members; any other canvas is a workflow of its own.
+    A group of calls is a map if they are of one definition, or have limits; any other canvas is a
+    workflow of its own.
     """
     (step, *others) = graph.steps
     if step.kind is StepKind.MAP and step.source is None and not (others or graph.callbacks):
         header = {
             "kind": step.kind.value,
-            "members": len(step.calls),
+            "members": step.members,
             "concurrency": step.concurrency,
             "tolerate": step.tolerate,
             "request": request_of(step),
         }
-        return header, step.calls
+        return header, entries_of(step)
     child = Step(name=NAME, kind=StepKind.WORKFLOW, call=CompiledCall(name=NAME), graph=graph)
     return {"kind": child.kind.value, "members": graph.members, "request": request_of(child)}, ()
 

@@ -23,7 +23,8 @@ from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.fan_outs import HEADER
 from taskqueue.engine.workflows.releasing import LONGEST_REASON
-from taskqueue.engine.workflows.tasks import insert_members, keep_calls
+from taskqueue.engine.workflows.requests import has_parts
+from taskqueue.engine.workflows.tasks import chunk_of, insert_members, keep_calls
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Lease, Step, StepCalls, Workflow
 
@@ -108,6 +109,8 @@ class FanSteps:
         if not fan.has_calls or self._workflows[fan.parent.workflow_id].paused_at is not None:
             return True
         concurrency = fan.header["concurrency"]
+        if has_parts(fan.header["request"]):  # They are sent as those of other maps.
+            return True
         if concurrency is not None and concurrency < fan.members:
             return True
         fan.is_sent = self._take(fan.members)
@@ -182,7 +185,8 @@ class FanSteps:
         alike = defaultdict(list)
         for step, fan in steps:
             if not fan.is_sent:
-                keep_calls(self._connection, step.id, fan.header["calls"])
+                chunk = chunk_of(step.request)
+                keep_calls(self._connection, step.id, fan.header["calls"], chunk=chunk)
                 continue
             spec = EnqueueSpec.from_json(step.request["spec"])
             own = alike[spec, self._workflows[step.workflow_id].deadline_at]

@@ -15,8 +15,8 @@ from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.graph import Step as CompiledStep
 from taskqueue.declarations.workflows.resolution import allowed_failures
-from taskqueue.engine.workflows.requests import call_to_json, request_of, spec_of_call
-from taskqueue.engine.workflows.tasks import insert_blocked, keep_calls
+from taskqueue.engine.workflows.requests import call_to_json, entries_of, request_of, spec_of_call
+from taskqueue.engine.workflows.tasks import chunk_of, insert_blocked, keep_calls
 from taskqueue.exceptions import DuplicateWorkflow, TaskQueueError
 from taskqueue.models import Dependency, Step, Workflow
 
@@ -34,6 +34,7 @@ class Origin:
 
     # The step that runs it as a child, and the deadline of that step's workflow.
     parent_step_id: int | None = None
+    parent_place: int | None = None
     deadline_at: datetime | None = None
     schedule_id: int | None = None
     nominal_at: datetime | None = None
@@ -59,8 +60,9 @@ def insert_rows(
         now=now,
     )
     for step in graph.steps:
-        if step.calls:
-            keep_calls(connection, steps[step.name].id, step.calls)
+        if step.members and step.kind is StepKind.MAP:
+            row = steps[step.name]
+            keep_calls(connection, row.id, entries_of(step), chunk=chunk_of(row.request))
     return workflow
 
 
@@ -116,6 +118,7 @@ def _workflow(graph: Graph, *, now: datetime, origin: Origin) -> Workflow:
         kwargs=json.loads(graph.kwargs),
         last=list(graph.last),
         parent_step_id=origin.parent_step_id,
+        parent_place=origin.parent_place,
         schedule_id=origin.schedule_id,
         nominal_at=origin.nominal_at,
         unique_key=graph.unique_key,

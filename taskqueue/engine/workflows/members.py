@@ -10,9 +10,10 @@ from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
+from taskqueue.engine.workflows.requests import has_parts
 from taskqueue.exceptions import InvalidWorkflow
-from taskqueue.models import Member, Step
+from taskqueue.models import Member, Step, Workflow
 
 # Bytes of JSON of a list that is read whole.
 LARGEST_LIST = 64 * 1024 * 1024
@@ -21,8 +22,8 @@ PAGE = 200
 # Steps, and members, of one query.
 BATCH, ROWS = 500, 500
 
-# Returns the result of a step that is a workflow of its own.
-ReadChild = Callable[[Step], Any]
+# Returns the result of a step that is a workflow of its own, or of such a member of a map.
+ReadChild = Callable[[Step, int | None], Any]
 
 
 class MemberResults:
@@ -55,6 +56,9 @@ class MemberResults:
                 found[step_id][place] = self._decoded(text) if has_succeeded else None
         if has_none:
             self._read_fans(found, start=start, stop=stop)
+        for step in steps:
+            if has_parts(step.request):
+                found[step.id] = self._with_children(step, found[step.id], start, stop)
         return {step_id: list(values.values()) for step_id, values in found.items()}
 
     def _rows(
@@ -75,6 +79,20 @@ class MemberResults:
             found = list(read.filter(behind)[:ROWS])
             yield from found
 
+    def _with_children(
+        self, step: Step, values: dict[int, Any], start: int, stop: int | None
+    ) -> dict[int, Any]:
+        """Return the results of unlike members, some of which are workflows, by their places."""
+        children = Workflow.objects.using(self._alias).filter(
+            parent_step_id=step.id, status=WorkflowStatus.SUCCEEDED
+        )
+        own = set(children.values_list("parent_place", flat=True))
+        members = step.members or 0
+        return {
+            place: self._read_child(step, place) if place in own else values.get(place)
+            for place in range(start, members if stop is None else min(stop, members))
+        }
+
     def _read_fans(self, found: dict[int, dict[int, Any]], *, start: int, stop: int | None) -> None:
         """Put the results of fan-outs in the places of the members that returned them."""
         ids = sorted(found)
@@ -92,7 +110,7 @@ class MemberResults:
         for fan in fans:
             assert fan.parent_step_id is not None
             assert fan.parent_place is not None
-            value = inner[fan.id] if fan.id in inner else self._read_child(fan)
+            value = inner[fan.id] if fan.id in inner else self._read_child(fan, None)
             found[fan.parent_step_id][fan.parent_place] = value
 
     def _decoded(self, text: str | None) -> Any:

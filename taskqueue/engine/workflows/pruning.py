@@ -92,8 +92,6 @@ def delete_below(
             pass
     while _delete_tasks(connection, rows.filter(id__in=[*gone, *made])) == BATCH:
         pass
-    calls = StepCalls.objects.using(connection.alias)
-    calls.filter(step_id__in=made).delete()
     _delete_steps(connection, rows.filter(id__in=gone))
     return gone
 

@@ -5,37 +5,50 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, Q, QuerySet, Value, When
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.declarations.workflows.checking import check_member_count
 from taskqueue.declarations.workflows.conditions import evaluate
+from taskqueue.declarations.workflows.graph import Graph
+from taskqueue.declarations.workflows.graph_json import graph_from_json
 from taskqueue.declarations.workflows.resolution import allowed_failures, calls_of
 from taskqueue.engine.ready import make_ready
 from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.inserting import Origin, insert_rows
-from taskqueue.engine.workflows.requests import call_from_json, child_graph, limited, source_of
+from taskqueue.engine.workflows.requests import (
+    call_from_json,
+    child_graph,
+    has_parts,
+    limited,
+    source_of,
+)
 from taskqueue.engine.workflows.results import Results
+from taskqueue.engine.workflows.stopping import held_children, request_stop
 from taskqueue.engine.workflows.tasks import (
     BLOCKED_ONLY,
     MOST_FOUND,
     cancel_blocked,
+    chunk_of,
     has_limits,
     keep_calls,
     send_members,
+    specs_of_blocked,
     tasks_of,
 )
 from taskqueue.exceptions import InvalidWorkflow
-from taskqueue.models import Step, Workflow
+from taskqueue.models import Step, Task, Workflow
 
 LONGEST_REASON = 1000
+NOT_SENT = "Its step ended without it."
 IS_COMPLETE = Case(
     When(Q(ended__gte=F("members")), then=Value(True)),
     default=Value(False),
@@ -113,7 +126,7 @@ class Releaser:
         if not results.is_missing(source.items):
             calls = calls_of(call, source, results.read, limit=get_settings().MAX_ARGUMENTS)
         check_member_count(workflow.members + len(calls))
-        keep_calls(self._connection, step.id, calls)
+        keep_calls(self._connection, step.id, calls, chunk=chunk_of(step.request))
         step.members = len(calls)
         step.tolerated = allowed_failures(
             step.tolerate if step.tolerate < 1 else int(step.tolerate), step.members
@@ -127,11 +140,17 @@ class Releaser:
         child = rows.order_by("id").select_for_update().last()
         if child is None:
             origin = Origin(parent_step_id=step.id, deadline_at=workflow.deadline_at)
-            graph = child_graph(step.request)
-            child = insert_rows(self._connection, graph, now=self._now, origin=origin)
+            self._insert_child(child_graph(step.request), origin)
         else:
-            begin_again(child, self._now)
-            child.save(using=self._connection.alias)
+            self._begin_again(child)
+
+    def _insert_child(self, graph: Graph, origin: Origin) -> None:
+        child = insert_rows(self._connection, graph, now=self._now, origin=origin)
+        self._begin_child(self._connection, child, now=self._now)
+
+    def _begin_again(self, child: Workflow) -> None:
+        begin_again(child, self._now)
+        child.save(using=self._connection.alias)
         self._begin_child(self._connection, child, now=self._now)
 
     def begin(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
@@ -174,21 +193,31 @@ class Releaser:
                 make_ready(blocked, now=self._now)
             self.has_released = True
 
-    def _release_limited(self, workflow: Workflow, step: Step, *, number: int = MOST_FOUND) -> None:
+    def _release_limited(self, workflow: Workflow, step: Step, *, number: int = MOST_FOUND) -> int:
         """Release blocked tasks with a time or limits of their own, which count from now."""
-        columns = {"deadline_at": workflow.deadline_at}
-        if "spec" in step.request:
-            spec = EnqueueSpec.from_json(step.request["spec"])
-            columns = limited(spec, now=self._now, deadline_at=workflow.deadline_at)
-        waits = columns.get("status") == TaskStatus.SCHEDULED.value
-        for name in () if waits else ("status", "run_after", "ready_at"):
-            columns.pop(name, None)
+        released = 0
         for blocked in tasks_of(self._connection, [step.id], BLOCKED_ONLY, limit=number):
-            if waits:
-                blocked.update(**columns)
+            if has_parts(step.request):
+                alike = specs_of_blocked(self._connection, step, blocked)
+                released += sum(self._release_by(spec, workflow, tasks) for spec, tasks in alike)
             else:
-                make_ready(blocked, now=self._now, **columns)
+                stored = step.request.get("spec")
+                spec = None if stored is None else EnqueueSpec.from_json(stored)
+                released += self._release_by(spec, workflow, blocked)
         self.has_released = True
+        return released
+
+    def _release_by(
+        self, spec: EnqueueSpec | None, workflow: Workflow, blocked: QuerySet[Task]
+    ) -> int:
+        columns = {"deadline_at": workflow.deadline_at}
+        if spec is not None:
+            columns = limited(spec, now=self._now, deadline_at=workflow.deadline_at)
+        if columns.get("status") == TaskStatus.SCHEDULED.value:
+            return blocked.update(**columns)
+        for name in ("status", "run_after", "ready_at"):
+            columns.pop(name, None)
+        return make_ready(blocked, now=self._now, **columns)
 
     def send(self, workflow: Workflow, step: Step) -> bool:
         """Send the next members of a map, if it may have more; whether it did."""
@@ -204,7 +233,10 @@ class Releaser:
             self._left -= number
         again = min(number, step.held)
         if again:
-            self._release_limited(workflow, step, number=again)
+            left = again - self._release_limited(workflow, step, number=again)
+            if left and has_parts(step.request):
+                for child in held_children(self._connection, [step.id])[:left]:
+                    self._begin_again(child)
         if number > again:
             number = again + send_members(
                 self._connection,
@@ -212,6 +244,7 @@ class Releaser:
                 number - again,
                 now=self._now,
                 deadline_at=workflow.deadline_at,
+                send_child=partial(self._send_child, workflow, step),
             )
             self.has_released = True
         step.held -= again
@@ -220,12 +253,21 @@ class Releaser:
         rows.update(released=step.released, held=step.held, is_due=number < wanted)
         return number > 0
 
+    def _send_child(
+        self, workflow: Workflow, step: Step, place: int, graph: dict[str, Any]
+    ) -> None:
+        origin = Origin(
+            parent_step_id=step.id, parent_place=place, deadline_at=workflow.deadline_at
+        )
+        self._insert_child(graph_from_json(graph), origin)
+
     def cut(self, steps: Sequence[Step]) -> bool:
         """Let maps have no more members than were sent; whether that changes any."""
         rows = Step.objects.using(self._connection.alias).filter(id__in=[step.id for step in steps])
         has_moved = any(step.released < (step.members or 0) for step in steps)
         if held := [step for step in steps if step.held]:
             cancel_blocked(self._connection, [step.id for step in held])
+            self._end_held([step for step in held if has_parts(step.request)])
         for step in steps:
             if step.reason:
                 rows.filter(id=step.id).update(reason=step.reason)
@@ -238,3 +280,11 @@ class Releaser:
             ),
         )
         return has_moved
+
+    def _end_held(self, steps: Sequence[Step]) -> None:
+        """End the children of maps that were to run again, without releasing any of their steps."""
+        for child in held_children(self._connection, [step.id for step in steps]):
+            begin_again(child, self._now)
+            child.save(using=self._connection.alias)
+            request_stop(self._connection, child, now=self._now, reason=NOT_SENT)
+            self._begin_child(self._connection, child, now=self._now)

@@ -16,8 +16,9 @@ from taskqueue.engine.dialect import select
 from taskqueue.engine.ready import make_blocked
 from taskqueue.engine.workflows.pruning import delete_below
 from taskqueue.engine.workflows.reconciling import COUNTED
-from taskqueue.engine.workflows.requests import source_of
+from taskqueue.engine.workflows.requests import has_parts, source_of
 from taskqueue.engine.workflows.results import RESOLVED
+from taskqueue.engine.workflows.stopping import held_children
 from taskqueue.engine.workflows.tasks import BLOCKED_ONLY, tasks_of
 from taskqueue.models import Step, StepCalls, StepEnd, Task, Workflow
 
@@ -68,7 +69,10 @@ class Reopener:
     def _drop(self, anew: Collection[int]) -> None:
         """Delete what belongs to one run of these steps: fan-outs, children, and made calls."""
         made = [id for id in anew if source_of(self._steps[id].request) is not None]
-        gone = delete_below(self._connection, list(anew), made)
+        unlike = [id for id in anew if has_parts(self._steps[id].request)]
+        gone = delete_below(self._connection, list(anew), [*made, *unlike])
+        # Those of unlike members are kept, and send them anew.
+        StepCalls.objects.using(self._connection.alias).filter(step_id__in=made).delete()
         for id in gone:
             step = self._steps.pop(id)
             self._workflow.members -= step.members or 0
@@ -77,6 +81,8 @@ class Reopener:
             step = self._steps[id]
             self._workflow.members -= step.members or 0
             step.members, step.released = None, 0
+        for id in unlike:
+            self._steps[id].released = 0
 
     def _block_tasks(self, steps: Sequence[Step], anew: Collection[int]) -> None:
         """Have the finished tasks of these steps wait: all of them, or those without success."""
@@ -107,7 +113,8 @@ class Reopener:
         if step.kind == StepKind.MAP and step.members is not None:
             step.members = self._members(step)
             blocked = tasks_of(self._connection, [step.id], BLOCKED_ONLY)
-            step.held = sum(tasks.count() for tasks in blocked)
+            children = held_children(self._connection, [step.id])
+            step.held = sum(tasks.count() for tasks in blocked) + children.count()
         return step.kind == StepKind.MAP or is_made or was_resolved
 
     def _members(self, step: Step) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,8 @@ from taskqueue.declarations.workflows.graph import CompiledCall, Graph, Source, 
 from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
 from taskqueue.engine.specs import EnqueueSpec, spec_of
 
+# Under which the request of a map of unlike calls keeps the options of its tasks.
+SPECS = "specs"
 # The options that set a task's time or limits: those of a step count from its release.
 TIMED = ("run_at", "run_in", "deadline_at", "deadline_in", "expires_in")
 
@@ -36,6 +39,8 @@ def request_of(step: Step) -> dict[str, Any]:
     """Return what the row of a step keeps of its call."""
     call = step.call
     if call is None:
+        if step.kind is StepKind.MAP:
+            return {SPECS: [spec.as_json() for spec in _specs(step)]}
         return {"value": step.value}
     stored: dict[str, Any] = {"name": call.name}
     if step.kind is StepKind.WORKFLOW:
@@ -50,6 +55,38 @@ def request_of(step: Step) -> dict[str, Any]:
     elif any(getattr(spec, name) is not None for name in TIMED):
         stored["spec"] = spec.as_json()
     return stored
+
+
+def _specs(step: Step) -> dict[EnqueueSpec, int]:
+    """Return the specs of the tasks among unlike members, each with its number."""
+    specs = (spec_of_call(part.call) for part in step.parts if part.graph is None)
+    return {spec: number for number, spec in enumerate(dict.fromkeys(specs))}
+
+
+def entries_of(step: Step) -> Sequence[Sequence[Any]]:
+    """Return the calls of a map as they are kept.
+
+    Those of unlike members have the number of their spec besides; a child is its graph alone.
+    """
+    if not step.parts:
+        return step.calls
+    numbers = _specs(step)
+    return [
+        [part.call.args, part.call.kwargs, numbers[spec_of_call(part.call)]]
+        if part.graph is None
+        else [graph_to_json(part.graph, lambda own: spec_of(own).as_json())]
+        for part in step.parts
+    ]
+
+
+def has_parts(request: dict[str, Any]) -> bool:
+    """Return whether a step has unlike members."""
+    return SPECS in request
+
+
+def spec_of_members(request: dict[str, Any], number: int | None) -> EnqueueSpec:
+    """Return the spec of members of a map; of unlike ones that with this number."""
+    return EnqueueSpec.from_json(request["spec"] if number is None else request[SPECS][number])
 
 
 def call_to_json(call: CompiledCall) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import connections
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.reference_data import (
     MARK,
     Target,
@@ -105,8 +105,8 @@ class Results:
             return None
         return LazyResults(self._alias, step, self._child_result)
 
-    def _child_result(self, step: Step) -> Any:
-        child = self._child(step)
+    def _child_result(self, step: Step, place: int | None = None) -> Any:
+        child = self._child(step, place)
         return None if child is None else Results(self._alias, child.id).return_value()
 
     def error_of(self, names: Iterable[str]) -> dict[str, Any] | None:
@@ -144,10 +144,18 @@ class Results:
         failed = fans.filter(status__in=[StepStatus.FAILED, StepStatus.CANCELLED])
         for fan in failed.order_by("parent_place")[:most]:
             errors[fan.parent_place or 0] = self.failure(fan)
+        children = Workflow.objects.using(self._alias).filter(
+            parent_step_id=step.id, parent_place__isnull=False,
+            status__in=[WorkflowStatus.FAILED, WorkflowStatus.CANCELLED],
+        )  # fmt: skip
+        for child in children.order_by("parent_place")[:most]:
+            errors[child.parent_place or 0] = child.error or _cancelled(child)
         return dict(sorted(errors.items()))
 
-    def _child(self, step: Step) -> Workflow | None:
-        children = Workflow.objects.using(self._alias).filter(parent_step_id=step.id)
+    def _child(self, step: Step, place: int | None = None) -> Workflow | None:
+        children = Workflow.objects.using(self._alias).filter(
+            parent_step_id=step.id, parent_place=place
+        )
         return children.order_by("id").last()
 
     def _step(self, name: str) -> Step | None:
@@ -170,6 +178,11 @@ class Results:
         assert parent_step_id is not None
         parent = Step.objects.using(self._alias).only("workflow_id").get(id=parent_step_id)
         return Results(self._alias, parent.workflow_id)
+
+
+def _cancelled(child: Workflow) -> dict[str, Any]:
+    reason = child.stop_reason or f"Workflow {child.id} was cancelled."
+    return {"error_class": INVALID, "message": reason, "task_id": None}
 
 
 def arguments_of(alias: str, *, task_id: str, args: str, kwargs: str) -> Arguments:

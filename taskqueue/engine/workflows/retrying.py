@@ -20,6 +20,7 @@ from taskqueue.core.workflow_states import (
     OnFailure,
     StepKind,
     StepStatus,
+    WorkflowStatus,
 )
 from taskqueue.engine.control.changes import reopen_runs
 from taskqueue.engine.workflows.advancing import Advance
@@ -28,6 +29,7 @@ from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.pruning import forget_steps
 from taskqueue.engine.workflows.releasing import has_failed
 from taskqueue.engine.workflows.reopening import Reopener
+from taskqueue.engine.workflows.requests import has_parts
 from taskqueue.engine.workflows.results import RESOLVED, Results
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
 from taskqueue.models import Dependency, Step, Task, Workflow
@@ -164,10 +166,9 @@ class Retry:
             seeds |= self._with_status(StepStatus.CANCELLED)
         fresh = self._behind_these(seeds | self._resolved, set(anew))
         seeds = (seeds | self._fans_of(seeds)) - fresh
-        self._reopener.reopen(seeds, fresh)
         for id in sorted(seeds):
-            if self._steps[id].kind == StepKind.WORKFLOW:
-                self._reopen_child(self._steps[id])
+            self._reopen_children(self._steps[id])
+        self._reopener.reopen(seeds, fresh)
         # Others may wait for what had failed.
         waiting = self._with_status(StepStatus.WAITING)
         count_anew(self._connection, sorted(waiting))
@@ -193,11 +194,16 @@ class Retry:
                     ahead.append(id)
         return anew
 
-    def _reopen_child(self, step: Step) -> None:
-        """Have what failed in the child of a step wait; it begins with its step."""
+    def _reopen_children(self, step: Step) -> None:
+        """Have what failed in the children of a step wait; they begin with their step."""
         children = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
-        child = children.order_by("id").select_for_update().last()
-        if child is not None:
+        in_order = children.order_by("id").select_for_update()
+        again: list[Workflow] = []
+        if step.kind == StepKind.WORKFLOW:
+            again = list(in_order)[-1:]
+        elif has_parts(step.request):
+            again = list(in_order.exclude(status=WorkflowStatus.SUCCEEDED))
+        for child in again:
             retry = Retry(self._connection, child, now=self._now)
             retry.reopen(retry.failed(), anew=retry._forget_compensations())
 
@@ -248,4 +254,6 @@ class Retry:
         if workflow.parent_step_id is None:
             begin_again(workflow, now)
             reopen_runs(self._connection, [workflow])
+        elif workflow.parent_place is not None:  # Its step tells by that which to send again.
+            workflow.finished_at = None
         workflow.save(using=self._connection.alias)

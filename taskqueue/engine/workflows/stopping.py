@@ -12,8 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import F, QuerySet
 
-from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
@@ -22,6 +23,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.tasks import cancel_blocked
 from taskqueue.models import Step, Workflow
 
+HAVE_CHILDREN = frozenset({StepKind.WORKFLOW, StepKind.MAP})
 # Tasks and children that one transaction stops.
 MOST_STOPPED = 500
 
@@ -82,10 +84,20 @@ def request_stop(
 def cancel_steps(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
     """Cancel the blocked tasks of steps that are not released.
 
-    The calls of maps are kept: a retry sends them.
+    The calls of maps are kept, and their children: a retry sends them.
     """
     if ids := [step.id for step in steps if step.kind in (StepKind.TASK, StepKind.MAP)]:
         cancel_blocked(connection, ids)
+        held_children(connection, ids).update(finished_at=F("moved_at"))
+
+
+def held_children(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> QuerySet[Workflow]:
+    """Return the children of maps that a retry is to run again, and that were not sent yet."""
+    children = Workflow.objects.using(connection.alias).filter(
+        parent_step_id__in=step_ids, parent_place__isnull=False,
+        status__in=sorted(FINAL_WORKFLOWS), finished_at=None,
+    )  # fmt: skip
+    return children.order_by("parent_step_id", "parent_place")
 
 
 def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
@@ -102,7 +114,7 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
         )
         cancel_each(selection, ended_by="")
     children = Workflow.objects.using(connection.alias).filter(
-        parent_step_id__in=[step.id for step in running if step.kind == StepKind.WORKFLOW],
+        parent_step_id__in=[step.id for step in running if step.kind in HAVE_CHILDREN],
         status__in=[WorkflowStatus.RUNNING, WorkflowStatus.STOPPING],
     )
     for child in children.order_by("id").select_for_update(skip_locked=True)[:MOST_STOPPED]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,12 +18,19 @@ from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.rows import StepTask
 from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.statement import Statement, text_of
-from taskqueue.engine.workflows.requests import limited, step_spec
+from taskqueue.engine.workflows.requests import (
+    has_parts,
+    limited,
+    spec_of_members,
+    step_spec,
+)
 from taskqueue.models import Step as StepRow
 from taskqueue.models import StepCalls, Task, Workflow
 
 # Calls of a map in one row.
 CHUNK = 500
+# Of unlike calls, which may be whole workflows.
+CHUNK_OF_PARTS = 10
 # Tasks that one statement inserts or changes.
 MOST_INSERTED = 2000
 # All tasks of a step.
@@ -93,19 +100,28 @@ def insert_blocked(
 
 
 def keep_calls(
-    connection: BaseDatabaseWrapper, step_id: int, calls: Sequence[Arguments], *, first: int = 0
+    connection: BaseDatabaseWrapper,
+    step_id: int,
+    calls: Sequence[Sequence[Any]],
+    *,
+    chunk: int,
 ) -> None:
-    """Store the calls of a map, to be sent by and by."""
+    """Store the calls of a map, so many in a row, to be sent by and by."""
     chunks = (
-        (first + start, [list(call) for call in calls[start : start + CHUNK]])
-        for start in range(0, len(calls), CHUNK)
+        (start, [list(call) for call in calls[start : start + chunk]])
+        for start in range(0, len(calls), chunk)
     )
     rows: list[dict[str, Any]] = [
-        {"step": step_id, "first": place, "calls": json.dumps(chunk)} for place, chunk in chunks
+        {"step": step_id, "first": place, "calls": json.dumps(some)} for place, some in chunks
     ]
     if rows:
         with connection.cursor() as cursor:
             cursor.executemany(text_of(connection, KEEP_CALLS), rows)
+
+
+def chunk_of(request: dict[str, Any]) -> int:
+    """Return how many calls of a map are kept in one row."""
+    return CHUNK_OF_PARTS if has_parts(request) else CHUNK
 
 
 def send_members(
@@ -115,25 +131,51 @@ def send_members(
     *,
     now: datetime,
     deadline_at: datetime | None,
+    send_child: Callable[[int, dict[str, Any]], None],
 ) -> int:
-    """Insert the next members of a map; how many there were."""
+    """Insert the next members of a map; how many there were.
+
+    `send_child` inserts a member that is a workflow, by its place and its graph.
+    """
     kept = StepCalls.objects.using(connection.alias).filter(step_id=step.id, lease_id=0)
-    spec = EnqueueSpec.from_json(step.request["spec"])
-    places: list[int] = []
-    calls: list[Arguments] = []
-    rows = kept.filter(first_place__gt=step.released - CHUNK).order_by("first_place")
-    for row in rows[: number // CHUNK + 2]:
+    chunk = chunk_of(step.request)
+    found: list[tuple[int, list[Any]]] = []
+    rows = kept.filter(first_place__gt=step.released - chunk).order_by("first_place")
+    for row in rows[: number // chunk + 2]:
         start = max(0, step.released - row.first_place)
-        own = row.calls[start : start + number - len(calls)]
-        calls += [(args, kwargs) for args, kwargs in own]
-        places += range(row.first_place + start, row.first_place + start + len(own))
-    if not calls:
-        return 0
-    members = [(step.id, place, call) for place, call in zip(places, calls, strict=True)]
-    insert_members(connection, spec, members, now=now, deadline_at=deadline_at)
-    sent = places[-1] + 1
-    (kept if sent == step.members else kept.filter(first_place__lte=sent - CHUNK)).delete()
-    return len(members)
+        found += enumerate(row.calls[start:], row.first_place + start)
+    alike: dict[int | None, list[tuple[int, int, Arguments]]] = {}
+    for place, call in found[:number]:
+        match call:
+            case [graph]:
+                send_child(place, graph)
+            case [args, kwargs, *own]:
+                members = alike.setdefault(own[0] if own else None, [])
+                members.append((step.id, place, (args, kwargs)))
+    for number_of_spec, members in alike.items():
+        spec = spec_of_members(step.request, number_of_spec)
+        insert_members(connection, spec, members, now=now, deadline_at=deadline_at)
+    sent = step.released + len(found[:number])
+    if not has_parts(step.request):  # Those of children are sent again, where they begin anew.
+        (kept if sent == step.members else kept.filter(first_place__lte=sent - chunk)).delete()
+    return sent - step.released
+
+
+def specs_of_blocked(
+    connection: BaseDatabaseWrapper, step: StepRow, blocked: QuerySet[Task]
+) -> list[tuple[EnqueueSpec, QuerySet[Task]]]:
+    """Return tasks of a map of unlike calls, those of each spec together."""
+    kept = StepCalls.objects.using(connection.alias).filter(step_id=step.id, lease_id=0)
+    places = {place or 0: id for place, id in blocked.values_list("place", "id")}
+    alike: dict[int, list[Any]] = {}
+    for row in kept.filter(first_place__in={place - place % CHUNK_OF_PARTS for place in places}):
+        for place, call in enumerate(row.calls, row.first_place):
+            if place in places:
+                alike.setdefault(call[2], []).append(places[place])
+    return [
+        (spec_of_members(step.request, number), blocked.filter(id__in=ids))
+        for number, ids in alike.items()
+    ]
 
 
 def insert_members(

@@ -184,7 +184,13 @@ def _error(row: Step, task: dict[str, Any] | None, child: Workflow | None) -> Sh
         parent_step_id=row.pk, status=StepStatus.FAILED
     )
     fan = fans.order_by("parent_place").first()
-    return None if fan is None else _error(fan, None, _children([fan]).get(fan.pk))
+    if fan is None:
+        children = Workflow.objects.using(database_alias()).filter(
+            parent_step_id=row.pk, error__isnull=False
+        )
+        first = children.order_by("parent_place").first()
+        return None if first is None else shown_error(first.error)
+    return _error(fan, None, _children([fan]).get(fan.pk))
 
 
 def _children(rows: Iterable[Step]) -> dict[int | None, Workflow]:

@@ -176,7 +176,7 @@ def _whole(model: type[S], row: Workflow, viewer: Viewer, **values: Any) -> S:
 def children_of(workflow_id: UUID) -> list[ChildWorkflow]:
     """The first workflows that its steps run, in the order in which they began."""
     steps = Step.objects.using(database_alias()).filter(workflow_id=workflow_id)
-    names = dict(steps.filter(kind="workflow").values_list("id", "name"))
+    names = dict(steps.filter(kind__in=["workflow", "map"]).values_list("id", "name"))
     children = Workflow.objects.using(database_alias()).filter(parent_step_id__in=list(names))
     first = children.only("name", "status", "parent_step_id").order_by("id")[:MOST_CHILDREN]
     return [from_row(ChildWorkflow, row, step=names[row.parent_step_id or 0]) for row in first]

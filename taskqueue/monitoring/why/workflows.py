@@ -10,11 +10,11 @@ from django.db.models import F
 from taskqueue.core.workflow_states import (
     FINAL_STEPS,
     FINAL_WORKFLOWS,
-    StepKind,
     StepStatus,
     WorkflowStatus,
 )
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.workflows.stopping import HAVE_CHILDREN
 from taskqueue.models import Member, Step, StepEnd, Task, Workflow
 from taskqueue.monitoring.read_models.worker import living, read_workers
 from taskqueue.monitoring.reading import now
@@ -104,13 +104,12 @@ def _released(step: Step) -> tuple[bool, Any, int]:
 
 
 def _of_step(step: Step) -> Iterator[Reason]:
-    """Yield what a running step waits for: its oldest unfinished task, or its child."""
-    if step.kind == StepKind.WORKFLOW:
+    """Yield what a running step waits for: its oldest unfinished child and task."""
+    if step.kind in HAVE_CHILDREN:
         children = Workflow.objects.using(database_alias()).filter(parent_step_id=step.id)
-        child = children.order_by("-id").first()
-        if child is not None and child.status not in FINAL_WORKFLOWS:
+        child = children.exclude(status__in=sorted(FINAL_WORKFLOWS)).order_by("id").first()
+        if child is not None:
             yield because("child_runs", step.name, workflow=str(child.id), status=child.status)
-            return
     members = Member.objects.using(database_alias()).filter(step=step, place__gte=0)
     unfinished = members.filter(task__finished_at=None).order_by("place")
     oldest = unfinished.values_list("task_id", "task__status", "task__parked_at").first()

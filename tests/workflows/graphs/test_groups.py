@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from taskqueue import (
 )
 from taskqueue.core.workflow_states import StepKind
 from taskqueue.declarations.workflows.bounds import MAX_NESTING
+from taskqueue.workflows import Builder
 from tests.workflows import shop
 from tests.workflows.graph_text import edges, steps
 
@@ -126,9 +128,62 @@ def test_maps_and_groups_refuse_what_makes_no_members(make: Any, reason: str) ->
         make()
 
 
-def test_limits_of_an_unlike_group_are_refused() -> None:
-    with pytest.raises(InvalidWorkflow, match="calls of one definition"):
-        group(shop.note.s(), shop.clean.s("a"), concurrency=1).build()
+def test_unlike_calls_with_limits_are_members_of_one_step() -> None:
+    parts = [shop.note.si(), shop.clean.s(), shop.add.s(1) | shop.publish.s(), shop.child.s()]
+    graph = (shop.load.s("monday") | group(parts, concurrency=2, tolerate=0.5)).build()
+    step = graph.by_name["group"]
+    assert (step.kind, step.concurrency, step.tolerate) == (StepKind.MAP, 2, 0.5)
+    assert (step.members, graph.members, step.inputs) == (4, 7, ("load",))
+    assert steps(graph)["group"] == (
+        '[note[], clean[{"$step":"load"}], chain(add)[{"$step":"load"}] workflow, '
+        'child[{"$step":"load"}] workflow]'
+    )
+    assert edges(graph) == {"load -> group"}
+    chained = step.parts[2].graph
+    assert chained is not None
+    assert steps(chained) == {
+        "add": 'add[{"$argument":0},1]',
+        "publish": 'publish[{"$step":"add"}]',
+    }
+
+
+def test_a_part_reads_steps_outside_by_arguments_of_its_own() -> None:
+    wf = Builder("outer")
+    loaded = wf.step(shop.load.s("monday"))
+    part = shop.clean.s(loaded["path"]) | shop.collect.s(
+        loaded["path"], {"$step": 1.5}, rows=loaded["rows"].length(), inner=shop.__name__
+    )
+    wf.step(group(part, shop.note.s()), concurrency=1, when=loaded["rows"] > 0)
+    graph = wf.graph()
+    assert edges(graph) == {"load -> group"}
+    inner = graph.by_name["group"].parts[0].graph
+    assert inner is not None
+    assert json.loads(inner.args) == [
+        {"$step": "load", "path": ["path"]},
+        {"$step": "load", "path": ["rows"], "length": True},
+    ]
+    assert steps(inner) == {
+        "clean": 'clean[{"$argument":0}]',
+        "collect": 'collect[{"$step":"clean"},{"$argument":0},{"$$step":1.5}]'
+        '{"rows":{"$argument":1},"inner":"tests.workflows.shop"}',
+    }
+
+
+@pytest.mark.parametrize("limits", [{"concurrency": 1}, {"tolerate": 1}])
+def test_unlike_calls_with_limits_are_checked(limits: Any) -> None:
+    def limited(*parts: Any) -> Any:
+        return group(*parts, shop.note.s(), **limits)
+
+    with pytest.raises(InvalidWorkflow, match="unique_key"):
+        limited(shop.sync.s(1)).build()
+    with pytest.raises(InvalidWorkflow, match="leave it out"):
+        (shop.load.s("monday") | limited(shop.clean.s("a"))).build()
+    with pytest.raises(InvalidWorkflow, match="nested at most"):
+        limited(shop.endless.s()).build()
+    other = Builder("other")
+    loaded = other.step(shop.load.s("monday"))
+    with pytest.raises(InvalidWorkflow, match="belongs to another workflow"):
+        limited(shop.clean.s(loaded) | shop.note.si()).build()
 
 
 def test_deep_nesting_is_refused_before_it_is_built() -> None:
