@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, OnFailure, StepStatus, WorkflowStatus
+from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.workflows.counts import count_ended
@@ -291,8 +292,12 @@ def begin_child(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
 def lock_workflows(
     connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID | str]
 ) -> list[Workflow]:
-    """Lock those of the workflows that nobody else has locked, and that have not ended."""
-    rows = Workflow.objects.using(connection.alias).filter(id__in=workflow_ids).order_by("id")
+    """Lock those of the workflows that nobody else has locked, and that have not ended.
+
+    What a newer version has stored is left to it.
+    """
+    known = Workflow.objects.using(connection.alias).filter(format__lte=FORMAT)
+    rows = known.filter(id__in=workflow_ids).order_by("id")
     open_rows = rows.exclude(status__in=sorted(FINAL_WORKFLOWS))
     special = StepEnd.objects.filter(IS_SPECIAL, workflow_id=OuterRef("id"))
     open_rows = open_rows.annotate(has_notes=Exists(special))

@@ -35,6 +35,8 @@ class Origin:
     # The step that runs it as a child, and the deadline of that step's workflow.
     parent_step_id: int | None = None
     parent_place: int | None = None
+    # A child of a workflow that is paused is so too.
+    paused_at: datetime | None = None
     deadline_at: datetime | None = None
     schedule_id: int | None = None
     nominal_at: datetime | None = None
@@ -127,6 +129,7 @@ def _workflow(graph: Graph, *, now: datetime, origin: Origin) -> Workflow:
         total_steps=len(graph.steps),
         members=graph.members,
         deadline_at=_deadline(graph, now=now, limit=origin.deadline_at),
+        paused_at=origin.paused_at,
         callbacks=[[each.when.value, call_to_json(each.call)] for each in graph.callbacks],
         fail_fast=graph.fail_fast,
         retention=graph.retention,

@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Max
 
 from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
+from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.statement import Statement
@@ -92,7 +93,7 @@ def reconcile(connection: BaseDatabaseWrapper) -> bool:
     with orm_transaction(connection):
         now = dialect_for(connection).now(connection)
         rows = Workflow.objects.using(connection.alias).filter(
-            recount_at__lte=now, finished_at=None, paused_at=None
+            recount_at__lte=now, finished_at=None, paused_at=None, format__lte=FORMAT
         )
         due = rows.order_by("recount_at").select_for_update(skip_locked=True)
         workflows = {workflow.id: workflow for workflow in due[:BATCH]}

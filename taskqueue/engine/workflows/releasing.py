@@ -139,7 +139,10 @@ class Releaser:
         rows = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
         child = rows.order_by("id").select_for_update().last()
         if child is None:
-            origin = Origin(parent_step_id=step.id, deadline_at=workflow.deadline_at)
+            origin = Origin(
+                parent_step_id=step.id, deadline_at=workflow.deadline_at,
+                paused_at=workflow.paused_at,
+            )  # fmt: skip
             self._insert_child(child_graph(step.request), origin)
         else:
             self._begin_again(child)

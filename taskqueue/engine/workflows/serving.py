@@ -11,6 +11,7 @@ from django.db import Error
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
+from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.connections import installed, orm_transaction, transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.rows import Folded
@@ -128,7 +129,7 @@ def end_overdue(connection: BaseDatabaseWrapper) -> bool:
     with orm_transaction(connection):
         now = dialect_for(connection).now(connection)
         rows = Workflow.objects.using(connection.alias).filter(
-            deadline_at__lte=now, finished_at=None, status="running"
+            deadline_at__lte=now, finished_at=None, status="running", format__lte=FORMAT
         )
         overdue = rows.order_by("deadline_at").select_for_update(skip_locked=True)
         found = list(overdue[:MOST_WORKFLOWS])

@@ -10,18 +10,20 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.conf import get_settings
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
 from taskqueue.declarations.payload import encode
+from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.workflows.advancing import Advance, count_pending
+from taskqueue.engine.workflows.pruning import family_of
 from taskqueue.engine.workflows.reopening import FAILED_TASKS
 from taskqueue.engine.workflows.retrying import Retry
 from taskqueue.engine.workflows.stopping import request_stop
@@ -51,10 +53,11 @@ def cancel(
 def pause(
     connection: BaseDatabaseWrapper, workflow_id: UUID, *, by: object, reason: object
 ) -> None:
-    """Release nothing more until it is resumed."""
+    """Release nothing more of it, or of its children, until it is resumed."""
     with _locked(connection, workflow_id, "pause", by=by, reason=reason) as (workflow, now):
         workflow.paused_at = workflow.paused_at or now
         workflow.save(using=connection.alias, update_fields=["paused_at"])
+        _below(connection, workflow).filter(paused_at=None).update(paused_at=workflow.paused_at)
 
 
 def resume(
@@ -62,12 +65,25 @@ def resume(
 ) -> None:
     """Release what the pause has kept back."""
     with _locked(connection, workflow_id, "resume", by=by, reason=reason) as (workflow, now):
-        workflow.paused_at = None
-        workflow.save(using=connection.alias, update_fields=["paused_at"])
-        rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
+        # Those that were paused by themselves stay so.
+        held = _below(connection, workflow).filter(paused_at=workflow.paused_at).order_by("id")
+        resumed = [workflow, *held.select_for_update()]
+        for each in resumed:
+            each.paused_at = None
+        ids = [each.id for each in resumed]
+        Workflow.objects.using(connection.alias).filter(id__in=ids).update(paused_at=None)
+        rows = Step.objects.using(connection.alias).filter(workflow_id__in=ids)
         unsent = rows.filter(status=StepStatus.RUNNING, released__lt=F("members") + F("held"))
         unsent.update(is_due=True)
-        Advance(connection, [workflow], now=now).begin()
+        Advance(connection, resumed, now=now).begin()
+
+
+def _below(connection: BaseDatabaseWrapper, workflow: Workflow) -> QuerySet[Workflow]:
+    """Return the children of a workflow that have not ended, at whatever depth."""
+    family = Workflow.objects.using(connection.alias).filter(
+        id__in=family_of(connection, workflow.id)
+    )
+    return family.exclude(id=workflow.id).exclude(status__in=sorted(FINAL_WORKFLOWS))
 
 
 def retry(
@@ -212,6 +228,11 @@ def _locked(
         workflow = rows.select_for_update().first()
         if workflow is None:
             raise WorkflowDoesNotExist(f"There is no workflow {workflow_id}.")
+        if workflow.format > FORMAT:
+            raise TransitionRefused(
+                f"Workflow {workflow.id} was stored by a newer version of taskqueue, in format "
+                f"{workflow.format}, and this one knows {FORMAT}. Use the newer version."
+            )
         _require_status(workflow, statuses)
         act = Act(str(workflow.id), workflow.status, detail)
         yield workflow, dialect_for(connection).now(connection)
