@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from taskqueue.declarations.workflows.builder import Builder
 from taskqueue.declarations.workflows.canvas import Canvas, StepCall
+from taskqueue.declarations.workflows.drawing import mermaid, standalone_svg
 from taskqueue.declarations.workflows.references import Condition, Reference, StepHandle
 from taskqueue.declarations.workflows.signing import FanOut, chain, chord, fan_out, group
 from taskqueue.declarations.workflows.workflow import (
@@ -32,6 +33,8 @@ __all__ = [
     "chord",
     "fan_out",
     "group",
+    "mermaid",
+    "standalone_svg",
     "workflow",
 ]
 

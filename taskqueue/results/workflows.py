@@ -14,12 +14,14 @@ from django.db.transaction import atomic
 from taskqueue import signals
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.canvas import Canvas
+from taskqueue.declarations.workflows.drawing import Picture
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.workflows import verbs
 from taskqueue.engine.workflows.enqueueing import enqueue_workflow
+from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.results import Results
 from taskqueue.exceptions import Duration, WorkflowDoesNotExist
 from taskqueue.models import Step, Workflow
@@ -69,6 +71,7 @@ class WorkflowRun:
         # Whether this enqueue wrote it; if not, it held the unique key.
         self.created = created
         self._steps: dict[str, StepView] | None = None
+        self._errors: dict[str, dict[str, Any]] | None = None
         self._results = Results(database_alias(), row.id)
 
     def __repr__(self) -> str:
@@ -131,14 +134,30 @@ class WorkflowRun:
     @property
     def errors(self) -> dict[str, dict[str, Any]]:
         """The errors of failed steps, by their names."""
-        failed = [name for name, step in self.steps.items() if step.status == StepStatus.FAILED]
-        errors = {name: self._results.error_of([name]) for name in failed}
-        return {name: error for name, error in errors.items() if error is not None}
+        if self._errors is None:
+            failed = [name for name, step in self.steps.items() if step.status == StepStatus.FAILED]
+            errors = {name: self._results.error_of([name]) for name in failed}
+            self._errors = {name: error for name, error in errors.items() if error is not None}
+        return self._errors
+
+    def errors_of(self, step: str) -> dict[int, dict[str, Any]]:
+        """Return the errors of the members of a step by their places, those too that may fail.
+
+        Raises KeyError for an unknown step.
+        """
+        return self._results.errors_of(self.step(step).name)
+
+    def graph(self) -> Picture:
+        """Return the steps in layers, with their dependencies and how far each is.
+
+        `mermaid` and `standalone_svg` of `taskqueue.workflows` draw it.
+        """
+        return picture_of_workflow(self._row)
 
     def refresh(self) -> None:
         """Read it again. Raises `WorkflowDoesNotExist`."""
         self._row = row_of(self.id)
-        self._steps = None
+        self._steps = self._errors = None
         self._results = Results(database_alias(), self.id)
 
     def wait(self, timeout: Duration | None = None) -> Self:
@@ -224,12 +243,21 @@ class WorkflowRun:
         """Async version of `resolve`."""
         await self._read_after(self.resolve, step, value, reason, by=by)
 
+    async def aerrors_of(self, step: str) -> dict[int, dict[str, Any]]:
+        """Async version of `errors_of`."""
+        return await sync_to_async(self.errors_of, thread_sensitive=True)(step)
+
+    async def agraph(self) -> Picture:
+        """Async version of `graph`."""
+        return await sync_to_async(self.graph, thread_sensitive=True)()
+
     async def _read_after(self, verb: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a verb, and read all attributes of the handle."""
 
         def call() -> None:
             verb(*args, **kwargs)
             self.steps  # noqa: B018
+            self.errors  # noqa: B018
             self.return_value  # noqa: B018
 
         await sync_to_async(call, thread_sensitive=True)()

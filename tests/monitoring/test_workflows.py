@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from taskqueue import chain, chord, workflow
 from taskqueue.declarations.workflows.drawing import picture_to_json
+from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.models import Task, Workflow
-from taskqueue.monitoring.pictures import picture_of_workflow
 from taskqueue.monitoring.read_models.base import COMMAND_LINE, EVERYTHING, ViewerWithout
 from taskqueue.monitoring.read_models.step import (
     ShownDependency,

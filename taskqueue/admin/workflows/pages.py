@@ -25,10 +25,10 @@ from taskqueue.core.workflow_states import StepStatus
 from taskqueue.declarations.workflows.drawing import Picture, svg
 from taskqueue.display import WORDS, number
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
 from taskqueue.exceptions import TaskQueueError, WorkflowDoesNotExist
 from taskqueue.models import Workflow
-from taskqueue.monitoring.pictures import picture_of_workflow
 from taskqueue.monitoring.read_models.step import members_of, shown_members, steps_of
 from taskqueue.monitoring.read_models.workflow import MOST_STEPS, WorkflowHistory, workflow_history
 from taskqueue.monitoring.reading import now

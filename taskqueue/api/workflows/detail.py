@@ -25,10 +25,10 @@ from taskqueue.declarations.workflows.drawing import mermaid, picture_to_json, s
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.workflows.by_hand import runs_anything
+from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Step, Workflow
-from taskqueue.monitoring.pictures import picture_of_workflow
 from taskqueue.monitoring.read_models.step import (
     ShownMember,
     ShownStep,

@@ -127,6 +127,11 @@ class Results:
             return dict(child.error)
         return {"error_class": INVALID, "message": step.reason, "task_id": None}
 
+    def errors_of(self, name: str) -> dict[int, dict[str, Any]]:
+        """Return the errors of the members of a step by name, as `errors` does."""
+        step = self._step(name)
+        return {} if step is None else self.errors(step)
+
     def errors(self, step: Step, *, most: int | None = None) -> dict[int, dict[str, Any]]:
         """Return the errors of members that ended without success, by their places, in order.
 

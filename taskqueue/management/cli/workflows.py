@@ -12,6 +12,7 @@ from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.declarations.workflows.drawing import mermaid, picture_to_json, standalone_svg
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.workflow import workflows as declared
+from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
 from taskqueue.exceptions import ArgumentsDoNotBind, TaskQueueError
 from taskqueue.management.cli.acting import Lines, for_each
@@ -30,7 +31,6 @@ from taskqueue.management.cli.subcommand import (
     subcommand,
 )
 from taskqueue.management.cli.values import CALL, any_json, call_of, duration, past, whole_number
-from taskqueue.monitoring.pictures import picture_of_workflow
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.step import ShownStep
 from taskqueue.monitoring.read_models.workflow import (
