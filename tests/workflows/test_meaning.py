@@ -13,8 +13,9 @@ from taskqueue import chain, current, group, task, workflow
 from taskqueue.backend.tasks import QueueTask
 from taskqueue.control import run_now
 from taskqueue.declarations.workflows import checking
-from taskqueue.exceptions import TransitionRefused
+from taskqueue.exceptions import DuplicateWorkflow, TransitionRefused
 from taskqueue.models import Member, Task, Workflow
+from taskqueue.results.workflows import get_workflow
 from taskqueue.testing import arun_due, run_due, run_next
 from taskqueue.workflows import Builder, mermaid, standalone_svg
 from tests.sample.tasks import add, echo, fail
@@ -330,3 +331,91 @@ def test_a_task_of_a_definition_that_is_unknown_waits_for_it() -> None:
     Task.objects.filter(id=parked.id).update(name=echo.name)
     run_now(parked.id)
     assert finish(run).return_value == 2
+
+
+@workflow(name="tests.keyed", unique_key="only")
+def keyed(wf: Builder) -> None:
+    wf.step(add.s(1, 2), name="first")
+
+
+def test_a_workflow_holds_its_unique_key_until_it_ends() -> None:
+    run = keyed.enqueue()
+    again = keyed.enqueue()
+    assert (run.created, again.created, again.id) == (True, False, run.id)
+    with pytest.raises(DuplicateWorkflow) as refused:
+        keyed.using(on_duplicate="raise").enqueue()
+    assert refused.value.result == run.id
+    assert Task.objects.count() == 1
+    finish(run)
+    assert keyed.enqueue().created
+
+
+@workflow(name="tests.inner_step")
+def inner_step(wf: Builder) -> None:
+    wf.step(chain(stops_its_workflow.s(), add.s(1)), name="all")
+
+
+@workflow(name="tests.outer_step")
+def outer_step(wf: Builder) -> None:
+    wf.step(inner_step.s(), name="inner")
+    wf.step(echo.s(), after="inner", name="after")
+
+
+@task
+def stops_its_workflow() -> int:
+    """Whoever cancels the outermost workflow does so while this body runs."""
+    for run in Workflow.objects.filter(parent_step_id=None, status="running"):
+        get_workflow(run.id).cancel("meanwhile")
+    return 1
+
+
+def test_a_cancelled_workflow_cancels_its_children_and_keeps_what_succeeds_meanwhile() -> None:
+    run = finish(outer_step.enqueue())
+    inner = Workflow.objects.get(name="tests.inner_step")
+    assert (run.status, inner.status) == ("cancelled", "cancelled")
+    assert statuses(run) == {"inner": "cancelled", "after": "cancelled"}
+    ends = dict(Task.objects.values_list("step__name", "status"))
+    assert (ends["all.stops_its_workflow"], ends["all"]) == ("succeeded", "cancelled")
+    assert not Workflow.objects.filter(finished_at=None).exists()
+    assert_settled(run)
+
+
+def test_a_deadline_stops_children_too() -> None:
+    run = outer_step.using(deadline=timedelta(hours=1)).enqueue()
+    Workflow.objects.filter(id=run.id).update(deadline_at=timezone.now())
+    finish(run)
+    inner = Workflow.objects.get(name="tests.inner_step")
+    assert (run.status, inner.status) == ("failed", "cancelled")
+    assert run.error is not None
+    assert run.error["error_class"] == "taskqueue.exceptions.DeadlineExceeded"
+
+
+def test_a_callback_that_fails_does_not_fail_its_workflow() -> None:
+    run = finish(chain(add.s(1, 2), add.s(1)).on_success(fail.si("late")).enqueue())
+    assert Task.objects.get(name=fail.name).status == "failed"
+    assert run.status == "succeeded"
+
+
+def test_callbacks_of_calls_are_given_the_result_or_the_error() -> None:
+    first = add.s(1, 2).on_success(echo.s("good")).on_failure(echo.s("bad")).on_end(echo.si("end"))
+    second = add.s("x").on_success(echo.s("good")).on_failure(echo.s("bad")).on_end(echo.si("end"))
+    run = finish((first | second).enqueue())
+    assert run.status == "failed"
+    told = [
+        task.return_value[0] for task in Task.objects.filter(name=echo.name, status="succeeded")
+    ]
+    assert [3, "good"] in told
+    assert [run.error, "bad"] in told
+    assert told.count(["end"]) == 2
+    assert len(told) == 4
+
+
+@task
+def sets(number: int) -> int:
+    current().workflow.update(**{f"n{number}": number, "last": number})
+    return number
+
+
+def test_the_context_is_told_by_the_handle() -> None:
+    run = finish((sets.s(1) | sets.si(2)).enqueue())
+    assert run.context == {"n1": 1, "n2": 2, "last": 2}
