@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from taskqueue import chain
-from taskqueue.models import Member, StepCalls, StepEnd, Task
+from taskqueue import chain, group
+from taskqueue.models import Member, StepCalls, StepEnd, Task, Workflow
 from tests.conftest import Drain, StartWorker
+from tests.sample.tasks import add, echo, sleep
 from tests.sample.workflow_tasks import (
     WIDTHS,
     add_up,
@@ -60,6 +61,30 @@ def test_a_map_reduce_of_three_levels_that_is_killed_gives_what_a_plain_loop_doe
     assert Task.objects.filter(name=find.name).count() == len(seen)
     assert Member.objects.count() == len(seen) + 1
     assert_settled(run)
+
+
+def test_unlike_members_on_workers_that_are_killed_keep_their_places(
+    start_worker: StartWorker,
+) -> None:
+    calls = [sleep.si(0.05) | add.si(1, 2), add.s(3, 4), split_async.s(3), sleep.s(0.05), echo.s(5)]
+    run = group(calls * 8, concurrency=4).enqueue()
+
+    def ended() -> int:
+        run.refresh()
+        return run.step("group").ended
+
+    for share in (8, 20):
+        worker = start_worker("--concurrency", "3", settings=SHORT)
+        wait_until(lambda share=share: ended() >= share, 60, what=f"{share} members")
+        worker.kill()
+    start_worker("--concurrency", "3", settings=SHORT)
+    run.wait(120)
+
+    assert run.status == "succeeded", run.errors
+    assert run.return_value == [3, 7, [0, 1, 16], 0.05, [[5], {}]] * 8
+    assert Workflow.objects.filter(parent_place__isnull=False).count() == 8
+    assert not Workflow.objects.filter(finished_at=None).exists()
+    assert not StepEnd.objects.exists()
 
 
 def lines(journal: Path) -> list[str]:

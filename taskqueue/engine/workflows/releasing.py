@@ -48,6 +48,8 @@ from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Step, Task, Workflow
 
 LONGEST_REASON = 1000
+# An unlike member may be a whole workflow: it counts as so many tasks.
+WEIGHT_OF_PART = 20
 NOT_SENT = "Its step ended without it."
 IS_COMPLETE = Case(
     When(Q(ended__gte=F("members")), then=Value(True)),
@@ -232,8 +234,9 @@ class Releaser:
             number = 0
         wanted = number
         if self._left is not None:
-            number = min(number, self._left)
-            self._left -= number
+            weight = WEIGHT_OF_PART if has_parts(step.request) else 1
+            number = min(number, -(-max(self._left, 0) // weight))
+            self._left -= number * weight
         again = min(number, step.held)
         if again:
             left = again - self._release_limited(workflow, step, number=again)
