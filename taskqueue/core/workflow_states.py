@@ -25,7 +25,7 @@ class StepKind(StrEnum):
 
     # One task.
     TASK = "task"
-    # Many tasks of one definition, its members.
+    # Many members: tasks of one definition, or unlike calls with limits, workflows included.
     MAP = "map"
     # A workflow of its own.
     WORKFLOW = "workflow"

@@ -47,7 +47,8 @@ class ShownStep:
 
     name: str
     kind: str = about(
-        "`map`: many tasks of one type; `workflow`: a workflow of its own; `join`: no task.",
+        "`map`: many tasks of one type, or unlike calls with limits; `workflow`: a workflow of its "
+        "own; `join`: no task.",
         choices=[kind.value for kind in StepKind],
     )
     calls: str = about("The task type or workflow that it runs; empty: none.")
