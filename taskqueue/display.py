@@ -103,6 +103,11 @@ LOOKS = {
 }
 
 
+def status_word(state: str) -> Any:
+    """Return the word for a state."""
+    return WORDS.get(state, state)
+
+
 def badge(state: str, text: object = None) -> SafeString:
     """Show a state as a badge; `text` replaces its usual word."""
     look = LOOKS.get(state, state) if state in WORDS else "other"

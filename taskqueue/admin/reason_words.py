@@ -32,6 +32,13 @@ TEMPLATES = (
     _("Paused by {who}."),
     _("Paused: {reason}"),
     _("Paused."),
+    # Of steps of workflows.
+    _("A step that it depends on did not succeed."),
+    _("A step failed."),
+    _("Its condition was false."),
+    _("Its step was not released."),
+    _("Resolved by hand."),
+    _("The workflow was stopped."),
 )
 # Patterns of the gaps; other gaps match any text.
 GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}

@@ -115,10 +115,11 @@ def _steady(task: Any) -> datetime:
 
 def sentence(reason: Reason) -> SafeString:
     """Return the reason as a sentence, in the language of the page."""
-    return format_html(gettext(reason.template), **reason.values(_shown))
+    return format_html(gettext(reason.template), **reason.values(shown_value))
 
 
-def _shown(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
+    """Show a value of a sentence."""
     return moment(value) if isinstance(value, datetime) else value
 
 

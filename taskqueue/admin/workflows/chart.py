@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from taskqueue.core.workflow_states import StepKind
 from taskqueue.display import WORDS, short_duration
 from taskqueue.engine.connections import database_alias
-from taskqueue.models import Lease, Member, Workflow
+from taskqueue.models import Lease, Member, Step, Workflow
 from taskqueue.monitoring.history import seconds_between
 
-# Attempts that are read, the first of the workflow; steps that have a row.
-MOST_ATTEMPTS, MOST_ROWS = 500, 60
+# Steps that have a row; attempts that are read, in equal parts of each of these.
+MOST_ROWS, MOST_ATTEMPTS = 60, 600
+# Attempts at the same time that have a lane of their own; the others share the last one.
+MOST_LANES = 12
 WIDTH, LEAST, LANE = 1000.0, 3.0, 12
+# The number of equal parts of the axis.
+PARTS = 4
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An attempt, as a rectangle."""
+    """An attempt, as a rectangle; or the time from the release of a step to its end."""
 
     status: str
     left: str
@@ -37,6 +42,7 @@ class Row:
 
     step: str
     height: int
+    span: Bar
     bars: list[Bar]
 
 
@@ -47,42 +53,78 @@ class Chart:
     rows: list[Row]
     start: datetime
     end: datetime
-    # Whether there are more attempts, or more steps, than are shown.
+    # The number of steps that have begun, and whether some attempts of these are left out.
+    steps: int
     is_cut: bool
+    # The statuses of attempts that are shown.
+    statuses: list[str]
 
     @property
     def seconds(self) -> float:
         """The time that it spans."""
         return seconds_between(self.start, self.end)
 
+    @property
+    def labels(self) -> list[str]:
+        """Return the texts of the axis: times since the start."""
+        return ["0", *(short_duration(self.seconds * n / PARTS) for n in range(1, PARTS + 1))]
+
 
 def chart_of(workflow: Workflow, now: datetime) -> Chart | None:
-    """Lay out the first attempts of a workflow's own tasks; None if there were none."""
-    attempts = _attempts(workflow.pk)
-    if not attempts:
+    """Lay out the steps that were released first, with attempts; None if none was released."""
+    released = (
+        Step.objects.using(database_alias())
+        .filter(workflow_id=workflow.pk, released_at__isnull=False)
+        .exclude(kind=StepKind.JOIN)
+    )
+    first = list(
+        released.only("id", "name", "status", "members", "released_at", "finished_at").order_by(
+            "released_at", "id"
+        )[:MOST_ROWS]
+    )
+    if not first:
         return None
-    is_cut = len(attempts) > MOST_ATTEMPTS
-    attempts = attempts[:MOST_ATTEMPTS]
-    start = min(_begun(lease) for _step, lease in attempts)
-    end = max(_ended(lease, now) for _step, lease in attempts)
-    by_step: dict[str, list[Any]] = {}
-    for step, lease in attempts:
-        by_step.setdefault(step, []).append(lease)
-    rows = [_row(step, leases, start, end, now) for step, leases in by_step.items()]
-    is_cut = is_cut or len(rows) > MOST_ROWS
-    return Chart(rows=rows[:MOST_ROWS], start=start, end=end, is_cut=is_cut)
+    share = max(MOST_ATTEMPTS // len(first), 1)
+    leases = _attempts(first, share)
+    starts = [
+        *(moment for step in first if (moment := step.released_at) is not None),
+        *(_begun(lease) for each in leases.values() for lease in each),
+    ]
+    ends = [
+        *(_step_end(step, now) for step in first),
+        *(_ended(lease, now) for each in leases.values() for lease in each),
+    ]
+    scale = _Scale(min(starts), max(ends))
+    found = {lease.status for each in leases.values() for lease in each}
+    return Chart(
+        rows=[_row(step, leases.get(step.pk, ()), scale, now) for step in first],
+        start=scale.start,
+        end=scale.end,
+        steps=released.count() if len(first) == MOST_ROWS else len(first),
+        is_cut=any((step.members or 0) > share for step in first),
+        statuses=[status for status in WORDS if status in found],
+    )
 
 
-def _attempts(workflow_id: UUID) -> list[tuple[str, Any]]:
-    """Return the first attempts with the names of their steps, in the order in which they began."""
-    members = Member.objects.using(database_alias()).filter(step__workflow_id=workflow_id)
-    first = members.order_by("step_id", "place").values_list("task_id", "step__name")
-    steps = dict(first[: MOST_ATTEMPTS + 1])
-    leases = Lease.objects.using(database_alias()).filter(task_id__in=list(steps))
+def _attempts(steps: Sequence[Step], share: int) -> dict[int, list[Any]]:
+    """Return attempts of each step, by its key; of many members, of some at equal distances."""
+    narrow = [step.pk for step in steps if (step.members or 0) <= share]
+    chosen = Q(step_id__in=narrow, place__gte=0)
+    for step in steps:
+        if (members := step.members or 0) > share:
+            places = [members * number // share for number in range(share)]
+            chosen |= Q(step_id=step.pk, place__in=places)
+    members_of_steps = Member.objects.using(database_alias()).filter(chosen)
+    by_task = dict(members_of_steps.values_list("task_id", "step_id")[:MOST_ATTEMPTS])
+    leases = Lease.objects.using(database_alias()).filter(task_id__in=list(by_task))
+    # First attempts before retries: those of one task must not push out other tasks.
     rows = leases.only(
         "task_id", "attempt", "worker_id", "status", "claimed_at", "started_at", "finished_at"
-    ).order_by("id")[: MOST_ATTEMPTS + 1]
-    return [(steps[lease.task_id], lease) for lease in rows]
+    ).order_by("attempt", "id")[:MOST_ATTEMPTS]
+    found: dict[int, list[Any]] = {}
+    for lease in rows:
+        found.setdefault(by_task[lease.task_id], []).append(lease)
+    return {step: sorted(each, key=_begun) for step, each in found.items()}
 
 
 def _begun(lease: Any) -> datetime:
@@ -95,21 +137,46 @@ def _ended(lease: Any, now: datetime) -> datetime:
     return max(lease.finished_at or now, _begun(lease))
 
 
-def _row(step: str, leases: Iterable[Any], start: datetime, end: datetime, now: datetime) -> Row:
-    whole = max(seconds_between(start, end), 1e-6)
+def _step_end(step: Step, now: datetime) -> datetime:
+    return max(step.finished_at or now, step.released_at or now)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The whole time, as the width of a drawing."""
+
+    start: datetime
+    end: datetime
+
+    def place(self, begun: datetime, ended: datetime) -> tuple[str, str]:
+        """Return where the time between two moments begins, and how wide it is."""
+        whole = max(seconds_between(self.start, self.end), 1e-6)
+        left = min(seconds_between(self.start, begun) / whole * WIDTH, WIDTH - LEAST)
+        width = min(max(seconds_between(begun, ended) / whole * WIDTH, LEAST), WIDTH - left)
+        return f"{left:.1f}", f"{width:.1f}"
+
+
+def _row(step: Step, leases: Iterable[Any], scale: _Scale, now: datetime) -> Row:
     free: list[datetime] = []
     bars = []
-    for lease in sorted(leases, key=_begun):
+    for lease in leases:
         begun, ended = _begun(lease), _ended(lease, now)
         lane = next((lane for lane, moment in enumerate(free) if moment <= begun), len(free))
+        lane = min(lane, MOST_LANES - 1)
         free[lane : lane + 1] = [ended]
-        left = min(seconds_between(start, begun) / whole * WIDTH, WIDTH - LEAST)
-        width = min(max(seconds_between(begun, ended) / whole * WIDTH, LEAST), WIDTH - left)
+        left, width = scale.place(begun, ended)
         words = _("attempt %(number)s on %(worker)s: %(status)s, %(time)s") % {
             "number": lease.attempt,
             "worker": lease.worker_id,
             "status": WORDS.get(lease.status, lease.status),
             "time": short_duration(seconds_between(begun, ended)),
         }
-        bars.append(Bar(lease.status, f"{left:.1f}", lane * LANE, f"{width:.1f}", words))
-    return Row(step, len(free) * LANE, bars)
+        bars.append(Bar(lease.status, left, lane * LANE, width, words))
+    released = step.released_at or now
+    left, width = scale.place(released, _step_end(step, now))
+    words = _("%(step)s: %(status)s, %(time)s") % {
+        "step": step.name,
+        "status": WORDS[step.status],
+        "time": short_duration(seconds_between(released, _step_end(step, now))),
+    }
+    return Row(step.name, max(len(free), 1) * LANE, Bar(step.status, left, 0, width, words), bars)

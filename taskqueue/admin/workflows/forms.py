@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.acts import ReasonField
 from taskqueue.core.workflow_states import StepStatus
+from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.workflows.workflow_verbs import WorkflowVerb
 from taskqueue.models import Workflow
 from taskqueue.monitoring.read_models.step import steps_of
@@ -30,33 +32,40 @@ class JSONValue(forms.CharField):
             raise forms.ValidationError(_("Enter valid JSON.")) from error
 
 
-def verb_form(verb: WorkflowVerb, workflow: Workflow, data: Any = None) -> forms.Form:
-    """Return the form, with a field for each parameter of the verb."""
-    form = forms.Form(data, auto_id="taskqueue-%s")
-    form.fields |= {name: FIELDS[name](workflow) for name in verb.parameters}
+def verb_form(
+    verb: WorkflowVerb, workflow: Workflow, data: Any = None, *, initial: Mapping[str, Any]
+) -> forms.Form:
+    """Return the form, with a field for each parameter of the verb; `initial` may choose a step."""
+    form = forms.Form(data, auto_id="taskqueue-%s", initial=dict(initial))
+    form.fields |= {
+        name: FIELDS[name](workflow, str(initial.get(name, ""))) for name in verb.parameters
+    }
     form.fields["reason"] = ReasonField()
     return form
 
 
-def _steps(workflow: Workflow, *, failed: bool) -> list[tuple[str, str]]:
+def _steps(workflow: Workflow, named: str, *, failed: bool) -> list[tuple[str, str]]:
+    """Return the first steps that may be chosen, and the one that is named already."""
     rows = steps_of(workflow.pk).filter(parent_step_id=None, compensates_id=None)
     if failed:
         rows = rows.filter(status=StepStatus.FAILED)
-    names = rows.values_list("name", flat=True)[:MOST_CHOICES]
+    names = list(rows.values_list("name", flat=True)[:MOST_CHOICES])
+    if len(names) == MOST_CHOICES and named not in names and is_storable(named):
+        names += rows.filter(name=named).values_list("name", flat=True)
     return [(name, name) for name in names]
 
 
 FIELDS: dict[str, Any] = {
-    "from_step": lambda workflow: forms.ChoiceField(
+    "from_step": lambda workflow, named: forms.ChoiceField(
         label=_("From step"),
         required=False,
-        choices=[("", _("What failed or was cancelled")), *_steps(workflow, failed=False)],
+        choices=[("", _("What failed or was cancelled")), *_steps(workflow, named, failed=False)],
         help_text=_("A step that you choose and all behind it run anew, whatever they did."),
     ),
-    "step": lambda workflow: forms.ChoiceField(
-        label=_("Step"), choices=_steps(workflow, failed=True)
+    "step": lambda workflow, named: forms.ChoiceField(
+        label=_("Step"), choices=_steps(workflow, named, failed=True)
     ),
-    "value": lambda workflow: JSONValue(
+    "value": lambda workflow, named: JSONValue(
         label=_("Result (JSON)"),
         required=False,
         widget=forms.Textarea({"rows": 4, "class": "vLargeTextField"}),

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
-from taskqueue.display import EMPTY, badge, breakable, number
+from taskqueue.core.workflow_states import StepStatus
+from taskqueue.declarations.workflows.drawing import share_widths
+from taskqueue.display import EMPTY, badge, breakable, number, short_duration, short_moment
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Workflow
+from taskqueue.monitoring.history import seconds_between
 from taskqueue.monitoring.read_models.workflow import ListedWorkflow, shown_workflows
+
+DATED = "%Y-%m-%d %H:%M"
+BAR_WIDTH = 128
+PART = '<rect class="taskqueue-part taskqueue-part--{}" x="{}" y="0" width="{}" height="8"/>'
 
 
 class WorkflowRows(LeanList):
@@ -41,7 +50,7 @@ class WorkflowList(ReadOnlyAdmin):
         "schedule_id", "nominal_at", "paused_at", "deadline_at", "stop_requested_at",
         "failed_step", "error", "trouble", "created_at", "moved_at", "finished_at",
     )  # fmt: skip
-    list_display = ("named", "state", "progress", "failed", "created_at", "finished_at")
+    list_display = ("named", "state", "progress", "failed", "created", "took")
     list_display_links = ("named",)
     list_filter = (("status", WordedChoices),)
     lookups = ("status__exact",)
@@ -71,9 +80,16 @@ class WorkflowList(ReadOnlyAdmin):
     state = cell(_("status"), lambda row: state_of(row))
     progress = cell(_("progress"), lambda row: progress_bar(row.shown))
 
+    created = cell(_("created"), lambda row: short_moment(row.created_at, DATED, "when"))
+    took = cell(_("took"), lambda row: time_taken(row))
+
     @admin.display(description=_("failed step"))
     def failed(self, row: Any) -> Any:
-        return row.failed_step or EMPTY
+        if not row.failed_step:
+            return EMPTY
+        query = urlencode({"step": row.failed_step})
+        address = f"{self.links.url('workflow_change', row.pk)}?{query}#taskqueue-members"
+        return format_html('<a href="{}">{}</a>', address, row.failed_step)
 
 
 def state_of(row: Workflow | ListedWorkflow) -> SafeString:
@@ -83,15 +99,41 @@ def state_of(row: Workflow | ListedWorkflow) -> SafeString:
     return format_html("{} {}", badge(row.status), badge("paused"))
 
 
+def time_taken(row: Workflow) -> str:
+    """Return how long it took; empty for one that has not ended."""
+    if row.finished_at is None:
+        return EMPTY
+    return short_duration(seconds_between(row.created_at, row.finished_at))
+
+
 def progress_bar(shown: ListedWorkflow) -> SafeString:
-    """Show how many of the known members have ended."""
+    """Show how many of the known members have ended, and how: a bar of parts, and words."""
+    failed = shown.failures - shown.dropped
     words = _("%(ended)s of %(members)s") % {
         "ended": number(shown.ended), "members": number(shown.members),
     }  # fmt: skip
-    return format_html(
-        '<progress class="taskqueue-progress" max="100" value="{0}" aria-label="{1}">{0} %'
-        "</progress> <span>{2}</span>",
-        shown.percent,
-        _("Progress"),
-        words,
+    told = _("%(count)s failed") % {"count": number(failed)} if failed else ""
+    shares = (
+        (StepStatus.SUCCEEDED, shown.ended - shown.failures),
+        (StepStatus.FAILED, failed),
+        (StepStatus.CANCELLED, shown.dropped),
+        (StepStatus.WAITING, max(shown.members - shown.ended, 0)),
     )
+    return format_html(
+        '<svg class="taskqueue-shares" viewBox="0 0 {} 8" preserveAspectRatio="none" role="img"'
+        ' aria-label="{}">{}</svg> <span class="taskqueue-when">{}</span>{}',
+        BAR_WIDTH,
+        _("Progress: %(words)s") % {"words": ", ".join(filter(None, (words, told)))},
+        format_html_join("", PART, _parts(shares)),
+        words,
+        format_html(' <span class="taskqueue-failures">{}</span>', told) if told else "",
+    )
+
+
+def _parts(shares: Iterable[tuple[StepStatus, int]]) -> Iterator[tuple[str, str, str]]:
+    """Yield the status, the place and the width of each part but of what has not ended."""
+    left = 0.0
+    for status, width in share_widths(shares, BAR_WIDTH):
+        if status != StepStatus.WAITING:
+            yield status.value, f"{left:.1f}", f"{width:.1f}"
+        left += width

@@ -10,33 +10,39 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_TASKS
 from taskqueue.admin.acts import noted
+from taskqueue.admin.audit import entry_words
+from taskqueue.admin.links import Links
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.reports import LOOKING, live_report, report
-from taskqueue.admin.tasks.pages import folded_json, sentence
+from taskqueue.admin.tasks.pages import folded_json, shown_value
 from taskqueue.admin.workflows.chart import chart_of
 from taskqueue.admin.workflows.forms import verb_form
 from taskqueue.admin.workflows.lists import WorkflowList, progress_bar, state_of
-from taskqueue.core.workflow_states import StepStatus
-from taskqueue.declarations.workflows.drawing import Picture, svg
+from taskqueue.admin.workflows.steps import chosen_step, step_table
+from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
+from taskqueue.declarations.workflows.drawing import BAR, SIGNS, Node, Picture, svg, title_of
 from taskqueue.display import WORDS, number
-from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.connections import database_alias
 from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
 from taskqueue.exceptions import TaskQueueError, WorkflowDoesNotExist
-from taskqueue.models import Workflow
-from taskqueue.monitoring.read_models.step import members_of, shown_members, steps_of
-from taskqueue.monitoring.read_models.workflow import MOST_STEPS, WorkflowHistory, workflow_history
+from taskqueue.models import Audit, Task, Workflow
+from taskqueue.monitoring.read_models.workflow import (
+    MOST_ENTRIES,
+    ShownWorkflow,
+    shown_workflow,
+)
 from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.why.codes import Reason, because
 from taskqueue.monitoring.why.workflows import why_workflow
 from taskqueue.results.workflows import row_of
-
-# Tasks of the chosen step that the page shows.
-MOST_MEMBERS = 100
 
 
 class WorkflowAdmin(WorkflowList):
@@ -50,11 +56,11 @@ class WorkflowAdmin(WorkflowList):
     class Media:
         css = {
             "all": [
-                "taskqueue/pages.css", "taskqueue/task.css", "taskqueue/graph.css",
-                "taskqueue/workflow.css",
+                "taskqueue/charts.css", "taskqueue/pages.css", "taskqueue/task.css",
+                "taskqueue/graph.css", "taskqueue/workflow.css",
             ]
         }  # fmt: skip
-        js = ["taskqueue/refresh.js"]
+        js = ["taskqueue/refresh.js", "taskqueue/workflow.js"]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -69,38 +75,28 @@ class WorkflowAdmin(WorkflowList):
         return live_report(self, request, templates, row.name, **self._page(request, row))
 
     def _page(self, request: HttpRequest, row: Workflow) -> dict[str, Any]:
-        shown, may = workflow_history(row, request.user), request.user.has_perm
+        shown, may = shown_workflow(row, request.user), request.user.has_perm
+        moment = now()
         picture = picture_of_workflow(row)
+        may_view = may(VIEW_LEASES) and may(VIEW_TASKS)
         return {
             "workflow": shown,
             "original": row,
             "state": state_of(row),
             "progress": progress_bar(shown),
-            "reasons": [sentence(reason) for reason in why_workflow(row)],
+            "reasons": [told(reason, self.links) for reason in reasons_of(row)],
+            "failed_task": failed_task(shown) if may(VIEW_TASKS) else None,
             "graph": drawn(picture, row),
-            "has_more_steps": shown.total_steps > MOST_STEPS,
-            "members": self._members(request, row) if may(VIEW_TASKS) else None,
-            "chart": chart_of(row, now()) if may(VIEW_LEASES) and may(VIEW_TASKS) else None,
+            "legend": legend_of(picture),
+            "arrows": {link.when.value for link in picture.links},
+            "table": step_table(request, row, shown.step_counts, moment),
+            "chosen": chosen_step(request, row),
+            "chart": chart_of(row, moment) if may_view else None,
             "values": values_of(shown),
-            "audit": shown.audit if may(VIEW_AUDITS) else None,
+            "audit": entries_of(row) if may(VIEW_AUDITS) else None,
             "may_act": any(verb.is_for(request.user) for verb in WORKFLOW_VERBS.values()),
             "verbs": [WORKFLOW_VERBS[name] for name in shown.can],
-        }
-
-    def _members(self, request: HttpRequest, row: Workflow) -> dict[str, Any] | None:
-        """Return the tasks of the step that the address names, those without success first."""
-        name = request.GET.get("step", "")
-        step = steps_of(row.pk).filter(name=name).first() if is_storable(name) else None
-        if step is None:
-            return None
-        found = members_of(step)
-        failed = list(found.filter(task__status__in=["failed", "cancelled"])[:MOST_MEMBERS])
-        others = found.exclude(task__status__in=["failed", "cancelled"])
-        rows = [*failed, *others[: MOST_MEMBERS - len(failed)]]
-        return {
-            "step": step.name,
-            "tasks": shown_members(rows),
-            "has_more": step.released > len(rows),
+            "can": shown.can,
         }
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
@@ -119,7 +115,7 @@ class WorkflowAdmin(WorkflowList):
         is_sent = request.method == "POST" and (
             "confirmed" in request.POST or not (verb.is_grave or verb.parameters)
         )
-        form = verb_form(verb, row, request.POST if is_sent else None)
+        form = verb_form(verb, row, request.POST if is_sent else None, initial=given.dict())
         if is_sent and form.is_valid():
             return self._act(request, verb, row, dict(form.cleaned_data))
         return report(
@@ -145,8 +141,42 @@ class WorkflowAdmin(WorkflowList):
         return self.links.redirect("workflow_change", row.pk)
 
 
+def reasons_of(row: Workflow) -> list[Reason]:
+    """Return why it does not move on; the page shows the error of a failed one by itself."""
+    if row.status == WorkflowStatus.FAILED and row.error:
+        return [because("workflow_failed", moment=row.finished_at)]
+    return why_workflow(row)
+
+
+def told(reason: Reason, links: Links) -> SafeString:
+    """Return the reason as a sentence, with links to the task or workflow that it names."""
+    models = {"task": Task, "workflow": Workflow}
+    named = {str(reason.details[name]): models[name] for name in models.keys() & reason.details}
+
+    def show(value: Any) -> Any:
+        model = named.get(value) if isinstance(value, str) else None
+        return shown_value(value) if model is None else links.to_row(model, value, value)
+
+    return format_html(_(reason.template), **reason.values(show))
+
+
+def failed_task(shown: ShownWorkflow) -> UUID | None:
+    """Return the task whose error the workflow has, unless it was pruned."""
+    key = shown.error.task_id if shown.error is not None else None
+    if key is None:
+        return None
+    return key if Task.objects.using(database_alias()).filter(pk=key).exists() else None
+
+
+def entries_of(row: Workflow) -> list[tuple[Audit, Any, str]]:
+    """Return the first audit entries, with their verbs and reasons in words."""
+    entries = Audit.objects.using(database_alias()).filter(noun="workflow", subject=str(row.pk))
+    first = entries.order_by("id")[:MOST_ENTRIES]
+    return [(entry, entry_words(entry), reason_words(entry.reason)) for entry in first]
+
+
 def drawn(picture: Picture, row: Workflow) -> SafeString:
-    """Draw the graph; a step leads to its tasks."""
+    """Draw the graph; a step leads to its tasks, several of one definition to their rows."""
     steps = ngettext("%(count)s step", "%(count)s steps", picture.steps)
     counts = ((status, count) for status, count in picture.counts.items() if count)
     return SafeString(
@@ -154,12 +184,31 @@ def drawn(picture: Picture, row: Workflow) -> SafeString:
             picture,
             title=_("Graph of workflow %(name)s") % {"name": row.name},
             description=f"{steps % {'count': number(picture.steps)}} ({in_words(counts)})",
-            tooltip=lambda node: f"{node.name} ({in_words(node.shares or [(node.status, 1)])})",
-            address=lambda node: (
-                f"?{urlencode({'step': node.name})}#taskqueue-members" if node.steps == 1 else ""
-            ),
+            tooltip=tooltip,
+            address=address,
+            word=lambda word: {"steps": _("steps"), "join": _("join")}[word],
         )
     )
+
+
+def tooltip(node: Node) -> str:
+    """Return the node in words: what it is, what it runs, and its status."""
+    name = node.name if node.steps == 1 else title_of(node, lambda word: _("steps"))
+    runs = f", {node.calls}" if node.calls else ""
+    statuses = in_words(node.shares) if node.shares else WORDS[node.status]
+    return f"{name}{runs}: {statuses}"
+
+
+def address(node: Node) -> str:
+    """Return where a node leads to; empty for steps of several definitions."""
+    if node.steps == 1:
+        return f"?{urlencode({'step': node.name})}#taskqueue-members"
+    return f"?{urlencode({'runs': node.calls})}#taskqueue-steps" if node.calls else ""
+
+
+def legend_of(picture: Picture) -> list[tuple[StepStatus, str, int]]:
+    """Return the statuses that the steps have, with their signs and counts."""
+    return [(each, SIGNS[each], picture.counts[each]) for each in BAR if picture.counts.get(each)]
 
 
 def in_words(counts: Iterable[tuple[StepStatus, int]]) -> str:
@@ -167,7 +216,7 @@ def in_words(counts: Iterable[tuple[StepStatus, int]]) -> str:
     return ", ".join(f"{WORDS[status]} {number(count)}" for status, count in counts)
 
 
-def values_of(shown: WorkflowHistory) -> list[tuple[str, SafeString]]:
+def values_of(shown: ShownWorkflow) -> list[tuple[str, SafeString]]:
     """Return the arguments, the context and the result, as far as there are any."""
     values = []
     if shown.args or shown.kwargs:

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
 from taskqueue.access.permissions import VIEW_TASKS
-from taskqueue.core.workflow_states import FINAL_WORKFLOWS, WorkflowStatus
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
@@ -40,6 +40,8 @@ STATUSES = [status.value for status in WorkflowStatus]
 MOST_CHILDREN, MOST_STEPS, MOST_ENTRIES = 100, 1000, 100
 # The result of a workflow of more members is not read for a page.
 MOST_RETURNED = 200
+# Their members count as ended without success.
+NEVER_RAN = [StepStatus.SKIPPED.value, StepStatus.CANCELLED.value]
 HIDDEN = "hidden: no workflow of this name is known here"
 
 
@@ -57,6 +59,7 @@ class ListedWorkflow:
     members: int = about("Tasks and child workflows that its steps are known to run.")
     ended: int = about("Those of them that have ended.")
     failures: int = about("Those of them that ended without success.")
+    dropped: int = about("Those of them that never ran: skipped or cancelled.", in_json=False)
     unique_key: str | None
     parent: UUID | None = about("The workflow that runs it as a step.")
     parent_step: str = about("The name of that step.")
@@ -202,7 +205,10 @@ class _Around:
             sums.values("workflow_id")
             .order_by("workflow_id")
             .annotate(
-                all_members=Sum("members"), all_ended=Sum("ended"), all_failures=Sum("failures")
+                all_members=Sum("members"),
+                all_ended=Sum("ended"),
+                all_failures=Sum("failures"),
+                all_dropped=Sum("failures", filter=Q(status__in=NEVER_RAN), default=0),
             )
         )
         parents = steps.filter(
@@ -230,6 +236,7 @@ def _shown(model: type[W], row: Workflow, around: _Around, **values: Any) -> W:
         members=counts.get("all_members", 0),
         ended=counts.get("all_ended", 0),
         failures=counts.get("all_failures", 0),
+        dropped=counts.get("all_dropped", 0),
         parent=parent,
         parent_step=parent_step,
         schedule=around.schedules.get(row.schedule_id or 0),

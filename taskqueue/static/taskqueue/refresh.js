@@ -107,10 +107,13 @@ document.addEventListener("DOMContentLoaded", () => {
   const replace = (region, fresh) => {
     const focused = region.contains(document.activeElement) ? document.activeElement : null;
     const selector = focused ? sameAs(focused) : "";
-    const wide = [...region.querySelectorAll(".taskqueue-wide")].map((each) => each.scrollLeft);
+    const wide = [...region.querySelectorAll(".taskqueue-wide")].map((each) => [
+      each.scrollLeft,
+      each.scrollTop,
+    ]);
     region.replaceChildren(...fresh.childNodes);
     region.querySelectorAll(".taskqueue-wide").forEach((each, place) => {
-      each.scrollLeft = wide[place] || 0;
+      [each.scrollLeft, each.scrollTop] = wide[place] || [0, 0];
     });
     if (selector) {
       const again = region.querySelector(selector);

@@ -2,6 +2,7 @@
 
 from taskqueue.declarations.workflows.drawing.mermaid import mermaid
 from taskqueue.declarations.workflows.drawing.picture import (
+    BAR,
     Link,
     Node,
     Picture,
@@ -11,9 +12,17 @@ from taskqueue.declarations.workflows.drawing.picture import (
     picture_of,
     picture_to_json,
 )
-from taskqueue.declarations.workflows.drawing.svg import standalone_svg, svg
+from taskqueue.declarations.workflows.drawing.svg import (
+    SIGNS,
+    share_widths,
+    standalone_svg,
+    svg,
+    title_of,
+)
 
 __all__ = [
+    "BAR",
+    "SIGNS",
     "Link",
     "Node",
     "Picture",
@@ -23,6 +32,8 @@ __all__ = [
     "picture",
     "picture_of",
     "picture_to_json",
+    "share_widths",
     "standalone_svg",
     "svg",
+    "title_of",
 ]

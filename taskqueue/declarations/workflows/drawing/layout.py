@@ -14,7 +14,7 @@ from itertools import pairwise
 from taskqueue.declarations.workflows.drawing.picture import Picture
 
 WIDTH, HEIGHT = 180, 46
-ACROSS, DOWN = 60, 16
+ACROSS, DOWN = 44, 18
 MARGIN = 12
 SWEEPS = 8
 # With more points arrows go straight: nobody could follow them anyway.

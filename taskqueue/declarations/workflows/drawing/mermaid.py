@@ -17,12 +17,12 @@ ARROWS = {
     After.ENDED: "-- ended -->",
 }
 CLASSES = """\
-    classDef waiting fill:#eceff1,stroke:#607d8b,color:#263238
+    classDef waiting fill:#ebe4fb,stroke:#7e5fc4,color:#5631a0
     classDef running fill:#e3f2fd,stroke:#1565c0,color:#0d47a1
     classDef succeeded fill:#e8f5e9,stroke:#2e7d32,color:#1b5e20
     classDef failed fill:#ffebee,stroke:#c62828,color:#b71c1c
     classDef skipped fill:#fafafa,stroke:#9e9e9e,color:#616161,stroke-dasharray:4
-    classDef cancelled fill:#fff3e0,stroke:#e65100,color:#bf360c"""
+    classDef cancelled fill:#ebedf0,stroke:#5f6b76,color:#44505c"""
 
 
 def mermaid(picture: Picture) -> str:

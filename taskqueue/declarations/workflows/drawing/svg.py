@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -21,12 +21,17 @@ KINDS = {
     StepKind.TASK: "task", StepKind.MAP: "map", StepKind.WORKFLOW: "workflow",
     StepKind.JOIN: "join",
 }  # fmt: skip
-# In the width of a Latin letter; Chinese ones take two.
-LONGEST_TITLE, LONGEST_SUBTITLE = 20, 25
+TITLE_SIZE, SUBTITLE_SIZE = 13.0, 10.5
+LEFT, RIGHT = 28, 6
+# By how much the box behind those of many tasks or steps stands out.
+BEHIND = 4
 BAR_HEIGHT = 6
+# One failure among thousands must be visible.
+LEAST_SHARE = 2.5
 
 # Returns the address of a node's page; empty for none.
 Address = Callable[[Node], str]
+Word = Callable[[str], str]
 
 
 def svg(
@@ -36,15 +41,20 @@ def svg(
     description: str = "",
     address: Address | None = None,
     tooltip: Callable[[Node], str] | None = None,
+    word: Word = str,
     id_prefix: str = "tq-graph",
 ) -> str:
-    """Return the picture as an SVG element for a page with the style sheet `graph.css`."""
+    """Return the picture as an SVG element for a page with the style sheet `graph.css`.
+
+    `word` translates "steps" and "join", which stand in the boxes.
+    """
     return _document(
         picture, layout(picture),
         title=title or f"Workflow {picture.name}",
         description=description or described(picture),
         address=address,
         tooltip=tooltip or described_node,
+        word=word,
         id_prefix=id_prefix,
     )  # fmt: skip
 
@@ -81,7 +91,7 @@ def described_node(node: Node) -> str:
 
 def _document(
     picture: Picture, lying: Layout, *, title: str, description: str, address: Address | None,
-    tooltip: Callable[[Node], str], id_prefix: str,
+    tooltip: Callable[[Node], str], word: Word, id_prefix: str,
 ) -> str:  # fmt: skip
     prefix = escape(id_prefix)
     # An image hides the links within it.
@@ -100,7 +110,7 @@ def _document(
         parts.append(_arrow(points, link.when, prefix))
     for node in picture.nodes:
         link_to = address(node) if address else ""
-        parts.append(_node(node, lying.corners[node.name], link_to, tooltip(node)))
+        parts.append(_node(node, lying.corners[node.name], link_to, tooltip(node), word))
     return "\n".join([*parts, "</svg>"])
 
 
@@ -120,18 +130,18 @@ def _arrow(points: Sequence[Point], when: After, prefix: str) -> str:
     )
 
 
-def _node(node: Node, corner: Point, address: str, tooltip: str) -> str:
+def _node(node: Node, corner: Point, address: str, tooltip: str, word: Word) -> str:
     x, y = corner
-    name = (
-        node.name if node.steps == 1 else f"{node.steps:,} {TIMES} {_last(node.calls) or 'steps'}"
-    )
+    title = fitted(title_of(node, word), TITLE_SIZE, WIDTH - LEFT - RIGHT)
+    subtitle = fitted(_subtitle(node, word), SUBTITLE_SIZE, WIDTH - LEFT - RIGHT)
+    corners = HEIGHT / 2 if node.kind is StepKind.JOIN and node.steps == 1 else 6
     drawn = [
         f"<title>{escape(tooltip)}</title>",
-        f'<rect class="tq-box" width="{WIDTH}" height="{HEIGHT}" rx="6"/>',
+        *_behind(node),
+        f'<rect class="tq-box" width="{WIDTH}" height="{HEIGHT}" rx="{corners:g}"/>',
         f'<text class="tq-sign" x="15" y="20">{SIGNS[node.status]}</text>',
-        f'<text x="28" y="19">{escape(_short(name, LONGEST_TITLE))}</text>',
-        f'<text class="tq-sub" x="28" y="33">{escape(_short(_subtitle(node), LONGEST_SUBTITLE))}'
-        "</text>",
+        f'<text x="{LEFT}" y="19">{escape(title)}</text>',
+        f'<text class="tq-sub" x="{LEFT}" y="33">{escape(subtitle)}</text>',
         *_bar(node),
     ]
     inner = "".join(drawn)
@@ -143,43 +153,84 @@ def _node(node: Node, corner: Point, address: str, tooltip: str) -> str:
     )
 
 
-def _subtitle(node: Node) -> str:
+def title_of(node: Node, word: Word = str) -> str:
+    """Return the name of a step, or how many steps the node stands for."""
+    if node.steps == 1:
+        return node.name
+    return f"{node.steps:,} {TIMES} {_last(node.calls) or word('steps')}"
+
+
+def _subtitle(node: Node, word: Word) -> str:
     total = sum(count for _, count in node.shares)
     if node.kind is StepKind.MAP and node.steps == 1:
         ended = total - sum(
             count for status, count in node.shares
             if status in (StepStatus.RUNNING, StepStatus.WAITING)
         )  # fmt: skip
-        return f"{ended:,} of {total:,}"
-    return node.calls if node.kind is not StepKind.JOIN else "join"
+        return f"{ended:,} / {total:,}"
+    return node.calls if node.kind is not StepKind.JOIN else word("join")
+
+
+def _behind(node: Node) -> list[str]:
+    """Return a second box for what runs many tasks, or stands for many steps."""
+    if node.kind is not StepKind.MAP and node.steps == 1:
+        return []
+    size = f'width="{WIDTH}" height="{HEIGHT}" rx="6"'
+    return [f'<rect class="tq-box" x="{BEHIND}" y="-{BEHIND}" {size}/>']
 
 
 def _bar(node: Node) -> list[str]:
     """Return the stacked bar of a map or of several steps."""
-    total = sum(count for _, count in node.shares)
     drawn, left = [], 4.0
-    for status, count in node.shares:
-        width = (WIDTH - 8) * count / total
+    for status, width in share_widths(node.shares, WIDTH - 8):
         drawn.append(
-            f'<rect class="tq-share tq-{status.value}" x="{left:.1f}" '
+            f'<rect class="tq-share tq-{status}" x="{left:.1f}" '
             f'y="{HEIGHT - BAR_HEIGHT - 3}" width="{width:.1f}" height="{BAR_HEIGHT}"/>'
         )
         left += width
     return drawn
 
 
+def share_widths(
+    shares: Iterable[tuple[StepStatus, int]], width: float
+) -> list[tuple[StepStatus, float]]:
+    """Divide a width by counts; a count above zero is never too narrow to be seen."""
+    given = [(status, count) for status, count in shares if count]
+    total = sum(count for _, count in given)
+    wanted = [(status, max(width * count / total, LEAST_SHARE)) for status, count in given]
+    scale = width / sum((each for _, each in wanted), 0.0) if wanted else 1.0
+    return [(status, each * scale) for status, each in wanted]
+
+
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _short(text: str, longest: int) -> str:
-    """Return text of at most that width; of what is too long, its end."""
-    if _width(text) <= longest:
+def fitted(text: str, size: float, room: float) -> str:
+    """Return text that fits into the room; of what is too long, its beginning and its end."""
+    if text_width(text) * size <= room:
         return text
-    while _width(text) >= longest:
-        text = text[1:]
-    return f"…{text}"
+    head, tail = text[: len(text) // 2], text[len(text) // 2 :]
+    while text_width(f"{head}…{tail}") * size > room:
+        if text_width(head) > text_width(tail):
+            head = head[:-1]
+        else:
+            tail = tail[1:]
+    return f"{head}…{tail}"
 
 
-def _width(text: str) -> int:
-    return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+# Widths in ems of wide fonts of the sans-serif kind.
+NARROW, WIDE = frozenset("ijl.,:;'|!I"), frozenset("mwMW@%")
+
+
+def text_width(text: str) -> float:
+    """Return about how wide text is, in ems."""
+    return sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> float:
+    if east_asian_width(character) in "WF" or character in WIDE or character == "…":
+        return 1.0
+    if character in NARROW:
+        return 0.36
+    return 0.72 if character.isupper() else 0.62
