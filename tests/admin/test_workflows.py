@@ -75,7 +75,7 @@ def test_the_page_of_a_failed_one_leads_to_its_error(failed: WorkflowRun, log_in
     members = read(client, f"{url('workflow', 'change', failed.id)}?step=load")
     assert "Tasks of load" in members
     task_page = read(client, url("task", "change", task.id))
-    assert f'href="{url("workflow", "change", failed.id)}"' in task_page
+    assert f'href="{url("workflow", "change", failed.id)}?step=load"' in task_page
     assert "step load" in task_page
 
 

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from taskqueue import Batch, current, fan_out, task
+from taskqueue import Batch, current, fan_out, task, workflow
+from taskqueue.workflows import Builder
 
 # Directories, files of each, and lines of each file.
 WIDTHS = (4, 5, 6)
@@ -66,3 +67,23 @@ def die_first(journal: str) -> Any:
     if current().attempt == 1:
         os._exit(9)
     return fan_out(square, [((3,), {})])
+
+
+@task
+def read_lines(path: str) -> list[str]:
+    """Fail as long as there is no such file."""
+    return Path(path).read_text().splitlines()
+
+
+@task
+def count_words(line: str) -> int:
+    """A leaf."""
+    return len(line.split())
+
+
+@workflow
+def count_all_words(wf: Builder, path: str) -> None:
+    """Map and reduce the lines of a file."""
+    lines = wf.step(read_lines.s(path), name="read")
+    parts = wf.step(count_words.map(lines), name="count")
+    wf.step(add_up.s(parts), name="sum")

@@ -13,7 +13,6 @@ from django.http import HttpRequest
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.display import rounded_age, short_duration
 from taskqueue.engine.control.filters import is_storable
@@ -27,10 +26,10 @@ from taskqueue.monitoring.read_models.step import (
     shown_steps,
     steps_of,
 )
+from taskqueue.monitoring.read_models.step_errors import NARROW, UNSUCCESSFUL, unsuccessful_of
 
 # Rows of the table on one page; tasks of the chosen step.
 PER_PAGE, MOST_MEMBERS = 100, 100
-UNSUCCESSFUL = (TaskStatus.FAILED, TaskStatus.CANCELLED)
 
 
 @dataclass(frozen=True)
@@ -161,10 +160,14 @@ def _runs_tasks(step: Step) -> bool:
 
 def _members(step: Step) -> list[ShownMember]:
     found = members_of(step)
-    failed = []
-    if step.failures:
-        failed = list(found.filter(task__status__in=UNSUCCESSFUL)[:MOST_MEMBERS])
-    # Where the first ones did not fail, which is soon known, the others need no condition.
+    failed = list(_unsuccessful(step)) if step.failures else []
     known = {member.task_id for member in failed}
     others = [each for each in found[:MOST_MEMBERS] if each.task_id not in known]
     return shown_members([*failed, *others[: MOST_MEMBERS - len(failed)]])
+
+
+def _unsuccessful(step: Step) -> QuerySet[Any]:
+    found = members_of(step)
+    if (step.members or 0) <= NARROW:
+        return found.filter(task__status__in=UNSUCCESSFUL)[:MOST_MEMBERS]
+    return found.filter(task_id__in=unsuccessful_of(step, most=MOST_MEMBERS))

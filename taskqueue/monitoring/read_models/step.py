@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,21 +16,17 @@ from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import After, OnFailure, StepKind, StepStatus
 from taskqueue.engine.connections import database_alias
-from taskqueue.models import Dependency, Member, Step, Workflow
+from taskqueue.models import Dependency, Member, Step
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row
+from taskqueue.monitoring.read_models.step_errors import (
+    OF_TASK,
+    ShownError,
+    children_by_step,
+    errors_of,
+)
 
 STEP_STATUSES = [status.value for status in StepStatus]
 TASK_STATUSES = [status.value for status in TaskStatus]
-UNSUCCESSFUL = [TaskStatus.FAILED.value, TaskStatus.CANCELLED.value]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownError:
-    """Why a step or a workflow failed."""
-
-    error_class: str
-    message: str
-    task_id: UUID | None = about("The task that failed; it may have been pruned since.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +98,9 @@ def steps_of(workflow_id: UUID) -> QuerySet[Step]:
 def shown_steps(rows: Sequence[Step], viewer: Viewer) -> list[ShownStep]:
     """Make the read models of rows of `steps_of`, by a few queries."""
     tasks = _single_tasks(rows)
-    children = _children(rows)
+    children = children_by_step(rows)
     needs = _needs(rows)
+    errors = errors_of(rows, tasks, children)
     sees_tasks = viewer.has_perm(VIEW_TASKS)
     shown = []
     for row in rows:
@@ -114,7 +111,7 @@ def shown_steps(rows: Sequence[Step], viewer: Viewer) -> list[ShownStep]:
                 ShownStep,
                 row,
                 after=needs.get(row.pk, []),
-                error=_error(row, task, child),
+                error=errors.get(row.pk),
                 task_id=task["task_id"] if task and sees_tasks else None,
                 task_status=task["task__status"] if task and sees_tasks else "",
                 workflow_id=None if child is None else child.id,
@@ -143,17 +140,6 @@ def shown_members(rows: Iterable[Member]) -> list[ShownMember]:
     ]
 
 
-def shown_error(stored: Mapping[str, Any] | None) -> ShownError | None:
-    """Make the read model of an error, as a workflow stores it."""
-    if stored is None:
-        return None
-    return ShownError(
-        error_class=str(stored.get("error_class", "")),
-        message=str(stored.get("message", "")),
-        task_id=UUID(str(stored["task_id"])) if stored.get("task_id") else None,
-    )
-
-
 def _single_tasks(rows: Iterable[Step]) -> dict[int, dict[str, Any]]:
     ids = [row.pk for row in rows if row.kind == StepKind.TASK]
     return {member["step_id"]: member for member in _tasks(ids)}
@@ -161,48 +147,7 @@ def _single_tasks(rows: Iterable[Step]) -> dict[int, dict[str, Any]]:
 
 def _tasks(step_ids: Iterable[int]) -> Any:
     members = Member.objects.using(database_alias()).filter(step_id__in=list(step_ids))
-    return members.filter(place__gte=0).values(
-        "step_id", "task_id", "task__status", "task__error_class", "task__error_message"
-    )
-
-
-def _error(row: Step, task: dict[str, Any] | None, child: Workflow | None) -> ShownError | None:
-    """Why the step failed; by queries for a map, and where what its tasks returned failed."""
-    if row.status != StepStatus.FAILED:
-        return None
-    if row.kind == StepKind.MAP:
-        failed = _tasks([row.pk]).filter(task__status__in=UNSUCCESSFUL)
-        task = failed.order_by("place").first()
-    if task is not None and task["task__status"] in UNSUCCESSFUL:
-        return ShownError(
-            error_class=task["task__error_class"],
-            message=task["task__error_message"],
-            task_id=task["task_id"],
-        )
-    if child is not None and child.error is not None:
-        return shown_error(child.error)
-    fans = Step.objects.using(database_alias()).filter(
-        parent_step_id=row.pk, status=StepStatus.FAILED
-    )
-    fan = fans.order_by("parent_place").first()
-    if fan is None:
-        children = Workflow.objects.using(database_alias()).filter(
-            parent_step_id=row.pk, error__isnull=False
-        )
-        first = children.order_by("parent_place").first()
-        return None if first is None else shown_error(first.error)
-    return _error(fan, None, _children([fan]).get(fan.pk))
-
-
-def _children(rows: Iterable[Step]) -> dict[int | None, Workflow]:
-    ids = [row.pk for row in rows if row.kind == StepKind.WORKFLOW]
-    if not ids:
-        return {}
-    children = Workflow.objects.using(database_alias()).filter(parent_step_id__in=ids)
-    # The newest stands for one that ran again.
-    return {
-        row.parent_step_id: row for row in children.only("parent_step_id", "error").order_by("id")
-    }
+    return members.filter(place__gte=0).values(*OF_TASK)
 
 
 def _needs(rows: Iterable[Step]) -> dict[int, list[ShownDependency]]:

@@ -29,12 +29,11 @@ from taskqueue.monitoring.read_models.base import (
 )
 from taskqueue.monitoring.read_models.step import (
     STEP_STATUSES,
-    ShownError,
     ShownStep,
-    shown_error,
     shown_steps,
     steps_of,
 )
+from taskqueue.monitoring.read_models.step_errors import ShownError, shown_error
 
 STATUSES = [status.value for status in WorkflowStatus]
 MOST_CHILDREN, MOST_STEPS, MOST_ENTRIES = 100, 1000, 100

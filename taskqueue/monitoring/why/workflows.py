@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import F
+from django.db.models import BooleanField, F
+from django.db.models.expressions import RawSQL
 
 from taskqueue.core.workflow_states import (
     FINAL_STEPS,
@@ -15,7 +16,9 @@ from taskqueue.core.workflow_states import (
 )
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.workflows.stopping import HAVE_CHILDREN
-from taskqueue.models import Member, Step, StepEnd, Task, Workflow
+from taskqueue.models import Lease, Member, Step, StepEnd, Task, Workflow
+from taskqueue.monitoring.read_models.attempt import IS_RUNNING
+from taskqueue.monitoring.read_models.step_errors import NARROW
 from taskqueue.monitoring.read_models.worker import living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.why.codes import Reason, because, listed
@@ -23,8 +26,11 @@ from taskqueue.monitoring.why.codes import Reason, because, listed
 # Steps that are told of one by one.
 MOST_STEPS = 20
 MOST_WORKERS = 1_000
-# Beyond this nobody counts notes.
+# Beyond this nobody counts notes, or looks for a task.
 CAP = 10_000
+# Conditions of partial indexes: in the text, or SQLite would not use them.
+IS_WAITING = "taskqueue_task.status IN ('retrying', 'scheduled')"
+IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
 
 
 def why_workflow(workflow: Workflow) -> list[Reason]:
@@ -110,9 +116,7 @@ def _of_step(step: Step) -> Iterator[Reason]:
         child = children.exclude(status__in=sorted(FINAL_WORKFLOWS)).order_by("id").first()
         if child is not None:
             yield because("child_runs", step.name, workflow=str(child.id), status=child.status)
-    members = Member.objects.using(database_alias()).filter(step=step, place__gte=0)
-    unfinished = members.filter(task__finished_at=None).order_by("place")
-    oldest = unfinished.values_list("task_id", "task__status", "task__parked_at").first()
+    oldest = _oldest_unfinished(step)
     if oldest is not None:
         task_id, status, parked_at = oldest
         if parked_at is not None:
@@ -121,6 +125,38 @@ def _of_step(step: Step) -> Iterator[Reason]:
             "member_runs", step.name, task=str(task_id), status=status, ended=step.ended,
             members=step.members,
         )  # fmt: skip
+
+
+def _oldest_unfinished(step: Step) -> tuple[Any, str, Any] | None:
+    """Return the id, the status and `parked_at` of the first unfinished task of a step.
+
+    No index finds it among the members. Of a wide step it looks at what runs, waits or is ready in
+    the whole project, at so many tasks of each at most: one that runs comes first.
+    """
+    shown = ("id", "status", "parked_at")
+    tasks = Task.objects.using(database_alias())
+    if (step.members or 0) <= NARROW:
+        members = Member.objects.using(database_alias()).filter(step=step, place__gte=0)
+        unfinished = members.filter(task__finished_at=None).order_by("place")
+        return unfinished.values_list(*(f"task__{name}" for name in shown)).first()
+    leases = Lease.objects.using(database_alias()).filter(_literal(IS_RUNNING))
+    running = list(leases.order_by().values_list("task_id", flat=True)[:CAP])
+    found = tasks.filter(id__in=running, step_id=step.id).order_by("place")
+    one: tuple[Any, str, Any] | None = found.values_list(*shown).first()
+    if one is not None:
+        return one
+    waiting = tasks.filter(_literal(IS_WAITING)).order_by("run_after")
+    ready = tasks.filter(_literal(IS_READY))
+    in_line = ready.order_by("queue_name", "-priority", "run_after", "id")
+    for candidates in (waiting, in_line):
+        rows = candidates.values_list("step_id", *shown)[:CAP]
+        if (row := next((row for row in rows if row[0] == step.id), None)) is not None:
+            return row[1], row[2], row[3]
+    return None
+
+
+def _literal(condition: str) -> RawSQL:
+    return RawSQL(condition, (), output_field=BooleanField())  # noqa: S611  (constants)
 
 
 def _limited(step: Step) -> Iterator[Reason]:
