@@ -10,9 +10,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from taskqueue import chord
+from taskqueue import chord, group, workflow
+from taskqueue.admin.workflows import chart
 from taskqueue.models import Audit, Lease, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
+from taskqueue.workflows import Builder
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url
 from tests.sample.rest_workflows import BROKEN, deliver, fragile
@@ -175,6 +177,89 @@ def test_an_unknown_step_or_verb_or_workflow_is_no_error(log_in_as: LogIn) -> No
     missing = "0197a0e0-0000-7000-8000-000000000000"
     assert client.get(url("workflow", "change", missing)).status_code == 404
     assert client.get(url("workflow", "act", missing), {"verb": "retry"}).status_code == 404
+
+
+@workflow
+def many_steps(wf: Builder) -> None:
+    for number in range(130):
+        wf.step(add.s(number), name=f"add_{number}")
+    wf.step(fail.s("no"), name="broken")
+    wf.step(echo.s(1), name="never", after="broken")
+
+
+def test_steps_are_shown_in_pages_and_by_status_and_definition(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    at = url("workflow", "change", finish(many_steps.enqueue()).id)
+
+    def names(**query: object) -> list[str]:
+        table = client.get(at, query).context["table"]
+        return [step.name for step, _took, _reason in table.rows]
+
+    assert names() == [f"add_{number}" for number in range(100)]
+    assert names(page=2) == [*(f"add_{number}" for number in range(100, 130)), "broken", "never"]
+    assert names(page=99) == names(page=2)
+    assert names(page="\x00", status="dancing") == names()
+    assert names(status="failed") == ["broken"]
+    assert names(status="cancelled") == ["never"]
+    assert names(runs=echo.name) == ["never"]
+    assert names(runs=echo.name, status="failed") == []
+    assert len(names(runs=add.name, status="succeeded", page=2)) == 30
+    page = client.get(at, {"status": "succeeded"}).content.decode()
+    assert "1 to 100 of 130" in page
+    assert "?status=succeeded&amp;page=2#taskqueue-steps" in page
+
+
+def test_a_step_offers_to_retry_from_it_and_to_resolve_it(
+    failed: WorkflowRun, log_in_as: LogIn
+) -> None:
+    at = url("workflow", "change", failed.id)
+    act = url("workflow", "act", failed.id)
+    client = log_in_as("superuser")
+    page = read(client, f"{at}?step=load")
+    for query in ("verb=retry&amp;from_step=load", "verb=resolve&amp;step=load"):
+        assert f'href="{act}?{query}"' in page
+    assert "verb=resolve&amp;step=store" not in read(client, f"{at}?step=store")
+    asked = client.get(act, {"verb": "retry", "from_step": "load"}).content.decode()
+    assert '<option value="load" selected>' in asked
+
+
+def test_who_may_only_look_sees_no_verbs(failed: WorkflowRun, log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_workflow", "view_task")
+    page = read(client, f"{url('workflow', 'change', failed.id)}?step=load")
+    assert "Tasks of load" in page
+    assert url("workflow", "act", failed.id) not in page
+
+
+def test_bars_tell_what_failed_from_what_never_ran(failed: WorkflowRun, log_in_as: LogIn) -> None:
+    page = read(log_in_as("superuser"), url("workflow", "changelist"))
+    assert 'aria-label="Progress: 2 of 2, 1 failed"' in page
+    assert "taskqueue-part--failed" in page
+    assert "taskqueue-part--cancelled" in page
+    assert "taskqueue-part--succeeded" not in page
+
+
+def test_the_errors_of_many_steps_take_as_many_queries_as_those_of_few(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    counts = []
+    for width in (2, 12):
+        maps = [fail.map(["no", "never"]) for _ in range(width)]
+        run = finish(group(maps).enqueue())
+        with CaptureQueriesContext(connection) as queries:
+            page = read(client, url("workflow", "change", run.id))
+        assert page.count("tests.sample.tasks") > width
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+def test_the_chart_of_attempts_shows_every_step_and_a_part_of_a_wide_one(
+    log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart, "MOST_ATTEMPTS", 8)
+    run = finish(chord([add.s(n, 1) for n in range(20)], echo.s()).enqueue())
+    drawn = log_in_as("superuser").get(url("workflow", "change", run.id)).context["chart"]
+    assert [(row.step, len(row.bars)) for row in drawn.rows] == [("add", 4), ("echo", 1)]
+    assert drawn.is_cut
+    assert len(drawn.labels) == 5
 
 
 def test_a_page_makes_as_many_queries_for_wide_workflows(log_in_as: LogIn) -> None:

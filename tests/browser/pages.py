@@ -52,6 +52,8 @@ def _workflows(shop: Shop) -> dict[str, str]:
         "workflow-step": f"{_change('workflow', shop.flows.failed)}?step=clean",
         "workflow-running": _change("workflow", shop.flows.running),
         "workflow-child": _change("workflow", shop.flows.child),
+        "workflow-steps": f"{_change('workflow', shop.flows.failed)}?status=cancelled",
+        "workflow-wide": f"{_change('workflow', shop.flows.wide)}?runs=shop.reports.summarise",
         "workflow-retry": f"{act}?verb=retry",
         "workflow-resolve": f"{act}?verb=resolve",
         "workflow-delete": f"{act}?verb=delete",

@@ -12,7 +12,7 @@ from taskqueue.results.workflows import WorkflowRun
 from taskqueue.testing import run_due, run_next
 from taskqueue.workflows import Builder
 
-FILES = 40
+FILES, STORES = 40, 160
 
 
 @task(name="shop.reports.load_day")
@@ -68,6 +68,14 @@ def nightly(wf: Builder, day: str) -> None:
     wf.step(archive.s(day), name="archive", after=[checked, load])
 
 
+@workflow(name="shop.prices")
+def prices(wf: Builder) -> None:
+    """More steps than are drawn one by one."""
+    for number in range(STORES):
+        loaded = wf.step(load_day.s(str(number)), name=f"load_{number}")
+        wf.step(summarise.s(loaded), name=f"summarise_{number}")
+
+
 TASKS = (load_day, clean, check, summarise, publish, page_owner, drop_day)
 
 
@@ -78,6 +86,7 @@ class Flows:
     failed: UUID
     running: UUID
     child: UUID
+    wide: UUID
 
 
 def fill_workflows() -> Flows:
@@ -87,4 +96,6 @@ def fill_workflows() -> Flows:
     for _ in range(7):
         run_next(*TASKS, errors="record")
     child = Workflow.objects.filter(name=archive.name).earliest("id")
-    return Flows(failed.id, running.id, child.id)
+    wide: WorkflowRun = prices.enqueue()
+    wide.pause()
+    return Flows(failed.id, running.id, child.id, wide.id)
