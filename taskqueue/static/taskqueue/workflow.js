@@ -1,8 +1,10 @@
-// Shows the part of a graph where something failed or runs, if the graph is larger than its frame.
+// Shows the part of a graph where something failed, runs or waits, if it is larger than its frame.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const frame = document.querySelector(".taskqueue-graph");
-  const node = frame && (frame.querySelector(".tq-failed") || frame.querySelector(".tq-running"));
+  const selectors = [".tq-failed", ".tq-running", ".tq-waiting"];
+  const nodes = selectors.map((each) => frame && frame.querySelector(`.tq-node${each}`));
+  const node = nodes.find(Boolean);
   if (!node) {
     return;
   }

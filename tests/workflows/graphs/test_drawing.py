@@ -141,11 +141,11 @@ def test_one_failure_among_thousands_is_seen_in_the_bar() -> None:
     assert sum(widths) == pytest.approx(172, abs=0.1)
 
 
-def test_long_names_keep_their_beginning_and_their_end() -> None:
+def test_long_names_keep_both_ends_and_paths_their_last_parts() -> None:
     long = node("x" * 30 + ".end", calls="shop.a.rather.long.module.import_everything")
     text = svg(picture("p", [long, node("第一步" * 10), node("W" * 40)], []))
     assert re.search(r">x{5,}…x{3,}\.end<", text)
-    assert re.search(r">shop\.a\.[a-z.]*…[a-z.]*_everything<", text)
+    assert ">…import_everything<" in text
     assert f">{'第一步第一'}…{'一步第一步'}<" in text
     assert re.search(r">W{3,6}…W{3,6}<", text)
 

@@ -133,7 +133,7 @@ def _arrow(points: Sequence[Point], when: After, prefix: str) -> str:
 def _node(node: Node, corner: Point, address: str, tooltip: str, word: Word) -> str:
     x, y = corner
     title = fitted(title_of(node, word), TITLE_SIZE, WIDTH - LEFT - RIGHT)
-    subtitle = fitted(_subtitle(node, word), SUBTITLE_SIZE, WIDTH - LEFT - RIGHT)
+    subtitle = _fitted_path(_subtitle(node, word), WIDTH - LEFT - RIGHT)
     corners = HEIGHT / 2 if node.kind is StepKind.JOIN and node.steps == 1 else 6
     drawn = [
         f"<title>{escape(tooltip)}</title>",
@@ -162,7 +162,9 @@ def title_of(node: Node, word: Word = str) -> str:
 
 def _subtitle(node: Node, word: Word) -> str:
     total = sum(count for _, count in node.shares)
-    if node.kind is StepKind.MAP and node.steps == 1:
+    # A map whose list is not known yet has no members.
+    is_counted = total > 0 or node.status is StepStatus.SUCCEEDED
+    if node.kind is StepKind.MAP and node.steps == 1 and is_counted:
         ended = total - sum(
             count for status, count in node.shares
             if status in (StepStatus.RUNNING, StepStatus.WAITING)
@@ -204,6 +206,15 @@ def share_widths(
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
+
+
+def _fitted_path(path: str, room: float) -> str:
+    """Return a dotted path that fits into the room, without its first parts if it is too long."""
+    short, rest = path, path
+    while text_width(short) * SUBTITLE_SIZE > room and "." in rest:
+        rest = rest.partition(".")[2]
+        short = f"…{rest}"
+    return fitted(short, SUBTITLE_SIZE, room)
 
 
 def fitted(text: str, size: float, room: float) -> str:
