@@ -348,6 +348,26 @@ def test_a_resolved_step_gives_its_result_to_what_waits() -> None:
     assert_settled(run)
 
 
+@workflow(name="tests.resolved_map")
+def read_lazily(wf: Builder) -> None:
+    numbers = wf.step(picky.map([0, 1, 2]), name="numbers")
+    wf.step(echo.s(numbers), name="whole", when=numbers.length() == 2)
+    wf.step(pages.s(numbers.lazy(), numbers.length()), name="pages")
+
+
+@task
+def pages(numbers: Any, length: int) -> list[Any]:
+    return [list(numbers), length]
+
+
+def test_a_map_that_was_resolved_has_that_result_also_where_it_is_read_lazily() -> None:
+    run = finish(read_lazily.enqueue())
+    run.resolve("numbers", [7, 8])
+    finish(run)
+    assert run.return_value == {"whole": [[[7, 8]], {}], "pages": [[7, 8], 2]}
+    assert_settled(run)
+
+
 def test_only_failed_steps_are_resolved() -> None:
     run = finish(forked.enqueue())
     for step in ("first", "third"):

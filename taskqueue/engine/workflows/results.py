@@ -103,6 +103,8 @@ class Results:
             step = fans.filter(kind=StepKind.MAP).first()
         if step is None or step.kind != StepKind.MAP or step.status != StepStatus.SUCCEEDED:
             return None
+        if RESOLVED in step.request:  # Its members are not its result.
+            return None
         return LazyResults(self._alias, step, self._child_result)
 
     def _child_result(self, step: Step, place: int | None = None) -> Any:
