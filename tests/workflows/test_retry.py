@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from taskqueue import chain, fan_out, group, task, workflow
+from taskqueue.engine.workflows.serving import serve
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
 from taskqueue.models import Audit, Lease, Member, Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun, get_workflow
@@ -37,6 +38,11 @@ def picky(number: int, *before: object) -> int:
     if number in BAD:
         raise ValueError(f"{number} is bad")
     return number
+
+
+@task
+def total_of(numbers: list[int]) -> int:
+    return sum(numbers)
 
 
 @task
@@ -345,6 +351,24 @@ def test_a_resolved_step_gives_its_result_to_what_waits() -> None:
     assert run.step("second").status == "succeeded"
     assert attempts(run, "second") == 1
     assert Audit.objects.get(subject=str(run.id), verb="resolve").actor == "eve"
+    assert_settled(run)
+
+
+@pytest.mark.parametrize("ending", ["failed", "cancelled"])
+def test_a_step_runs_anew_whose_fan_out_did_not_succeed(ending: str) -> None:
+    run = chain(spread.s(3), total_of.s()).enqueue()
+    run_next()
+    serve(connection)
+    if ending == "cancelled":
+        run.cancel()
+    finish(run)
+    assert run.status == ending
+    assert run.step("spread[0]").status == ending
+    BAD.clear()
+    run.retry(from_step="spread")
+    finish(run)
+    assert (run.status, run.return_value) == ("succeeded", 3)
+    assert attempts(run, "spread") == 2
     assert_settled(run)
 
 

@@ -45,9 +45,12 @@ class Reopener:
         self._steps = steps
 
     def reopen(self, again: Collection[int], anew: Collection[int]) -> None:
-        """Have the first wait with their tasks that did not succeed, the others with all."""
+        """Have the first wait with their tasks that did not succeed, the others with all.
+
+        Fan-outs of the others are deleted, also those that are among the first.
+        """
         self._drop(anew)
-        chosen = [self._steps[id] for id in sorted({*again, *anew})]
+        chosen = [self._steps[id] for id in sorted({*again, *anew}) if id in self._steps]
         self._block_tasks(chosen, anew)
         changed = [step for step in chosen if self._reset(step)]
         rows = Step.objects.using(self._connection.alias)
