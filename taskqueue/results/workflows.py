@@ -23,7 +23,7 @@ from taskqueue.engine.workflows import verbs
 from taskqueue.engine.workflows.enqueueing import enqueue_workflow
 from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.results import Results
-from taskqueue.exceptions import Duration, WorkflowDoesNotExist
+from taskqueue.exceptions import Duration, InvalidWorkflow, WorkflowDoesNotExist
 from taskqueue.models import Step, Workflow
 from taskqueue.results.handle import growing_pauses
 
@@ -70,9 +70,14 @@ class WorkflowRun:
         self._row = row
         # Whether this enqueue wrote it; if not, it held the unique key.
         self.created = created
+        self._forget()
+
+    def _forget(self) -> None:
+        """Have everything that is not in the row read anew."""
         self._steps: dict[str, StepView] | None = None
         self._errors: dict[str, dict[str, Any]] | None = None
-        self._results = Results(database_alias(), row.id)
+        self._unreadable: InvalidWorkflow | None = None
+        self._results = Results(database_alias(), self.id)
 
     def __repr__(self) -> str:
         return f"<WorkflowRun {self.name} {self.id} {self.status}>"
@@ -128,7 +133,12 @@ class WorkflowRun:
 
     @property
     def return_value(self) -> Any:
-        """The result of the last step; of several a dict by name."""
+        """The result of the last step; of several a dict by name.
+
+        Raises `InvalidWorkflow` where it is a list too large to be read whole.
+        """
+        if self._unreadable is not None:
+            raise self._unreadable
         return self._results.return_value()
 
     @property
@@ -138,7 +148,7 @@ class WorkflowRun:
             failed = [name for name, step in self.steps.items() if step.status == StepStatus.FAILED]
             errors = {name: self._results.error_of([name]) for name in failed}
             self._errors = {name: error for name, error in errors.items() if error is not None}
-        return self._errors
+        return dict(self._errors)
 
     def errors_of(self, step: str) -> dict[int, dict[str, Any]]:
         """Return the errors of the members of a step by their places, those too that may fail.
@@ -157,8 +167,7 @@ class WorkflowRun:
     def refresh(self) -> None:
         """Read it again. Raises `WorkflowDoesNotExist`."""
         self._row = row_of(self.id)
-        self._steps = self._errors = None
-        self._results = Results(database_alias(), self.id)
+        self._forget()
 
     def wait(self, timeout: Duration | None = None) -> Self:
         """Wait until the workflow has finished, and read it.
@@ -256,9 +265,11 @@ class WorkflowRun:
 
         def call() -> None:
             verb(*args, **kwargs)
-            self.steps  # noqa: B018
-            self.errors  # noqa: B018
-            self.return_value  # noqa: B018
+            self.errors  # noqa: B018  (and the steps)
+            try:
+                self.return_value  # noqa: B018
+            except InvalidWorkflow as error:  # The verb has been done; this is for who reads it.
+                self._unreadable = error
 
         await sync_to_async(call, thread_sensitive=True)()
 

@@ -1,0 +1,42 @@
+"""The handle in async code: everything that it tells has been read by then."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from taskqueue import chain
+from taskqueue.engine.workflows import members
+from taskqueue.exceptions import InvalidWorkflow
+from tests.sample.tasks import add, echo, fail
+from tests.workflows.steps_of import finish
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_errors_can_be_read_in_async_code() -> None:
+    run = finish(chain(fail.s(), echo.s()).enqueue())
+
+    async def errors() -> list[str]:
+        await run.arefresh()
+        return [error["error_class"] for error in run.errors.values()]
+
+    assert asyncio.run(errors()) == ["builtins.ValueError"]
+
+
+def test_a_result_that_is_too_large_keeps_no_verb_and_no_wait_from_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(members, "LARGEST_LIST", 6)
+    run = finish(add.starmap((n, 1) for n in range(7)).enqueue())
+
+    async def wait_and_retry() -> str:
+        await run.async_wait(5)
+        with pytest.raises(InvalidWorkflow, match="larger than a list may be"):
+            run.return_value  # noqa: B018
+        (step,) = run.steps
+        await run.aretry(from_step=step)
+        return run.status
+
+    assert asyncio.run(wait_and_retry()) == "running"
