@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from taskqueue import chain, fan_out, group, task, workflow
+from taskqueue.engine.workflows import releasing, stopping
 from taskqueue.engine.workflows.serving import serve
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
 from taskqueue.models import Audit, Lease, Member, Step, Task, Workflow
@@ -351,6 +352,27 @@ def test_a_resolved_step_gives_its_result_to_what_waits() -> None:
     assert run.step("second").status == "succeeded"
     assert attempts(run, "second") == 1
     assert Audit.objects.get(subject=str(run.id), verb="resolve").actor == "eve"
+    assert_settled(run)
+
+
+def test_members_that_a_retry_has_kept_are_cancelled_a_bounded_number_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(releasing, "MOST_CUT", 3)
+    monkeypatch.setattr(stopping, "MOST_STOPPED", 2)
+    BAD.update(range(20))
+    run = finish(group((picky.s(n) for n in range(20)), concurrency=1, tolerate=19).enqueue())
+    run.retry()
+    assert Task.objects.filter(status="blocked").count() == 19
+    run.cancel()
+    assert Task.objects.filter(status="blocked").count() == 15
+    finish(run)
+    assert run.status == "cancelled"
+    assert Task.objects.exclude(status="cancelled").count() == 0
+    assert_settled(run)
+    BAD.clear()
+    run.retry()
+    assert finish(run).return_value == list(range(20))
     assert_settled(run)
 
 

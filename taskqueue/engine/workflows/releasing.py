@@ -51,6 +51,8 @@ LONGEST_REASON = 1000
 # An unlike member may be a whole workflow: it counts as so many tasks.
 WEIGHT_OF_PART = 20
 NOT_SENT = "Its step ended without it."
+# Members that a retry has kept and that one transaction cancels.
+MOST_CUT = 1000
 IS_COMPLETE = Case(
     When(Q(ended__gte=F("members")), then=Value(True)),
     default=Value(False),
@@ -84,6 +86,7 @@ class Releaser:
         self._connection = connection
         self._now = now
         self._left = most_members
+        self._cut_left = MOST_CUT
         self._begin_child = child
         self.has_released = False
         # Whether steps were released that have nothing left to run.
@@ -268,17 +271,20 @@ class Releaser:
         self._insert_child(graph_from_json(graph), origin)
 
     def cut(self, steps: Sequence[Step]) -> bool:
-        """Let maps have no more members than were sent; whether that changes any."""
+        """Let maps have no more members than were sent; whether that changes any.
+
+        What they were to send again is cancelled, in more than one transaction where it is much.
+        """
         rows = Step.objects.using(self._connection.alias).filter(id__in=[step.id for step in steps])
         has_moved = any(step.released < (step.members or 0) for step in steps)
-        if held := [step for step in steps if step.held]:
-            cancel_blocked(self._connection, [step.id for step in held])
-            self._end_held([step for step in held if has_parts(step.request)])
         for step in steps:
-            if step.reason:
-                rows.filter(id=step.id).update(reason=step.reason)
-        rows.update(
-            members=F("released"),
+            if step.held:
+                self._cancel_held(step)
+            if step.reason or step.held:
+                rows.filter(id=step.id).update(reason=step.reason, held=step.held)
+        rows.update(members=F("released"))
+        done = rows.filter(id__in=[step.id for step in steps if not step.held])
+        done.update(
             held=0,
             is_due=Case(
                 When(Q(ended__gte=F("released")), then=Value(True)),
@@ -294,3 +300,20 @@ class Releaser:
             child.save(using=self._connection.alias)
             request_stop(self._connection, child, now=self._now, reason=NOT_SENT)
             self._begin_child(self._connection, child, now=self._now)
+
+    def _cancel_held(self, step: Step) -> None:
+        """Cancel members that were to be sent again, as many as one transaction may.
+
+        A step that has more of them stays due.
+        """
+        if not self._cut_left:
+            return
+        most = self._cut_left
+        number = cancel_blocked(self._connection, [step.id], limit=most)
+        self._cut_left -= number
+        if number == most:
+            step.held = max(0, step.held - number)
+            return
+        if has_parts(step.request):
+            self._end_held([step])
+        step.held = 0

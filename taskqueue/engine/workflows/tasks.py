@@ -199,15 +199,20 @@ def insert_members(
         dialect.insert_step_tasks(connection, own, some, now=now, changes=times)
 
 
-def cancel_blocked(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
-    """Cancel the tasks of steps that were not released.
+def cancel_blocked(
+    connection: BaseDatabaseWrapper, step_ids: Sequence[int], *, limit: int = MOST_FOUND
+) -> int:
+    """Cancel the tasks of steps that were not released; how many.
 
     As a release does, this waits for one that somebody changes: who holds a task waits for no
     workflow, and left out it would stay blocked for good.
     """
-    for blocked in tasks_of(connection, step_ids, BLOCKED_ONLY):
+    number = 0
+    for blocked in tasks_of(connection, step_ids, BLOCKED_ONLY, limit=limit):
         tasks = list(blocked.order_by("id").select_for_update())
         cancel_waiting(connection, tasks, reason="Its step was not released.")
+        number += len(tasks)
+    return number
 
 
 def tasks_of(
