@@ -443,6 +443,8 @@ class Migration(migrations.Migration):
                 ("stop_requested_at", models.DateTimeField(null=True)),
                 ("stop_requested_by", models.CharField(default="", max_length=150)),
                 ("stop_reason", models.CharField(default="", max_length=1000)),
+                ("stopped_step_id", models.BigIntegerField(default=0)),
+                ("stopped_place", models.IntegerField(default=-1)),
                 ("callbacks", models.JSONField(default=list)),
                 ("fail_fast", models.BooleanField(default=False)),
                 ("error", models.JSONField(null=True)),

@@ -57,6 +57,9 @@ class Workflow(models.Model):
     stop_requested_at = models.DateTimeField(null=True)
     stop_requested_by = models.CharField(max_length=150, default="")
     stop_reason = models.CharField(max_length=1000, default="")
+    # Up to which member of which step tasks were stopped: the next transaction goes on from there.
+    stopped_step_id = models.BigIntegerField(default=0)
+    stopped_place = models.IntegerField(default=-1)
 
     # What is enqueued at its end: pairs of the end and the call.
     callbacks = models.JSONField(default=list)

@@ -14,7 +14,8 @@ import pytest
 from django.db import connection
 from django.db.models import Model
 
-from taskqueue import workflow
+from taskqueue import group, workflow
+from taskqueue.engine.workflows import stopping
 from taskqueue.engine.workflows.pruning import prune_workflows
 from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.serving import serve
@@ -118,6 +119,33 @@ def test_a_large_map_is_started_listed_cancelled_and_pruned() -> None:
     for model in (Workflow, Step, Task, Member, StepEnd):
         assert not model._default_manager.exists(), model
     assert Audit.objects.exists()
+
+
+def test_a_cancel_goes_on_behind_the_members_that_it_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stopping, "MOST_STOPPED", 10)
+    found: list[list[int]] = []
+    read = stopping._to_stop
+
+    def noted(connection: Any, workflow: Workflow, steps: Any) -> Any:
+        ids = read(connection, workflow, steps)
+        found.append([workflow.stopped_step_id, workflow.stopped_place])
+        return ids
+
+    monkeypatch.setattr(stopping, "_to_stop", noted)
+    numbers = group(add.starmap((n, 1) for n in range(25)), echo.starmap([(n,) for n in range(25)]))
+    run = numbers.enqueue()
+    first, second = Step.objects.filter(workflow=run.id, kind="map").order_by("id")
+    run.cancel()
+    while serve(connection):
+        pass
+    assert found[:6] == [
+        [first.id, 9], [first.id, 19], [second.id, 4], [second.id, 14], [second.id, 24], [0, -1],
+    ]  # fmt: skip
+    run.refresh()
+    assert run.status == "cancelled"
+    assert_settled(run)
 
 
 def test_a_large_map_that_waits_for_its_last_member_is_looked_at_cheaply() -> None:

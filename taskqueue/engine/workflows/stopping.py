@@ -26,14 +26,18 @@ from taskqueue.models import Step, Workflow
 HAVE_CHILDREN = frozenset({StepKind.WORKFLOW, StepKind.MAP})
 # Tasks and children that one transaction stops.
 MOST_STOPPED = 500
+# The step and the place behind which the next transaction goes on.
+STOPPED_TO = ("stopped_step_id", "stopped_place")
+BEFORE_ALL = -1
+FROM_THE_START = (0, BEFORE_ALL)
 
 # In the order of the members' key, each with its task by its key: whatever the statistics say of a
 # table that has just been filled, nothing is sorted, and no other task is read.
 _TO_STOP = """
-SELECT task.id
+SELECT task.id, member.step_id, member.place
 FROM taskqueue_member AS member
 {task}
-WHERE member.step_id {steps} AND (
+WHERE member.step_id {steps} AND member.place > %(after)s AND (
     task.status IN ('blocked', 'ready', 'retrying', 'scheduled')
     OR task.status = 'running' AND EXISTS (
         SELECT 1
@@ -73,10 +77,11 @@ def request_stop(
     workflow.stop_requested_at = workflow.stop_requested_at or now
     workflow.stop_requested_by, workflow.stop_reason = by, reason
     workflow.error = workflow.error or error
+    workflow.stopped_step_id, workflow.stopped_place = FROM_THE_START
     workflow.save(
         using=connection.alias,
         update_fields=[
-            "status", "stop_requested_at", "stop_requested_by", "stop_reason", "error",
+            "status", "stop_requested_at", "stop_requested_by", "stop_reason", "error", *STOPPED_TO,
         ],
     )  # fmt: skip
 
@@ -106,7 +111,7 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
     running = list(rows.filter(status=StepStatus.RUNNING).order_by("id"))
     if not running:
         return False
-    ids = _to_stop(connection, [step.id for step in running])
+    ids = _to_stop(connection, workflow, [step.id for step in running])
     if ids:
         person = Person(workflow.stop_requested_by, workflow.stop_reason)
         selection = Selection(
@@ -124,7 +129,24 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
     return len(ids) == MOST_STOPPED
 
 
-def _to_stop(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[UUID]:
-    """Return tasks of these steps that wait, or run and were not asked to stop yet."""
-    rows = select(connection, TO_STOP, steps=list(step_ids), limit=MOST_STOPPED)
-    return [as_uuid(task_id) for (task_id,) in rows]
+def _to_stop(
+    connection: BaseDatabaseWrapper, workflow: Workflow, step_ids: Sequence[int]
+) -> list[UUID]:
+    """Return tasks of these steps that wait, or run and were not asked to stop yet.
+
+    It goes on behind the last one of the turn before, and begins anew after the last of all.
+    """
+    step_id, place = workflow.stopped_step_id, workflow.stopped_place
+    turns = [([id for id in step_ids if id > step_id], BEFORE_ALL)]
+    if step_id in step_ids:
+        turns.insert(0, ([step_id], place))
+    found: list[tuple[Any, int, int]] = []
+    for ids, after in turns:
+        if ids and (left := MOST_STOPPED - len(found)):
+            found += select(connection, TO_STOP, steps=ids, after=after, limit=left)
+    is_full = len(found) == MOST_STOPPED
+    last = found[-1][1:] if is_full else FROM_THE_START
+    if last != (step_id, place):
+        workflow.stopped_step_id, workflow.stopped_place = last
+        workflow.save(using=connection.alias, update_fields=STOPPED_TO)
+    return [as_uuid(task_id) for task_id, *_ in found]
