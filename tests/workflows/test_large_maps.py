@@ -15,7 +15,8 @@ from django.db import connection
 from django.db.models import Model
 
 from taskqueue import group, workflow
-from taskqueue.engine.workflows import stopping
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.workflows import advancing, stopping
 from taskqueue.engine.workflows.pruning import prune_workflows
 from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.serving import serve
@@ -185,6 +186,28 @@ def test_many_steps_are_cancelled_and_retried_in_short_statements(when: str) -> 
         run.retry()
     assert Task.objects.filter(status="blocked").count() == STEPS
     assert_waiting(run)
+
+
+def test_a_fold_counts_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many steps, its statement compares each with each note."""
+    sizes: list[int] = []
+    dialect = dialect_for(connection)
+    fold = dialect.fold
+
+    def noted(connection: Any, steps: Any) -> Any:
+        sizes.append(len(steps))
+        return fold(connection, steps)
+
+    monkeypatch.setattr(dialect, "fold", staticmethod(noted))
+    run = many_steps.enqueue()
+    run_due(fail, errors="record")
+    while serve(connection):
+        pass
+    assert not StepEnd.objects.exists()
+    run.refresh()
+    assert run.progress == (STEPS + 1, STEPS + 1)
+    run.retry()
+    assert max(sizes) == advancing.MOST_FOLDED
 
 
 def assert_waiting(run: WorkflowRun) -> None:

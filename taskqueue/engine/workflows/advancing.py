@@ -32,6 +32,8 @@ from taskqueue.models import Step, StepEnd, Workflow
 
 # Workflows, and new members, of one transaction.
 MOST_WORKFLOWS, MOST_MEMBERS = 50, 1000
+# Steps of one fold: of very many, the statement may compare each step with each note.
+MOST_FOLDED = 50
 
 
 class Advance:
@@ -271,11 +273,13 @@ def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: d
     """Count the ends that are noted of a locked workflow, and do what follows from them."""
     steps = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
     # A fold that others have begun is over then.
-    ids = list(steps.order_by("id").select_for_update().values_list("id", flat=True))
+    list(steps.order_by("id").select_for_update().values_list("id", flat=True))
     notes = StepEnd.objects.using(connection.alias).filter(workflow_id=workflow.id)
     before = None
     while True:
-        dialect_for(connection).fold(connection, ids)
+        noted = sorted(set(notes.values_list("step_id", flat=True)))
+        for first in range(0, len(noted), MOST_FOLDED):
+            dialect_for(connection).fold(connection, noted[first : first + MOST_FOLDED])
         Advance(connection, lock_workflows(connection, [workflow.id]), now=now).run()
         left = notes.count()
         if left in (0, before):

@@ -17,7 +17,12 @@ from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.rows import Folded
 from taskqueue.engine.sessions import is_sqlite, owns_session
 from taskqueue.engine.statement import Fact, Moment, Statement
-from taskqueue.engine.workflows.advancing import MOST_WORKFLOWS, Advance, lock_workflows
+from taskqueue.engine.workflows.advancing import (
+    MOST_FOLDED,
+    MOST_WORKFLOWS,
+    Advance,
+    lock_workflows,
+)
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.models import Workflow
 
@@ -76,8 +81,12 @@ MOST_ROUNDS = 1000
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
     """Count what was noted of these steps; the steps, without those that others have locked."""
-    with _short_transaction(connection):
-        return dialect_for(connection).fold(connection, sorted(step_ids))
+    ids = sorted(step_ids)
+    folded: list[Folded] = []
+    for first in range(0, len(ids), MOST_FOLDED):
+        with _short_transaction(connection):
+            folded += dialect_for(connection).fold(connection, ids[first : first + MOST_FOLDED])
+    return folded
 
 
 def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
