@@ -197,6 +197,11 @@ class Step(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.id})"
 
+    @property
+    def shown_failures(self) -> int:
+        """Members without success; of a skipped step none, whose task was cancelled for that."""
+        return 0 if self.status == StepStatus.SKIPPED else self.failures
+
 
 class Dependency(models.Model):
     """`downstream` runs after that end of `upstream`."""

@@ -55,7 +55,7 @@ class StepView:
             members=row.members,
             released=row.released,
             ended=row.ended,
-            failures=row.failures,
+            failures=row.shown_failures,
             reason=row.reason,
         )
 

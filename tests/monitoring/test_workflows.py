@@ -57,6 +57,21 @@ def test_a_list_tells_how_many_members_have_ended() -> None:
     assert (oldest.open_steps, oldest.is_finished, oldest.failures) == (0, True, 0)
 
 
+@workflow(name="tests.rarely_paged")
+def rarely_paged(wf: Builder) -> None:
+    total = wf.step(add.s(1, 2), name="total")
+    wf.step(echo.s(total.error), name="page", after=total.failed)
+
+
+def test_a_skipped_step_is_no_failure() -> None:
+    run = finish(rarely_paged.enqueue())
+    assert (run.status, run.progress) == ("succeeded", (2, 2))
+    assert [step.failures for step in run.steps.values()] == [0, 0]
+    (listed,) = shown_workflows([row_of(run)])
+    assert (listed.members, listed.ended, listed.failures) == (2, 2, 0)
+    assert [step.failures for step in shown_steps(list(steps_of(run.id)), COMMAND_LINE)] == [0, 0]
+
+
 def test_one_workflow_tells_its_steps_its_children_and_its_result() -> None:
     run = finish(parent.enqueue(0))
     shown = shown_workflow(row_of(run), EVERYTHING)

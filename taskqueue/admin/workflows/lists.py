@@ -108,14 +108,13 @@ def time_taken(row: Workflow) -> str:
 
 def progress_bar(shown: ListedWorkflow) -> SafeString:
     """Show how many of the known members have ended, and how: a bar of parts, and words."""
-    failed = shown.failures - shown.dropped
     words = _("%(ended)s of %(members)s") % {
         "ended": number(shown.ended), "members": number(shown.members),
     }  # fmt: skip
-    told = _("%(count)s failed") % {"count": number(failed)} if failed else ""
+    told = _("%(count)s failed") % {"count": number(shown.failed)} if shown.failed else ""
     shares = (
-        (StepStatus.SUCCEEDED, shown.ended - shown.failures),
-        (StepStatus.FAILED, failed),
+        (StepStatus.SUCCEEDED, shown.ended - shown.failed - shown.dropped),
+        (StepStatus.FAILED, shown.failed),
         (StepStatus.CANCELLED, shown.dropped),
         (StepStatus.WAITING, max(shown.members - shown.ended, 0)),
     )

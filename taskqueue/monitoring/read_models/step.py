@@ -111,6 +111,7 @@ def shown_steps(rows: Sequence[Step], viewer: Viewer) -> list[ShownStep]:
                 ShownStep,
                 row,
                 after=needs.get(row.pk, []),
+                failures=row.shown_failures,
                 error=errors.get(row.pk),
                 task_id=task["task_id"] if task and sees_tasks else None,
                 task_status=task["task__status"] if task and sees_tasks else "",

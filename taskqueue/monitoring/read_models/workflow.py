@@ -57,7 +57,8 @@ class ListedWorkflow:
     open_steps: int = about("Steps that have not ended.")
     members: int = about("Tasks and child workflows that its steps are known to run.")
     ended: int = about("Those of them that have ended.")
-    failures: int = about("Those of them that ended without success.")
+    failures: int = about("Those of them that ended without success, but not of skipped steps.")
+    failed: int = about("Those of them that ran and did not succeed.", in_json=False)
     dropped: int = about("Those of them that never ran: skipped or cancelled.", in_json=False)
     unique_key: str | None
     parent: UUID | None = about("The workflow that runs it as a step.")
@@ -206,7 +207,8 @@ class _Around:
             .annotate(
                 all_members=Sum("members"),
                 all_ended=Sum("ended"),
-                all_failures=Sum("failures"),
+                all_failures=Sum("failures", filter=~Q(status=StepStatus.SKIPPED), default=0),
+                all_failed=Sum("failures", filter=~Q(status__in=NEVER_RAN), default=0),
                 all_dropped=Sum("failures", filter=Q(status__in=NEVER_RAN), default=0),
             )
         )
@@ -235,6 +237,7 @@ def _shown(model: type[W], row: Workflow, around: _Around, **values: Any) -> W:
         members=counts.get("all_members", 0),
         ended=counts.get("all_ended", 0),
         failures=counts.get("all_failures", 0),
+        failed=counts.get("all_failed", 0),
         dropped=counts.get("all_dropped", 0),
         parent=parent,
         parent_step=parent_step,
