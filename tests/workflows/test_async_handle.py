@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
+from asgiref.sync import async_to_sync
 
 from taskqueue import chain
 from taskqueue.engine.workflows import members
@@ -22,7 +21,7 @@ def test_errors_can_be_read_in_async_code() -> None:
         await run.arefresh()
         return [error["error_class"] for error in run.errors.values()]
 
-    assert asyncio.run(errors()) == ["builtins.ValueError"]
+    assert async_to_sync(errors)() == ["builtins.ValueError"]
 
 
 def test_a_result_that_is_too_large_keeps_no_verb_and_no_wait_from_its_answer(
@@ -39,4 +38,4 @@ def test_a_result_that_is_too_large_keeps_no_verb_and_no_wait_from_its_answer(
         await run.aretry(from_step=step)
         return run.status
 
-    assert asyncio.run(wait_and_retry()) == "running"
+    assert async_to_sync(wait_and_retry)() == "running"
