@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
-from tests.chaos import changes, workflow_rows
+from tests.chaos import batch_rows, changes, workflow_rows
 from tests.chaos.clients import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
@@ -30,6 +30,7 @@ from tests.chaos.history import (
     TaskRow,
     Term,
 )
+from tests.chaos.workflow_rows import VerbRow
 from tests.sample.models import Effect
 
 
@@ -43,6 +44,8 @@ def gather(
     faults: Iterable[Fault] = (),
     samples: Iterable[Sample] = (),
     stalls: Iterable[Stall] = (),
+    verbs: Iterable[VerbRow] = (),
+    event_log: Path | None = None,
     is_over: bool = True,
     bounds: Bounds | None = None,
 ) -> History:
@@ -62,6 +65,10 @@ def gather(
             "edges": tuple(workflow_rows.read_edges()),
             "members": tuple(workflow_rows.read_members()),
             "notes": tuple(workflow_rows.read_notes()),
+            "callbacks": tuple(workflow_rows.read_callbacks()),
+            "repairs": workflow_rows.read_repairs(),
+            "batches": tuple(batch_rows.read_batches()),
+            "collected": tuple(batch_rows.read_collected()),
         }
     return History(
         enqueues=read_client_log(client_log) if client_log else tuple(enqueues),
@@ -77,6 +84,8 @@ def gather(
         faults=tuple(faults),
         samples=tuple(samples),
         stalls=tuple(stalls),
+        verbs=tuple(verbs),
+        events=tuple(batch_rows.read_events(event_log)) if event_log else (),
         gathered_at=gathered_at,
         is_over=is_over,
         bounds=bounds,

@@ -12,7 +12,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.chaos.workflow_rows import EdgeRow, MemberRow, NoteRow, StepRow, WorkflowRow
+from tests.chaos.batch_rows import BatchRow, EventRow
+from tests.chaos.workflow_rows import (
+    CallbackRow,
+    EdgeRow,
+    MemberRow,
+    NoteRow,
+    StepRow,
+    VerbRow,
+    WorkflowRow,
+)
 
 NO_ANSWER = ("asked", "unknown")
 """States of an enqueue of which its client does not know what became of it."""
@@ -130,6 +139,7 @@ class AuditRow(NamedTuple):
     subject: str
     reason: str
     before: str
+    detail: str = ""
 
 
 class Change(NamedTuple):
@@ -142,7 +152,7 @@ class Change(NamedTuple):
     number: int
     at: float
     noun: str
-    """task, lease or log."""
+    """task, lease, log or workflow."""
     task_id: str
     attempt: int
     """That of the task before or after the change, whichever is higher: one is taken back."""
@@ -240,6 +250,14 @@ class History:
     edges: tuple[EdgeRow, ...] = ()
     members: tuple[MemberRow, ...] = ()
     notes: tuple[NoteRow, ...] = ()
+    callbacks: tuple[CallbackRow, ...] = ()
+    verbs: tuple[VerbRow, ...] = ()
+    repairs: int = 0
+    """Steps whose counts were corrected."""
+    events: tuple[EventRow, ...] = ()
+    batches: tuple[BatchRow, ...] = ()
+    collected: tuple[int, ...] = ()
+    """The events of which no batch was made."""
     gathered_at: float = 0.0
     is_over: bool = True
     """Whether the run has come to its end: then every task must have."""
@@ -261,7 +279,8 @@ _ROWS: Mapping[str, Any] = {
     "tasks": TaskRow, "leases": LeaseRow, "effects": EffectRow, "lines": Line,
     "audits": AuditRow, "changes": Change, "terms": Term, "deaths": Death, "samples": Sample,
     "stalls": Stall, "workflows": WorkflowRow, "steps": StepRow, "edges": EdgeRow,
-    "members": MemberRow, "notes": NoteRow,
+    "members": MemberRow, "notes": NoteRow, "callbacks": CallbackRow, "verbs": VerbRow,
+    "events": EventRow, "batches": BatchRow,
 }  # fmt: skip
 
 
@@ -273,4 +292,6 @@ def _made(name: str, value: Any) -> Any:
         return tuple(fault._replace(workers=tuple(fault.workers)) for fault in faults)
     if name == "enqueues":
         return tuple(Enqueue(**{**row, "task_ids": tuple(row["task_ids"])}) for row in value)
+    if name == "collected":
+        return tuple(value)
     return Bounds(**value) if name == "bounds" else value

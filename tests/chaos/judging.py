@@ -30,6 +30,8 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         deaths=[Death(worker.name, at) for worker in stage.workers for at in worker.deaths],
         faults=stage.faults,
         stalls=stage.pace.stalls(),
+        verbs=stage.verbs,
+        event_log=stage.folder / "events",
         is_over=True,
         bounds=replace(BOUNDS, lease=stage.lease),
     )

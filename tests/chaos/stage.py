@@ -22,6 +22,7 @@ from tests.chaos.kinds import Kind, mixture
 from tests.chaos.pace import Pace, kept
 from tests.chaos.proxy import ProxyProcess
 from tests.chaos.takeover import Hit
+from tests.chaos.workflow_rows import VerbRow
 from tests.worker_process import wait_until
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Stage(Fleet):
         self.kinds: list[Kind] = list(mixture())
         self.hits: list[Hit] = []
         self.faults: list[Fault] = []
+        self.verbs: list[VerbRow] = []
         self._cleanups: list[Callable[[], object]] = []
         self.pace = Pace(folder / "pace")
         self.at_end(self.pace.close)

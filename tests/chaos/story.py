@@ -99,7 +99,7 @@ class Story:
         self.tasks[task_id] = NEW_TASK._replace(
             id=task_id, sequence=number, enqueued_at=self.now, run_after=self.now, **columns
         )
-        self._change("task", task_id, 0, "", "ready", "", expires_at=None)
+        self._change("task", task_id, 0, "", self.tasks[task_id].status, "", expires_at=None)
         return task_id
 
     def claim(self, task_id: str, worker: str = "ada") -> tuple[str, int]:
@@ -183,6 +183,24 @@ class Story:
         self.tasks[task_id] = self.tasks[task_id]._replace(
             failures=0, crashes=0, attempts_before_retry=before.attempt
         )
+
+    def move_workflow(self, workflow_id: str, before: str, after: str) -> None:
+        """The status of a workflow changes."""
+        self.now += 1
+        self._change("workflow", workflow_id, 0, before, after, "", expires_at=None)
+
+    def retry_workflow(
+        self, workflow_id: str, *task_ids: str, before: str, detail: str = ""
+    ) -> None:
+        """Somebody runs these tasks of a workflow again."""
+        self.now += 1
+        for task_id in task_ids:
+            attempt = self.tasks[task_id].attempt
+            self.move(task_id, "blocked")
+            self.tasks[task_id] = self.tasks[task_id]._replace(
+                failures=0, crashes=0, attempts_before_retry=attempt
+            )
+        self.audits.append(AuditRow(self.now, "eve", "retry", workflow_id, "", before, detail))
 
     def prune(self, task_id: str) -> None:
         """Its retention is over."""

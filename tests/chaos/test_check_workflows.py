@@ -64,15 +64,54 @@ def test_a_place_has_one_task(story: Story) -> None:
         {"workflows": (WORKFLOW._replace(status="running"),)},
         {"workflows": (WORKFLOW._replace(open_steps=1),)},
         {"workflows": (WORKFLOW._replace(trouble="KeyError"),)},
+        {"workflows": (WORKFLOW._replace(total_steps=3, members=3),)},
+        {"workflows": (WORKFLOW._replace(total_steps=2, members=4),)},
+        {"repairs": 1},
         {"notes": (NoteRow("t", 1, "succeeded"),)},
         {"steps": (step(1, kind="map", members=2)._replace(ended=3), step(2))},
         {"steps": (step(1, kind="map", members=2)._replace(failures=1), step(2))},
         {"steps": (step(1, kind="map", members=2)._replace(members=3), step(2))},
     ],
-    ids=["not ended", "open steps", "trouble", "notes", "ended", "failures", "members"],
+    ids=[
+        "not ended",
+        "open steps",
+        "trouble",
+        "total steps",
+        "all members",
+        "repairs",
+        "notes",
+        "ended",
+        "failures",
+        "members",
+    ],
 )
 def test_ends_are_counted_once(story: Story, changed: dict[str, Any]) -> None:
     assert found(chord(story, **changed)) == {12}
+
+
+def test_a_workflow_does_not_succeed_without_a_step_that_failed(story: Story) -> None:
+    history = chord(story)
+    failed = step(3, status="failed", members=0)
+    assert found(replace(history, steps=(*history.steps, failed))) == {12}
+    forgiven = failed._replace(on_failure="continue")
+    assert found(replace(history, steps=(*history.steps, forgiven))) == set()
+
+
+def test_the_tasks_of_a_child_wait_for_what_its_step_depends_on(story: Story) -> None:
+    history = chord(story)
+    child = WORKFLOW._replace(id="c", parent_step_id=1)
+    parent = step(1, kind="workflow")
+    inner = step(3)._replace(workflow_id="c")
+    members = (history.members[0]._replace(step_id=3, place=0), history.members[2])
+    changed = replace(
+        history,
+        workflows=(WORKFLOW, child),
+        steps=(parent, step(2), inner),
+        edges=(EdgeRow(2, 1, "succeeded"),),
+        members=members,
+    )
+    assert found(changed) == {12}
+    assert found(replace(changed, edges=(EdgeRow(1, 2, "succeeded"),))) == set()
 
 
 def test_steps_end_as_the_rules_say(story: Story) -> None:

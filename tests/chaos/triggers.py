@@ -25,6 +25,14 @@ _FROZEN = (
 
 _POSTGRESQL_FUNCTIONS = (
     f"""
+    CREATE FUNCTION chaos_workflow_change() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO chaos_change ({COLUMNS}) VALUES (
+            'workflow', NEW.id, 0, OLD.status, NEW.status, '', false, NULL, NULL);
+        RETURN NULL;
+    END $$
+    """,
+    f"""
     CREATE FUNCTION chaos_task_change() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         IF TG_OP = 'INSERT' THEN
@@ -106,6 +114,10 @@ TRIGGERS = {
         CREATE TRIGGER chaos_log_row AFTER INSERT ON taskqueue_tasklog
         FOR EACH ROW EXECUTE FUNCTION chaos_log_change()
         """,
+        """
+        CREATE TRIGGER chaos_workflow_status AFTER UPDATE ON taskqueue_workflow
+        FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION chaos_workflow_change()
+        """,
     ),
     "sqlite": (
         """
@@ -166,6 +178,13 @@ TRIGGERS = {
             WHERE task_id = NEW.task_id AND attempt = NEW.attempt AND status <> 'running';
         END
         """,
+        f"""
+        CREATE TRIGGER chaos_workflow_update AFTER UPDATE ON taskqueue_workflow
+        WHEN OLD.status <> NEW.status BEGIN
+            INSERT INTO chaos_change ({COLUMNS}) VALUES (
+                'workflow', NEW.id, 0, OLD.status, NEW.status, '', 0, NULL, NULL);
+        END
+        """,
     ),
 }
 NO_TRIGGERS = {
@@ -175,15 +194,17 @@ NO_TRIGGERS = {
         "DROP TRIGGER IF EXISTS chaos_lease_row ON taskqueue_lease",
         "DROP TRIGGER IF EXISTS chaos_lease_status ON taskqueue_lease",
         "DROP TRIGGER IF EXISTS chaos_log_row ON taskqueue_tasklog",
+        "DROP TRIGGER IF EXISTS chaos_workflow_status ON taskqueue_workflow",
         "DROP FUNCTION IF EXISTS chaos_task_change",
         "DROP FUNCTION IF EXISTS chaos_lease_change",
         "DROP FUNCTION IF EXISTS chaos_log_change",
+        "DROP FUNCTION IF EXISTS chaos_workflow_change",
         "DROP TABLE IF EXISTS chaos_change",
     ),
     "sqlite": (
         *(
             f"DROP TRIGGER IF EXISTS chaos_{noun}_{verb}"
-            for noun in ("task", "lease", "log")
+            for noun in ("task", "lease", "log", "workflow")
             for verb in ("insert", "update", "delete")
         ),
         "DROP TABLE IF EXISTS chaos_change",

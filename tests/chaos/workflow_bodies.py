@@ -19,6 +19,8 @@ WIDTH = 8
 """Members of a chord."""
 DEPTH, BRANCHES = 2, 4
 """Of a tree of calls that bodies find."""
+LAST = "last"
+"""The key of the context that all set."""
 NEAR = 40
 """A step depends on some of so many that were built before it."""
 
@@ -41,10 +43,31 @@ def fail_part(path: str, number: int) -> int:
 
 
 @task(**PATIENT)
+def mended_part(path: str, number: int) -> int:
+    """Fails for good in its first attempts; one or two retries by hand mend it."""
+    append(path, "start")
+    if current().attempt <= 1 + number % 2:
+        raise GiveUp("not mended yet")
+    return number
+
+
+@task(**PATIENT)
 def together(values: list[int], path: str) -> list[int]:
     """The end of a chord: returns the results of its members, in order."""
     append(path, "start")
     return values
+
+
+@task(**PATIENT)
+def ended(path: str, key: str) -> str:
+    """Called at the end of a workflow, which has the same key."""
+    append(path, "start")
+    return key
+
+
+def new_key(chance: random.Random) -> str:
+    """A key that no other workflow has."""
+    return f"{chance.getrandbits(64):016x}"
 
 
 def random_chord(path: str, chance: random.Random) -> Any:
@@ -52,7 +75,8 @@ def random_chord(path: str, chance: random.Random) -> Any:
     pause = chance.choice((0.0, 0.0, 0.005, 0.05))
     first = chance.randrange(1000)
     members = [part.s(path, first + place, pause) for place in range(WIDTH)]
-    return chord(members, together.s(path))
+    canvas = chord(members, together.s(path))
+    return canvas.on_end(ended.si(path, new_key(chance))) if chance.random() < 0.5 else canvas
 
 
 @workflow
@@ -67,7 +91,7 @@ def random_graph(wf: Builder, path: str, seed: int, size: int) -> None:
         call: Any = part.si(path, number)
         lot = chance.random()
         if lot < 0.06:
-            call = fail_part.si(path, number)
+            call = chance.choice((fail_part, mended_part)).si(path, number)
             settings["on_failure"] = chance.choice(("continue", "continue", "continue", "fail"))
         elif lot < 0.10 and chosen:
             settings["after"] = [chance.choice((each.failed, each.ended)) for each in chosen]
@@ -79,12 +103,64 @@ def random_graph(wf: Builder, path: str, seed: int, size: int) -> None:
         steps.append(wf.step(call, **settings))
 
 
+def leave_mark() -> str | None:
+    """Set a key of this attempt in the context, and the last mark; what was the last so far."""
+    own = current().workflow
+    mark = f"{own.step}/{own.place}/{current().attempt}"
+    own.update(**{mark: True, LAST: mark})
+    return own.get(LAST)
+
+
+@task(**PATIENT)
+def tell(path: str) -> list[Any]:
+    """Leaves its mark, and returns the last one that it found."""
+    append(path, "start")
+    return ["found", leave_mark()]
+
+
+@workflow
+def story(wf: Builder, path: str, number: int) -> None:
+    """Steps that leave marks, one after the other, and one that fails until it is retried."""
+    before = wf.step(tell.starmap([(path,)] * 3), name="first")
+    wf.step(mended_part.si(path, number), name="mended")
+    for name in ("second", "third"):
+        before = wf.step(tell.starmap([(path,)] * 3), name=name, after=[before])
+    wf.step(tell.si(path), name="last", after=[before])
+
+
+@task(**PATIENT)
+def undo(result: Any, path: str) -> Any:
+    """A compensation: returns what it was given."""
+    append(path, "start")
+    return result
+
+
+@workflow
+def order(wf: Builder, path: str, number: int, key: str) -> None:
+    """Steps that are undone, for the last one fails at first, and often again."""
+    paid = wf.step(part.si(path, number), name="pay", compensate=undo.s(path))
+    calls = [(path, number + place) for place in range(3)]
+    packed = wf.step(part.starmap(calls), name="pack", after=[paid], compensate=undo.s(path))
+    wf.step(part.si(path, number), name="label", after=[paid], compensate=undo.s(path))
+    last = (mended_part, fail_part, part)[number % 3]
+    wf.step(last.si(path, number), name="ship", after=[packed])
+    wf.on_end(ended.si(path, key))
+
+
+@workflow
+def family(wf: Builder, path: str, number: int, keys: list[str]) -> None:
+    """Two workflows as steps, one behind the other, and a task between others."""
+    first = wf.step(order.s(path, number, keys[0]), name="first", on_failure="continue")
+    second = wf.step(order.s(path, number + 1, keys[1]), name="second", after=[first])
+    wf.step(part.si(path, number), name="after", after=[second])
+    wf.on_end(ended.si(path, keys[2]))
+
+
 @task(**PATIENT)
 def spread(path: str, depth: int, name: str = "", made_by: int = 0, seconds: float = 0.0) -> Any:
     """Returns calls of itself, or at the end of the tree its name; and tells the context of it."""
     append(path, "start")
-    own = current().workflow
-    own.update(**{f"{own.step}/{own.place}/{current().attempt}": True})
+    leave_mark()
     time.sleep(seconds)
     return branches(path, depth, name, seconds) if depth else [name, made_by]
 
@@ -100,8 +176,7 @@ def branches(path: str, depth: int, name: str = "", seconds: float = 0.0) -> Any
 def spread_late(path: str, depth: int) -> Any:
     """Dies in its first attempt, once its calls are written."""
     append(path, "start")
-    own = current().workflow
-    own.update(**{f"{own.step}/{own.place}/{current().attempt}": True})
+    leave_mark()
     calls = branches(path, depth)
     if current().attempt == 1:
         lease_id, task_id = current()._lease_id, current().task_id

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import NamedTuple
+
+CALLBACK = "tests.chaos.workflow_bodies.ended"
+
+RESOLVED = 77
+"""The result that a step is given that is resolved by hand."""
 
 
 class WorkflowRow(NamedTuple):
@@ -17,6 +23,10 @@ class WorkflowRow(NamedTuple):
     was_stopped: bool
     trouble: str
     context: dict[str, object] = {}
+    total_steps: int | None = None
+    members: int | None = None
+    callback: str = ""
+    """The key that `ended` is given at its end; empty: it is not called."""
 
 
 class StepRow(NamedTuple):
@@ -35,6 +45,10 @@ class StepRow(NamedTuple):
     parent_step_id: int | None = None
     parent_place: int | None = None
     """The member that returned it as a fan-out."""
+    compensates_id: int | None = None
+    """The step that it undoes."""
+    has_compensation: bool = False
+    finished_at: float | None = None
 
 
 class EdgeRow(NamedTuple):
@@ -63,6 +77,22 @@ class NoteRow(NamedTuple):
     status: str
 
 
+class CallbackRow(NamedTuple):
+    """A task that the end of a workflow enqueued."""
+
+    task_id: str
+    key: str
+
+
+class VerbRow(NamedTuple):
+    """What somebody did to a workflow, by the host's clock; None: no answer came."""
+
+    workflow_id: str
+    name: str
+    asked_at: float
+    answered_at: float | None
+
+
 def read_workflows() -> Iterator[WorkflowRow]:
     """Read all workflows."""
     from taskqueue.models import Workflow
@@ -70,8 +100,14 @@ def read_workflows() -> Iterator[WorkflowRow]:
     for row in Workflow.objects.order_by("id"):
         yield WorkflowRow(
             str(row.id), row.name, row.status, row.open_steps, row.parent_step_id,
-            row.stop_requested_at is not None, row.trouble, row.context,
+            row.stop_requested_at is not None, row.trouble, row.context, row.total_steps,
+            row.members, next((_key(call["args"]) for _, call in row.callbacks), ""),
         )  # fmt: skip
+
+
+def _key(args: str) -> str:
+    """The key among the stored arguments of a callback."""
+    return str(json.loads(args)[1])
 
 
 def read_steps() -> Iterator[StepRow]:
@@ -82,7 +118,8 @@ def read_steps() -> Iterator[StepRow]:
         yield StepRow(
             row.id, str(row.workflow_id), row.name, row.kind, row.status, row.members, row.ended,
             row.failures, row.on_failure, row.when is not None, row.parent_step_id,
-            row.parent_place,
+            row.parent_place, row.compensates_id, row.compensate is not None,
+            row.finished_at and row.finished_at.timestamp(),
         )  # fmt: skip
 
 
@@ -109,3 +146,21 @@ def read_notes() -> Iterator[NoteRow]:
 
     rows = StepEnd.objects.values_list("subject", "step_id", "status")
     return (NoteRow(str(subject), *others) for subject, *others in rows)
+
+
+def read_callbacks() -> Iterator[CallbackRow]:
+    """Read the tasks that ends of workflows enqueued, with the keys that they are given."""
+    from taskqueue.models import Task
+
+    rows = Task.objects.filter(name=CALLBACK, step_id__isnull=True).order_by("id")
+    return (CallbackRow(str(id), args[1]) for id, args in rows.values_list("id", "args"))
+
+
+def read_repairs() -> int:
+    """Read how many steps were repaired."""
+    from django.db.models import Sum
+
+    from taskqueue.models import WorkflowCount
+
+    repaired = WorkflowCount.objects.filter(what="repaired")
+    return int(repaired.aggregate(total=Sum("number"))["total"] or 0)

@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from tests.chaos.checker.batches import events_are_in_one_batch
+from tests.chaos.checker.callbacks import callbacks_are_called_once
+from tests.chaos.checker.compensations import successes_are_undone_once
+from tests.chaos.checker.contexts import contexts_are_folds
 from tests.chaos.checker.ending import (
     acknowledged_stops_end_tasks,
     atomic_effects_commit_with_success,
@@ -23,7 +27,7 @@ from tests.chaos.checker.enqueueing import (
     only_what_was_enqueued_runs,
 )
 from tests.chaos.checker.evidence import Evidence, Violation
-from tests.chaos.checker.fan_outs import what_bodies_find_counts_once
+from tests.chaos.checker.fan_outs import calls_count_once
 from tests.chaos.checker.figures import Figures, figures
 from tests.chaos.checker.healing import faults_heal, told_workers_claim_nothing
 from tests.chaos.checker.keys import keys_have_one_holder
@@ -33,16 +37,28 @@ from tests.chaos.checker.ownership import (
     takeovers_follow_expiry,
 )
 from tests.chaos.checker.several import as_many_workers_as_asked
+from tests.chaos.checker.workflow_verbs import verbs_are_obeyed
 from tests.chaos.checker.workflows import workflows_follow_their_graphs
 from tests.chaos.history import History
 
 __all__ = ["INVARIANTS", "Evidence", "Figures", "Violation", "check", "figures"]
 
 
+WORKFLOW_RULES: tuple[Callable[[Evidence], Iterator[Violation]], ...] = (
+    workflows_follow_their_graphs,
+    calls_count_once,
+    contexts_are_folds,
+    callbacks_are_called_once,
+    successes_are_undone_once,
+    verbs_are_obeyed,
+    events_are_in_one_batch,
+)
+
+
 def workflows_do_as_they_are_told(evidence: Evidence) -> Iterator[Violation]:
-    """12, of the graphs and of what bodies add to them."""
-    yield from workflows_follow_their_graphs(evidence)
-    yield from what_bodies_find_counts_once(evidence)
+    """12, of the graphs, of what bodies and people add to them, and of batches."""
+    for rule in WORKFLOW_RULES:
+        yield from rule(evidence)
 
 
 INVARIANTS: dict[int, Callable[[Evidence], Iterator[Violation]]] = {

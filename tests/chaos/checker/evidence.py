@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -127,10 +127,38 @@ class Evidence:
         return [enqueue for enqueue in self.history.enqueues if enqueue.state in NO_ANSWER]
 
     @cached_property
+    def workflow_changes(self) -> dict[str, list[Change]]:
+        """What became of each workflow's status."""
+        return self._changes("workflow")
+
+    @cached_property
     def retried(self) -> dict[str, int]:
-        """How often each task was retried by hand."""
-        audits = [row for row in self.history.audits if row.verb.startswith(("retry", "restart"))]
-        return {id: len(rows) for id, rows in _by((row.subject, row) for row in audits).items()}
+        """How often each task was retried by hand, alone or with its workflow, at most."""
+        audits = self.history.audits
+        verbs = ("retry", "restart")
+        found = Counter(row.subject for row in audits if row.verb.startswith(verbs))
+        workflow_of = {step.id: step.workflow_id for step in self.history.steps}
+        for member in self.history.members:
+            found[member.task_id] += self.reopened[workflow_of.get(member.step_id, "")]
+        # Of what a retry deleted nobody can tell which workflow it belonged to.
+        for task_id in self.pruned:
+            found[task_id] += sum(self.reopened.values())
+        return +found
+
+    @cached_property
+    def reopened(self) -> Counter[str]:
+        """How often each workflow was retried or resolved, also with those that it is a step of."""
+        audits = [row for row in self.history.audits if row.verb in ("retry", "resolve")]
+        own = Counter(row.subject for row in audits)
+        rows = {row.id: row for row in self.history.workflows}
+        workflow_of = {step.id: step.workflow_id for step in self.history.steps}
+        found: Counter[str] = Counter()
+        for id in rows:
+            above: str | None = id
+            while above in rows:
+                found[id] += own[above]
+                above = workflow_of.get(rows[above].parent_step_id or 0)
+        return found
 
     def database_back(self, at: float, *, within: float = 0.0) -> float:
         """From when on the leases that ran out at that moment may be taken over.

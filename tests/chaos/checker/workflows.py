@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
 
 from taskqueue.core.workflow_states import (
     FINAL_STEPS,
@@ -13,10 +12,13 @@ from taskqueue.core.workflow_states import (
     OnFailure,
     StepKind,
     StepStatus,
+    WorkflowStatus,
 )
 from taskqueue.declarations.workflows.graph import Edge
 from tests.chaos.checker.evidence import Evidence, Violation, is_finished
-from tests.chaos.workflow_rows import EdgeRow, MemberRow, StepRow
+from tests.chaos.checker.graphs import Graphs
+from tests.chaos.history import Change
+from tests.chaos.workflow_rows import EdgeRow, WorkflowRow
 from tests.workflows.model import fate
 
 RAN = {StepStatus.SUCCEEDED, StepStatus.FAILED}
@@ -27,120 +29,57 @@ def workflows_follow_their_graphs(evidence: Evidence) -> Iterator[Violation]:
     graphs = Graphs(evidence)
     yield from _places_sent_twice(graphs)
     yield from _early_attempts(graphs)
+    if evidence.history.repairs:
+        details = f"{evidence.history.repairs} steps"
+        yield Violation(12, "Counts had to be repaired.", "", details)
     if evidence.history.is_over:
         yield from _unended(graphs)
         yield from _wrong_counts(graphs)
         yield from _wrong_fates(graphs)
 
 
-class Graphs:
-    """The rows of workflows by what they are about."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
-        self.history = evidence.history
-        self._needed: dict[int, frozenset[str]] = {}
-
-    @cached_property
-    def steps(self) -> dict[int, StepRow]:
-        """The steps by id."""
-        return {step.id: step for step in self.history.steps}
-
-    @cached_property
-    def members(self) -> dict[int, list[MemberRow]]:
-        """The tasks of each step."""
-        found: dict[int, list[MemberRow]] = defaultdict(list)
-        for member in self.history.members:
-            found[member.step_id].append(member)
-        return dict(found)
-
-    @cached_property
-    def edges_to(self) -> dict[int, list[EdgeRow]]:
-        """What each step depends on."""
-        found: dict[int, list[EdgeRow]] = defaultdict(list)
-        for edge in self.history.edges:
-            found[edge.downstream_id].append(edge)
-        return dict(found)
-
-    @cached_property
-    def steps_of(self) -> dict[str, list[StepRow]]:
-        """The steps of each workflow."""
-        found: dict[str, list[StepRow]] = defaultdict(list)
-        for step in self.history.steps:
-            found[step.workflow_id].append(step)
-        return dict(found)
-
-    @cached_property
-    def child_of(self) -> dict[int, str]:
-        """The workflow that a step runs."""
-        rows = self.history.workflows
-        return {row.parent_step_id: row.id for row in rows if row.parent_step_id is not None}
-
-    @cached_property
-    def fans_of(self) -> dict[int, list[StepRow]]:
-        """The fan-outs that members of a step returned."""
-        found: dict[int, list[StepRow]] = defaultdict(list)
-        for step in self.history.steps:
-            if step.parent_step_id is not None:
-                found[step.parent_step_id].append(step)
-        return dict(found)
-
-    @cached_property
-    def task_at(self) -> dict[tuple[int, int], str]:
-        """The task of each place."""
-        members = self.history.members
-        return {(member.step_id, member.place): member.task_id for member in members}
-
-    def needed(self, step_id: int) -> frozenset[str]:
-        """The tasks that have ended before one of the step starts; those behind joins too."""
-        if step_id not in self._needed:
-            step = self.steps.get(step_id)
-            parent_id, place = (step.parent_step_id, step.parent_place) if step else (None, None)
-            found: set[str] = set()
-            if parent_id is not None and place is not None:
-                found = {self.task_at[parent_id, place], *self.needed(parent_id)}
-            for edge in self.edges_to.get(step_id, []):
-                own = self._tasks(edge.upstream_id)
-                found |= own or self.needed(edge.upstream_id)
-            self._needed[step_id] = frozenset(found)
-        return self._needed[step_id]
-
-    def _tasks(self, step_id: int) -> set[str]:
-        if step_id in self.child_of:
-            inner = self.steps_of.get(self.child_of[step_id], [])
-            return set().union(*(self._tasks(step.id) for step in inner))
-        own = {member.task_id for member in self.members.get(step_id, [])}
-        return own.union(*(self._tasks(fan.id) for fan in self.fans_of.get(step_id, [])))
-
-
 def _places_sent_twice(graphs: Graphs) -> Iterator[Violation]:
     sent = Counter((member.step_id, member.place) for member in graphs.history.members)
     for (step_id, place), number in sent.items():
         if number > 1:
-            yield _violation(graphs, step_id, "A place has several tasks.", f"{place}: {number}")
+            yield graphs.violation(step_id, "A place has several tasks.", f"{place}: {number}")
 
 
 def _early_attempts(graphs: Graphs) -> Iterator[Violation]:
     """By the order of the changes, which is that of locks: an end is there before a release."""
-    ends = {
-        task_id: [(change.number, is_finished(change.after)) for change in changes if change.after]
-        for task_id, changes in graphs.evidence.task_changes.items()
-    }
+    changes = graphs.evidence.task_changes
     for step_id, members in graphs.members.items():
         needed = graphs.needed(step_id)
-        for member in members:
-            changes = graphs.evidence.lease_changes.get(member.task_id, [])
-            claims = [change.number for change in changes if not change.before]
-            for task_id in needed if claims else ():
-                if not all(_had_ended(ends.get(task_id, []), claim) for claim in claims):
-                    sentence = "A step ran before what it depends on had ended."
-                    yield _violation(graphs, step_id, sentence, f"before {task_id}", member.task_id)
-                    break
+        for member in members if needed else ():
+            own = changes.get(member.task_id, [])
+            leases = graphs.evidence.lease_changes.get(member.task_id, [])
+            claims = [change.number for change in leases if not change.before]
+            early = (
+                id
+                for id in needed
+                for claim in claims
+                if _is_early(own, claim, changes.get(id, []))
+            )
+            if (task_id := next(early, None)) is not None:
+                sentence = "A step ran before what it depends on had ended."
+                yield graphs.violation(step_id, sentence, f"before {task_id}", member.task_id)
 
 
-def _had_ended(ends: list[tuple[int, bool]], number: int) -> bool:
-    before = [has_ended for at, has_ended in ends if at < number]
-    return bool(before) and before[-1]
+def _is_early(own: list[Change], claim: int, needed: list[Change]) -> bool:
+    """Whether a needed task had not ended at a claim, nor when the one that was claimed was sent.
+
+    It may have been retried by hand since then. Or, where both were, by a retry that made it anew.
+    """
+    sent = [each.number for each in own if each.before in ("", "blocked") and each.number < claim]
+    if any(_had_ended(needed, number) for number in (claim, *sent[-1:])):
+        return False
+    was_retried = any(each.number > claim and is_finished(each.before) for each in own)
+    return not (was_retried and needed and needed[0].number > claim)
+
+
+def _had_ended(changes: list[Change], number: int) -> bool:
+    before = [change.after for change in changes if change.number < number and change.after]
+    return bool(before) and is_finished(before[-1])
 
 
 def _unended(graphs: Graphs) -> Iterator[Violation]:
@@ -153,8 +92,25 @@ def _unended(graphs: Graphs) -> Iterator[Violation]:
         if len(open_steps) != row.open_steps:
             details = f"{len(open_steps)} steps are open: {row}"
             yield Violation(12, "A workflow miscounts its open steps.", "", details)
+        yield from _wrong_totals(graphs, row)
     for note in graphs.history.notes:
-        yield _violation(graphs, note.step_id, "An end was not counted.", str(note))
+        yield graphs.violation(note.step_id, "An end was not counted.", str(note))
+
+
+def _wrong_totals(graphs: Graphs, row: WorkflowRow) -> Iterator[Violation]:
+    steps = graphs.steps_of.get(row.id, [])
+    found = len(steps), sum(step.members or 0 for step in steps)
+    # With children, it counts their members too, as far as they were known.
+    has_children = any(step.kind == StepKind.WORKFLOW for step in steps)
+    said = row.total_steps, found[1] if has_children else row.members
+    if row.total_steps is not None and said != found:
+        details = f"{found[0]} steps and {found[1]} members: {row}"
+        yield Violation(12, "A workflow miscounts its steps or members.", "", details)
+    failed = [step for step in steps if step.status == StepStatus.FAILED]
+    decisive = [step.name for step in failed if step.on_failure == OnFailure.FAIL]
+    if row.status == WorkflowStatus.SUCCEEDED and decisive:
+        details = f"{decisive[:5]} failed: {row}"
+        yield Violation(12, "A workflow succeeded though a step failed.", "", details)
 
 
 def _wrong_counts(graphs: Graphs) -> Iterator[Violation]:
@@ -166,9 +122,9 @@ def _wrong_counts(graphs: Graphs) -> Iterator[Violation]:
         failures += sum(fan.status != "succeeded" for fan in graphs.fans_of.get(step.id, []))
         if (step.ended, step.failures) != (len(ended), failures):
             details = f"{len(ended)} tasks have ended, {failures} of them badly: {step}"
-            yield _violation(graphs, step.id, "A step miscounts its members.", details)
+            yield graphs.violation(step.id, "A step miscounts its members.", details)
         if step.status == StepStatus.SUCCEEDED and step.ended != step.members:
-            yield _violation(graphs, step.id, "A step succeeded without all members.", str(step))
+            yield graphs.violation(step.id, "A step succeeded without all members.", str(step))
 
 
 def _wrong_fates(graphs: Graphs) -> Iterator[Violation]:
@@ -188,9 +144,11 @@ def _wrong_fates(graphs: Graphs) -> Iterator[Violation]:
         allowed = {expected}
         if expected is StepStatus.RUNNING:
             allowed = RAN | ({StepStatus.SKIPPED} if step.has_condition else set())
+        if graphs.evidence.reopened[step.workflow_id]:
+            allowed |= RAN  # What ran before a retry of others stays.
         if step.status not in allowed:
             details = f"not {', '.join(sorted(allowed))}: {step} after {ends}"
-            yield _violation(graphs, step.id, "A step ended against the rules.", details)
+            yield graphs.violation(step.id, "A step ended against the rules.", details)
 
 
 def _end_of(graphs: Graphs, edge: EdgeRow) -> StepStatus:
@@ -200,11 +158,3 @@ def _end_of(graphs: Graphs, edge: EdgeRow) -> StepStatus:
 def _named(edge: EdgeRow) -> Edge:
     when = After(edge.when)
     return Edge(upstream=str(edge.upstream_id), downstream=str(edge.downstream_id), when=when)
-
-
-def _violation(
-    graphs: Graphs, step_id: int, sentence: str, details: str, task_id: str = ""
-) -> Violation:
-    step = graphs.steps.get(step_id)
-    about = f"step {step.name if step else step_id}"
-    return Violation(12, sentence, task_id, f"{about}: {details}")
