@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 QUICK_TASKS, FULL_TASKS = 400, 1350
 QUICK_SEEDS, FULL_SEEDS = 1, 3
 LONGEST_RUN = 240
-"""Seconds after which a run is taken to hang."""
+"""Seconds after which a run is taken to hang, beside one for so many tasks:"""
+TASKS_A_SECOND = 20
 
 
 def main() -> int:
@@ -186,7 +187,7 @@ def _run(plan: Plan) -> Verdict:
         )
     _processes.add(process)
     try:
-        process.wait(LONGEST_RUN + plan.duration)
+        process.wait(LONGEST_RUN + plan.duration + plan.tasks / TASKS_A_SECOND)
     except subprocess.TimeoutExpired:
         process.terminate()
         with suppress(subprocess.TimeoutExpired):

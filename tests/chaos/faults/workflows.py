@@ -3,91 +3,33 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any
-from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
-from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Lease, Task, Workflow
-from taskqueue.results.workflows import WorkflowRun, get_workflow
+from taskqueue.models import Collected, Task, Workflow
+from tests.chaos.batch_bodies import digest
+from tests.chaos.batch_rows import EventLog
 from tests.chaos.faults.base import Fault
-from tests.chaos.workflow_bodies import (
-    DEPTH,
-    WIDTH,
-    gathered,
-    names_of,
-    random_chord,
-    random_graph,
-    random_tree,
-    together,
-)
+from tests.chaos.fleet import LEASE, ChaosWorker
+from tests.chaos.workflow_bodies import WIDTH
+from tests.chaos.workflow_load import Collector, Enqueuer
+from tests.chaos.workflow_verbs import Operator
 from tests.worker_process import wait_until
 
-GRAPHS_FOR = 400
-"""There is one random graph for so many chords, and one at least."""
-TREES_FOR = 15
-"""There is one tree of calls that bodies find for so many chords."""
-SMALLEST_GRAPH, LARGEST_GRAPH = 80, 1000
-"""Steps of a random graph, in a short run and in one of 2,000 chords."""
-CANCELLED = 0.04
-"""How many of the workflows somebody cancels."""
-
-
-class Enqueuer(threading.Thread):
-    """Enqueues workflows at an even pace, however often the database is away."""
-
-    def __init__(self, path: str, chance: random.Random, chords: int, seconds: float) -> None:
-        super().__init__(name="workflows", daemon=True)
-        self._path = path
-        self._chance = chance
-        self._chords = chords
-        self._seconds = seconds
-        self.runs: list[WorkflowRun] = []
-        self.errors: Counter[str] = Counter()
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        """Enqueue them all; what the database refused is asked for again."""
-        try:
-            self._enqueue_all()
-        except BaseException as error:
-            self.error = error
-        finally:
-            connection.close()
-
-    def _enqueue_all(self) -> None:
-        began = time.monotonic()
-        every = min(GRAPHS_FOR, self._chords)
-        for number in range(self._chords):
-            self._enqueue(random_chord(self._path, self._chance))
-            if number % TREES_FOR == TREES_FOR // 2:
-                self._enqueue(random_tree(self._path, self._chance))
-            if number % every == every // 2:
-                size = max(SMALLEST_GRAPH, LARGEST_GRAPH * min(self._chords, 2000) // 2000)
-                self._enqueue(random_graph.s(self._path, self._chance.randrange(1 << 30), size))
-            time.sleep(max(0.0, began + self._seconds * number / self._chords - time.monotonic()))
-
-    def _enqueue(self, canvas: Any) -> None:
-        while True:
-            try:
-                self.runs.append(canvas.enqueue())
-                return
-            except DatabaseError as error:
-                self.errors[type(error).__name__] += 1
-                with suppress(Exception):
-                    connection.close()
-                time.sleep(0.1)
+CHORDS_A_SECOND = 4
+"""That many may be expected of a machine that is busy with other things."""
+FREEZES_FROM = 100
+"""In runs of so many chords; shorter ones would only wait for the worker to wake."""
+MOST_RETRIED_AT_LAST = 30
+"""How many of those that did not succeed are retried once everything is quiet."""
 
 
 class WorkflowsMoved(Fault):
-    """Workers and the server are killed, and workflows cancelled, while others run."""
+    """Workers and the server go away, while people cancel, pause and retry running workflows."""
 
     name = "workflows"
     expectation = "each step once, after what it needs; each callback once, with all results"
@@ -99,26 +41,43 @@ class WorkflowsMoved(Fault):
     def prepare(self) -> None:
         super().prepare()
         stage = self.stage
-        self._chords = stage.count * 10 // (WIDTH + 1)
-        chance = random.Random(self.chance.random())
-        self._seconds = max(8.0, self._chords / 40)
-        self._enqueuer = Enqueuer(str(stage.journal), chance, self._chords, self._seconds)
-        self._cancelled: dict[UUID, float] = {}
+        self._chords = chords = stage.count * 10 // (WIDTH + 1)
+        self._seconds = max(8.0, chords / 40)
+        path = str(stage.journal)
+        self._enqueuer = Enqueuer(path, self._own_chance(), chords, self._seconds)
+        log = EventLog(stage.folder / "events")
+        self._collector = Collector(log, self._own_chance(), chords * 3, self._seconds)
+        self._operator = Operator(self._enqueuer.ids, self._own_chance(), stage.verbs)
+        self._frozen: tuple[ChaosWorker, float, float] | None = None
         self._counts: Counter[str] = Counter()
 
+    def _own_chance(self) -> random.Random:
+        return random.Random(self.chance.random())
+
     def strike(self) -> None:
-        self._enqueuer.start()
-        while self._enqueuer.is_alive():
-            self.stage.pause(0.2, 2.0)
-            self.chance.choice((self._kill_one, self._cancel_some, self._cancel_some, self._stop))()
-        self._enqueuer.join()
-        if self._enqueuer.error is not None:
-            raise self._enqueuer.error
-        wait_until(self._has_ended, self.healing, what="the end of all workflows")
+        threads = (self._enqueuer, self._collector, self._operator)
+        for thread in threads:
+            thread.start()
+        acts = [self._kill_one, self._stop]
+        if self._chords >= FREEZES_FROM:
+            acts.append(self._freeze)
+        while self._enqueuer.is_alive() or self._collector.is_alive():
+            self.stage.pause(0.4, 3.0)
+            self.chance.choice(acts)()
+            self._thaw(time.time())
+        self._thaw(float("inf"))
+        self._operator.is_over.set()
+        for thread in threads:
+            thread.join()
+            if thread.error is not None:
+                raise thread.error
+        self._await_end()
+        self._counts["retried at last"] = self._operator.retry_ended(MOST_RETRIED_AT_LAST)
+        self._await_end()
 
     def _kill_one(self) -> None:
         stage = self.stage
-        worker, began = self.chance.choice(stage.alive()), stage.now()
+        worker, began = self.chance.choice(self._awake()), stage.now()
         worker.kill()
         self._counts["kills"] += 1
         stage.start_worker("process" if self.chance.random() < 0.5 else "thread", 3)
@@ -139,61 +98,52 @@ class WorkflowsMoved(Fault):
         self._counts["outages"] += 1
         stage.note(self.name, began)
 
-    def _cancel_some(self) -> None:
-        runs = self._enqueuer.runs[-60:]
-        for run in self.chance.sample(runs, max(1, int(CANCELLED * len(runs))) if runs else 0):
-            try:
-                get_workflow(run.id).cancel("enough")
-            except (TransitionRefused, DatabaseError):
-                continue
-            self._cancelled[run.id] = self.stage.now()
-            self._counts["cancels"] += 1
+    def _freeze(self) -> None:
+        """One worker at a time is stopped beyond its lease."""
+        if self._frozen is not None:
+            return
+        worker, began = self.chance.choice(self._awake()), time.time()
+        worker.suspend()
+        self._counts["freezes"] += 1
+        self._frozen = worker, began, began + LEASE + self.chance.uniform(1.0, 3.0)
+
+    def _thaw(self, now: float) -> None:
+        if self._frozen is None or self._frozen[2] > now:
+            return
+        worker, began, until = self._frozen
+        time.sleep(max(0.0, until - time.time()))
+        worker.resume()
+        self.stage.note(self.name, began, worker)
+        self._frozen = None
+
+    def _awake(self) -> list[ChaosWorker]:
+        frozen = self._frozen[0] if self._frozen else None
+        return [worker for worker in self.stage.alive() if worker is not frozen]
+
+    def _await_end(self) -> None:
+        longest = self.healing + self._chords / CHORDS_A_SECOND
+        wait_until(self._has_ended, longest, what="the end of all workflows and batches")
 
     def _has_ended(self) -> bool:
         open_ones = Workflow.objects.exclude(status__in=FINAL_WORKFLOWS)
-        return not self.stage.ask(open_ones.exists, True)
+        has_more = self.stage.ask(lambda: open_ones.exists() or Collected.objects.exists(), True)
+        return not has_more
 
     # What came of it
-
-    def violations(self) -> Iterator[tuple[int, str]]:
-        yield from ((12, text) for text in self._claimed_after_cancel())
-        yield from ((12, text) for text in wrong_chords())
-        yield from ((12, text) for text in wrong_trees())
-
-    def _claimed_after_cancel(self) -> Iterator[str]:
-        for id, at in self._cancelled.items():
-            tasks = Task.objects.filter(step__workflow_id=id)
-            for lease in Lease.objects.filter(task_id__in=tasks.values("id")):
-                if lease.claimed_at.timestamp() > at:
-                    yield f"{lease} was claimed after its workflow {id} was cancelled"
 
     def look(self) -> Iterator[str]:
         for worker in self.stage.workers:
             for phrase in ("Workflow not advanced", "Workflows not advanced", "deadlock"):
                 if phrase in worker.log():
                     yield f"{worker.name} says {phrase!r}"
+        if self._operator.deadlocks:
+            yield f"{self._operator.deadlocks} verbs met a deadlock"
 
     def note(self) -> str:
         """What there was, in figures."""
         statuses = Counter(Workflow.objects.values_list("status", flat=True))
         tasks = Task.objects.filter(step_id__isnull=False).count()
+        batches = Task.objects.filter(name=digest.name).count()
         figures = {"workflows": sum(statuses.values()), **statuses, "their tasks": tasks}
-        return ", ".join(f"{name} {value}" for name, value in (figures | self._counts).items())
-
-
-def wrong_trees() -> Iterator[str]:
-    """What follows trees, and was not given the results of all leaves, in order."""
-    for task in Task.objects.filter(name=gathered.name, status="succeeded"):
-        if task.return_value != names_of(DEPTH):
-            yield f"{task.id} was given {task.return_value}"
-
-
-def wrong_chords() -> Iterator[str]:
-    """Callbacks of chords that were not given the results of all members, in order."""
-    ends = Task.objects.filter(name=together.name, status="succeeded", step_id__isnull=False)
-    for task in ends.select_related("step"):
-        members = Task.objects.filter(step__workflow_id=task.step.workflow_id)
-        values = members.exclude(id=task.id).order_by("step_id", "place")
-        expected = list(values.values_list("return_value", flat=True))
-        if task.return_value != expected or len(expected) != WIDTH:
-            yield f"{task.id} was given {task.return_value}, not {expected}"
+        figures |= {"batches": batches, **self._counts, **self._operator.counts}
+        return ", ".join(f"{name} {value}" for name, value in figures.items())
