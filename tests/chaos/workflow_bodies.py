@@ -112,20 +112,22 @@ def leave_mark() -> str | None:
 
 
 @task(**PATIENT)
-def tell(path: str) -> list[Any]:
+def tell(path: str, seconds: float = 0.0) -> list[Any]:
     """Leaves its mark, and returns the last one that it found."""
     append(path, "start")
-    return ["found", leave_mark()]
+    seen = leave_mark()
+    time.sleep(seconds)
+    return ["found", seen]
 
 
 @workflow
-def story(wf: Builder, path: str, number: int) -> None:
+def story(wf: Builder, path: str, number: int, seconds: float = 0.0) -> None:
     """Steps that leave marks, one after the other, and one that fails until it is retried."""
-    before = wf.step(tell.starmap([(path,)] * 3), name="first")
+    before = wf.step(tell.starmap([(path, seconds)] * 3), name="first")
     wf.step(mended_part.si(path, number), name="mended")
     for name in ("second", "third"):
-        before = wf.step(tell.starmap([(path,)] * 3), name=name, after=[before])
-    wf.step(tell.si(path), name="last", after=[before])
+        before = wf.step(tell.starmap([(path, seconds)] * 3), name=name, after=[before])
+    wf.step(tell.si(path, seconds), name="last", after=[before])
 
 
 @task(**PATIENT)

@@ -12,6 +12,7 @@ from tests.chaos.bugs import (
     claiming,
     publishing,
     recording,
+    reopening,
     running,
     scenarios,
     workflow_scenarios,
@@ -108,6 +109,11 @@ _ALL = (
     Bug(plant=advancing.overdue_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
     Bug(plant=advancing.cancel_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
     Bug(plant=advancing.takeover_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
+    Bug(plant=reopening.retry_without_lock, invariant=12, scenario=workflow_scenarios.retries,
+        databases=POSTGRESQL),
+    Bug(plant=reopening.recount_keeps_notes, invariant=12, scenario=workflow_scenarios.recounts),
+    Bug(plant=reopening.group_fired_without_lock, invariant=12,
+        scenario=workflow_scenarios.batches, databases=POSTGRESQL),
 )  # fmt: skip
 
 BUGS = {bug.name: bug for bug in _ALL}

@@ -159,6 +159,7 @@ class Trial:
             journals=[self.journal],
             terms=self.terms,
             faults=self.faults,
+            event_log=self.folder / "events",
             bounds=self.bounds,
         )
 
@@ -185,8 +186,8 @@ def clear_tables() -> None:
     tables = (
         "chaos_change", "sample_effect", "taskqueue_tasklog", "taskqueue_lease", "taskqueue_audit",
         "taskqueue_stepend", "taskqueue_stepcalls", "taskqueue_member", "taskqueue_dependency",
-        "taskqueue_step", "taskqueue_workflow", "taskqueue_task", "taskqueue_worker",
-        "taskqueue_queue",
+        "taskqueue_step", "taskqueue_workflow", "taskqueue_workflowcount", "taskqueue_collected",
+        "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
     )  # fmt: skip
     with connection.cursor() as cursor:
         for table in tables:

@@ -7,9 +7,10 @@ import time
 
 from taskqueue import group
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
-from taskqueue.models import Workflow
+from taskqueue.models import Collected, Task, Workflow
 from taskqueue.results.workflows import get_workflow
-from tests.chaos.bugs import bodies
+from tests.chaos import batch_bodies
+from tests.chaos.bugs import bodies, clients
 from tests.chaos.bugs.trial import Trial
 from tests.chaos.history import Fault
 from tests.chaos.workflow_bodies import (
@@ -18,6 +19,7 @@ from tests.chaos.workflow_bodies import (
     random_graph,
     random_tree,
     spread_late,
+    story,
     together,
 )
 
@@ -73,11 +75,58 @@ def other_ends(trial: Trial) -> None:
     _settle(trial, 12)
 
 
-def _settle(trial: Trial, timeout: float) -> None:
-    """Wait until all workflows have ended; no longer than this with a bug."""
+def retries(trial: Trial) -> None:
+    """Workflows that are retried by two at once, while others of their steps run."""
+    trial.lengthen_leases()
+    trial.start_workers(3, 3)
+    journal = str(trial.journal)
+    for number in range(8):
+        story.enqueue(journal, number, 0.1)
+    for _ in range(2):
+        trial.enqueue(clients.retry_often, 60.0)
+    _settle(trial, 15, all_succeed=True)
+    _end(trial)
+
+
+def recounts(trial: Trial) -> None:
+    """Wide maps, which are recounted again and again while their ends are noted."""
+    trial.lengthen_leases()
+    journal = str(trial.journal)
+    trial.start_workers(3, 3)
+    trial.enqueue(clients.recount_often, 20.0)
+    trial.wait_for(lambda: trial.marks() == 1)
+    for _ in range(3):
+        (part.starmap([(journal, n) for n in range(200)]) | together.s(journal)).enqueue()
+    _settle(trial, 15)
+    _end(trial)
+
+
+def batches(trial: Trial) -> None:
+    """Events of three groups, which are collected and fired by several at once."""
+    trial.lengthen_leases()
+    trial.start_workers(4, 2)
+    for first in (0, 1000, 2000):
+        trial.enqueue(batch_bodies.collect, str(trial.folder / "events"), first, 150)
+    for _ in range(4):
+        trial.enqueue(batch_bodies.fire, 150)
+    trial.settle(15, all_end=True)
+    trial.wait_for(lambda: not Collected.objects.exists())
+    _end(trial)
+
+
+def _end(trial: Trial) -> None:
+    """Wait until those have ended too that did something to workflows or batches."""
+    trial.settle(15, all_end=not trial.bug)
+    bad = Task.objects.filter(step_id=None, status="failed").values_list("name", "error_message")
+    assert trial.bug or not bad, list(bad)
+
+
+def _settle(trial: Trial, timeout: float, *, all_succeed: bool = False) -> None:
+    """Wait until all workflows have ended, or succeeded; no longer than this with a bug."""
     trial.wait_for(lambda: trial.journal.exists())
     deadline = time.monotonic() + (timeout if trial.bug else 6 * timeout)
-    while Workflow.objects.exclude(status__in=FINAL_WORKFLOWS).exists():
+    ends = ["succeeded"] if all_succeed else FINAL_WORKFLOWS
+    while Workflow.objects.exclude(status__in=ends).exists():
         if time.monotonic() > deadline:
             return
         time.sleep(0.05)
