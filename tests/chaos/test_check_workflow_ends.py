@@ -109,6 +109,20 @@ def test_a_callback_is_called_once_for_each_end(
     assert found(called(story, times=times)) == expected
 
 
+def test_the_callbacks_of_a_child_that_a_retry_deleted_are_not_those_of_the_new_one(
+    story: Story,
+) -> None:
+    deleted = story.enqueue(name=f"{BODIES}.ended")
+    story.end(story.claim(deleted), "succeeded")
+    created_at = story.now + 0.5
+    history = called(story)
+    callbacks = (*history.callbacks, CallbackRow(deleted, "k"))
+    row = history.workflows[0]
+    assert found(replace(history, callbacks=callbacks)) == {12}
+    new = row._replace(created_at=created_at)
+    assert found(replace(history, callbacks=callbacks, workflows=(new,))) == set()
+
+
 def test_a_callback_is_called_after_the_ends_of_members(story: Story) -> None:
     history = called(story, early=True)
     first = min(change.number for change in history.changes)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
-from uuid import UUID
 
 from django.db import DatabaseError, connection
 
@@ -82,7 +81,6 @@ class Enqueuer(Load):
         self._path = path
         self._chance = chance
         self._chords = chords
-        self.ids: list[UUID] = []
 
     def step(self, number: int) -> None:
         """Enqueue a chord, and at times something else."""
@@ -101,7 +99,7 @@ class Enqueuer(Load):
             self._enqueue(random_graph.s(path, chance.randrange(1 << 30), size))
 
     def _enqueue(self, canvas: Any) -> None:
-        self.ids.append(self.insist(canvas.enqueue).id)
+        self.insist(canvas.enqueue)
 
 
 class Collector(Load):

@@ -27,6 +27,7 @@ class WorkflowRow(NamedTuple):
     members: int | None = None
     callback: str = ""
     """The key that `ended` is given at its end; empty: it is not called."""
+    created_at: float = 0.0
 
 
 class StepRow(NamedTuple):
@@ -102,6 +103,7 @@ def read_workflows() -> Iterator[WorkflowRow]:
             str(row.id), row.name, row.status, row.open_steps, row.parent_step_id,
             row.stop_requested_at is not None, row.trouble, row.context, row.total_steps,
             row.members, next((_key(call["args"]) for _, call in row.callbacks), ""),
+            row.created_at.timestamp(),
         )  # fmt: skip
 
 

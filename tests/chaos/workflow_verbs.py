@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -20,8 +20,8 @@ from taskqueue.models import Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun, get_workflow
 from tests.chaos.workflow_rows import RESOLVED, VerbRow
 
-RECENT = 60
-"""Cancels and pauses take one of so many workflows that were enqueued last."""
+MOST_RUNNING = 60
+"""Cancels and pauses take one of so many workflows that run."""
 LONGEST_PAUSE = 2.5
 MOST_RETRIES = 3
 """How often each is retried at most, so that all come to an end."""
@@ -30,9 +30,8 @@ MOST_RETRIES = 3
 class Operator(threading.Thread):
     """Does something to one workflow after the other, and writes down what it was told."""
 
-    def __init__(self, ids: Sequence[UUID], chance: random.Random, verbs: list[VerbRow]) -> None:
+    def __init__(self, chance: random.Random, verbs: list[VerbRow]) -> None:
         super().__init__(name="operator", daemon=True)
-        self._ids = ids
         self._chance = chance
         self._verbs = verbs
         self._paused: dict[UUID, float] = {}
@@ -72,14 +71,13 @@ class Operator(threading.Thread):
     # The verbs
 
     def _cancel(self) -> None:
-        if self._ids:
-            id = self._chance.choice(self._ids[-RECENT:])
+        for id in self._running():
             self._do(id, "cancel", lambda run: run.cancel("enough"))
 
     def _pause(self) -> None:
-        id = self._chance.choice(self._ids[-RECENT:]) if self._ids else None
-        if id is not None and self._do(id, "pause", lambda run: run.pause()):
-            self._paused[id] = time.monotonic() + self._chance.uniform(0.2, LONGEST_PAUSE)
+        for id in self._running():
+            if self._do(id, "pause", lambda run: run.pause()):
+                self._paused[id] = time.monotonic() + self._chance.uniform(0.2, LONGEST_PAUSE)
 
     def _resume_due(self, now: float) -> None:
         for id in [id for id, until in self._paused.items() if until <= now]:
@@ -122,6 +120,12 @@ class Operator(threading.Thread):
         if rows:
             id, name = self._chance.choice(rows)
             self._do(id, "resolve", lambda run: run.resolve(name, RESOLVED))
+
+    def _running(self) -> list[UUID]:
+        """One that runs, if any does."""
+        rows = Workflow.objects.filter(status="running", parent_step_id=None)
+        ids = list(rows.values_list("id", flat=True)[:MOST_RUNNING])
+        return [self._chance.choice(ids)] if ids else []
 
     def _ended(self, *statuses: str) -> list[UUID]:
         """Those that may be retried once more."""

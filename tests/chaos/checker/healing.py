@@ -20,13 +20,12 @@ def faults_heal(evidence: Evidence) -> Iterator[Violation]:
             late = f"{ended - since:.3f} s after it could have been"
             yield Violation(8, "A lease was taken over late.", lease.task_id, f"{late}: {lease}")
     now = evidence.history.gathered_at
-    for leases in evidence.leases.values():
-        for lease in leases:
-            since = evidence.database_back(lease.expires_at, within=allowed)
-            due = since + allowed + evidence.kept(since, now)
-            if lease.status == "running" and evidence.history.is_over and now > due:
-                details = f"{now - lease.expires_at:.3f} s ago: {lease}"
-                yield Violation(8, "A lease ran out and nobody cares.", lease.task_id, details)
+    running = [lease for lease in evidence.history.leases if lease.status == "running"]
+    for lease in running if evidence.history.is_over else ():
+        since = evidence.database_back(lease.expires_at, within=allowed)
+        if now > since + allowed + evidence.kept(since, now):
+            details = f"{now - lease.expires_at:.3f} s ago: {lease}"
+            yield Violation(8, "A lease ran out and nobody cares.", lease.task_id, details)
     if bounds.healing is not None and evidence.history.faults:
         yield from _unhealed(evidence, bounds.healing)
 

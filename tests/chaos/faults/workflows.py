@@ -46,8 +46,8 @@ class WorkflowsMoved(Fault):
         path = str(stage.journal)
         self._enqueuer = Enqueuer(path, self._own_chance(), chords, self._seconds)
         log = EventLog(stage.folder / "events")
-        self._collector = Collector(log, self._own_chance(), chords * 3, self._seconds)
-        self._operator = Operator(self._enqueuer.ids, self._own_chance(), stage.verbs)
+        self._collector = Collector(log, self._own_chance(), chords, self._seconds)
+        self._operator = Operator(self._own_chance(), stage.verbs)
         self._frozen: tuple[ChaosWorker, float, float] | None = None
         self._counts: Counter[str] = Counter()
 
