@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.chaos.batch_bodies import digest
 from tests.chaos.batch_rows import EventLog
 from tests.chaos.faults.base import Fault
 from tests.chaos.fleet import LEASE, ChaosWorker
+from tests.chaos.history import Fault as FaultRow
 from tests.chaos.workflow_bodies import WIDTH
 from tests.chaos.workflow_load import Collector, Enqueuer
 from tests.chaos.workflow_verbs import Operator
@@ -48,7 +50,8 @@ class WorkflowsMoved(Fault):
         log = EventLog(stage.folder / "events")
         self._collector = Collector(log, self._own_chance(), chords, self._seconds)
         self._operator = Operator(self._own_chance(), stage.verbs)
-        self._frozen: tuple[ChaosWorker, float, float] | None = None
+        self._frozen: ChaosWorker | None = None
+        self._timer = threading.Timer(0, lambda: None)
         self._counts: Counter[str] = Counter()
 
     def _own_chance(self) -> random.Random:
@@ -64,8 +67,8 @@ class WorkflowsMoved(Fault):
         while self._enqueuer.is_alive() or self._collector.is_alive():
             self.stage.pause(0.4, 3.0)
             self.chance.choice(acts)()
-            self._thaw(time.time())
-        self._thaw(float("inf"))
+        if self._timer.is_alive():
+            self._timer.join()
         self._operator.is_over.set()
         for thread in threads:
             thread.join()
@@ -99,25 +102,25 @@ class WorkflowsMoved(Fault):
         stage.note(self.name, began)
 
     def _freeze(self) -> None:
-        """One worker at a time is stopped beyond its lease."""
-        if self._frozen is not None:
-            return
-        worker, began = self.chance.choice(self._awake()), time.time()
-        worker.suspend()
-        self._counts["freezes"] += 1
-        self._frozen = worker, began, began + LEASE + self.chance.uniform(1.0, 3.0)
+        """One worker at a time is stopped beyond its lease.
 
-    def _thaw(self, now: float) -> None:
-        if self._frozen is None or self._frozen[2] > now:
+        A timer wakes it: on SQLite it may hold the write lock, and nothing else could be done here.
+        """
+        if self._timer.is_alive():
             return
-        worker, began, until = self._frozen
-        time.sleep(max(0.0, until - time.time()))
+        self._frozen = self.chance.choice(self._awake())
+        self._frozen.suspend()
+        self._counts["freezes"] += 1
+        seconds = LEASE + self.chance.uniform(1.0, 3.0)
+        self._timer = threading.Timer(seconds, self._thaw, (self._frozen, time.time()))
+        self._timer.start()
+
+    def _thaw(self, worker: ChaosWorker, began: float) -> None:
         worker.resume()
-        self.stage.note(self.name, began, worker)
-        self._frozen = None
+        self.stage.faults.append(FaultRow(self.name, began, time.time(), (worker.name,)))
 
     def _awake(self) -> list[ChaosWorker]:
-        frozen = self._frozen[0] if self._frozen else None
+        frozen = self._frozen if self._timer.is_alive() else None
         return [worker for worker in self.stage.alive() if worker is not frozen]
 
     def _await_end(self) -> None:
