@@ -274,6 +274,29 @@ def test_from_a_step_fan_outs_and_children_are_made_anew() -> None:
     assert_settled(run)
 
 
+def test_from_a_step_its_failed_fan_out_is_made_anew() -> None:
+    run = finish(chain(spread.s(3), echo.s()).enqueue())
+    assert statuses(run) == {"spread": "failed", "spread[0]": "failed", "echo": "cancelled"}
+    BAD.clear()
+    run.retry(from_step="spread")
+    finish(run)
+    assert run.return_value == [[[0, 1, 2]], {}]
+    assert attempts(run, "spread") == 2
+    assert_settled(run)
+
+
+def test_from_a_step_its_cancelled_fan_out_is_made_anew() -> None:
+    BAD.clear()
+    run = spread.s(3).enqueue()
+    run_next()
+    run.cancel()
+    assert finish(run).status == "cancelled"
+    run.retry(from_step="spread")
+    finish(run)
+    assert run.return_value == [0, 1, 2]
+    assert_settled(run)
+
+
 def test_an_unknown_step_is_suggested() -> None:
     run = finish(forked.enqueue())
     with pytest.raises(WorkflowDoesNotExist, match="Did you mean 'second'"):
