@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.history import History
+from tests.chaos.history import AuditRow, History
 from tests.chaos.story import Story, found
 from tests.chaos.test_check_workflows import WORKFLOW, chord, step
 from tests.chaos.workflow_rows import CallbackRow, EdgeRow, MemberRow, VerbRow
@@ -52,6 +52,21 @@ def test_a_context_is_the_fold_of_successful_attempts(
 ) -> None:
     history = marks(story)
     assert found(replace(history, workflows=(WORKFLOW._replace(context=context),))) == {12}
+
+
+def test_what_a_fan_out_has_set_stays_when_a_retry_makes_it_anew(story: Story) -> None:
+    history = marks(story)
+    context = {**history.workflows[0].context, "s2/0/1": True}
+    fan = history.steps[1]._replace(parent_step_id=1, parent_place=0)
+    changed = replace(
+        history,
+        steps=(history.steps[0], fan),
+        edges=(),
+        workflows=(WORKFLOW._replace(context=context),),
+    )
+    assert found(changed) == {12}
+    retry = AuditRow(story.now, "eve", "retry", "w", "", "failed", "from step s1")
+    assert found(replace(changed, audits=(retry,))) == set()
 
 
 @pytest.mark.parametrize("value", [None, "s2/0/2"])

@@ -64,11 +64,14 @@ def _wrong_context(graphs: Graphs, row: WorkflowRow, own: list[Mark]) -> Iterato
     expected = {mark.text for mark in own}
     found = row.context.keys() - {LAST}
     if graphs.evidence.reopened[row.id]:
-        # A retry deletes the fan-outs of what it runs anew; what they set stays.
-        names = {step.name for step in graphs.steps_of[row.id]}
+        # A retry deletes the fan-outs of what it runs anew; what they set stays, and new ones
+        # have the same names.
+        lasting = (step for step in graphs.steps_of[row.id] if step.parent_step_id is None)
+        names = {step.name for step in lasting}
         found = {text for text in found if text in expected or text.split("/")[0] in names}
     if found != expected:
-        details = f"{sorted(found ^ expected)[:5]} of {row.name} {row.id}"
+        more, less = sorted(found - expected)[:5], sorted(expected - found)[:5]
+        details = f"too many: {more}, missing: {less}, of {row.name} {row.id}"
         yield Violation(12, "A context is not what successful attempts set.", "", details)
     last = row.context.get(LAST)
     if overwritten := _overwritten(graphs, str(last), own, own):
