@@ -50,8 +50,11 @@ class Operator(threading.Thread):
         try:
             while not self.is_over.wait(self._chance.uniform(0.02, 0.3)):
                 self._resume_due(time.monotonic())
-                with suppress(DatabaseError):
+                try:
                     self._chance.choice(acts)()
+                except DatabaseError:  # After an outage a connection is of no use.
+                    with suppress(Exception):
+                        connection.close()
             self.resume_all()
         except BaseException as error:
             self.error = error
