@@ -16,74 +16,83 @@ from taskqueue.engine.dialect import execute, select
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Step
 
-_MOVES = """
-    SELECT
-        dependency.downstream_id,
-        count(*) AS waits,
-        count(*) FILTER (WHERE CASE dependency."when"
+# Whether an edge was taken from a step that has ended, and whether it cancels its dependant.
+_TAKEN = """CASE dependency."when"
             WHEN 'succeeded' THEN upstream.status = 'succeeded'
                 OR upstream.status = 'failed' AND upstream.on_failure = 'continue'
             WHEN 'failed' THEN upstream.status = 'failed'
             ELSE upstream.status <> 'skipped'
-        END) AS taken,
-        count(*) FILTER (WHERE dependency."when" = 'succeeded' AND (
+        END"""
+_CANCELS = """dependency."when" = 'succeeded' AND (
             upstream.status = 'cancelled'
             OR upstream.status = 'failed' AND upstream.on_failure = 'fail'
-        )) AS cancels
-    FROM taskqueue_dependency AS dependency
-    JOIN taskqueue_step AS upstream ON upstream.id = dependency.upstream_id
-"""
-_MOVE = """
+        )"""
+# On PostgreSQL joins by `= ANY (ARRAY[key])` leave the planner nothing but the key: with statistics
+# from when there were few steps it would compare each with each.
+_PASS_ON = f"""
 UPDATE taskqueue_step
 SET waits = taskqueue_step.waits - move.waits,
     taken = taskqueue_step.taken + move.taken,
     cancels = taskqueue_step.cancels + move.cancels
-"""
+FROM (
+    SELECT
+        dependency.downstream_id,
+        count(*) AS waits,
+        count(*) FILTER (WHERE {_TAKEN}) AS taken,
+        count(*) FILTER (WHERE {_CANCELS}) AS cancels
+    FROM taskqueue_dependency AS dependency
+    JOIN taskqueue_step AS upstream ON upstream.id {{upstream}}
+    WHERE dependency.upstream_id {{ended}}
+    GROUP BY dependency.downstream_id
+) AS move
+WHERE taskqueue_step.id {{own}}
+RETURNING {{step}}id, {{step}}waits
+"""  # noqa: S608  (of constants)
 # Locks: steps of workflows that the caller has locked; a fold holds one for a statement at most.
 PASS_ON = Statement(
-    postgresql=f"""
-        {_MOVE}
-        FROM ({_MOVES}
-            WHERE dependency.upstream_id = ANY (%(ended)s::bigint[])
-            GROUP BY dependency.downstream_id
-        ) AS move
-        WHERE taskqueue_step.id = move.downstream_id
-        RETURNING taskqueue_step.id, taskqueue_step.waits
-    """,
-    sqlite=f"""
-        {_MOVE}
-        FROM ({_MOVES}
-            WHERE dependency.upstream_id IN (SELECT value FROM json_each(%(ended)s))
-            GROUP BY dependency.downstream_id
-        ) AS move
-        WHERE taskqueue_step.id = move.downstream_id
-        RETURNING id, waits
-    """,  # noqa: S608  (of constants)
+    postgresql=_PASS_ON.format(
+        upstream="= ANY (ARRAY[dependency.upstream_id])",
+        ended="= ANY (%(ended)s::bigint[])",
+        own="= ANY (ARRAY[move.downstream_id])",
+        step="taskqueue_step.",
+    ),
+    sqlite=_PASS_ON.format(
+        upstream="= dependency.upstream_id",
+        ended="IN (SELECT value FROM json_each(%(ended)s))",
+        own="= move.downstream_id",
+        step="",
+    ),
 )
 
 # Counts from the beginning: all edges but those from steps that have ended are waited for.
 _COUNT_ANEW = f"""
 UPDATE taskqueue_step
-SET waits = needs.number - COALESCE(move.waits, 0),
-    taken = COALESCE(move.taken, 0),
-    cancels = COALESCE(move.cancels, 0)
+SET waits = need.waits, taken = need.taken, cancels = need.cancels
 FROM (
-    SELECT downstream_id, count(*) AS number
-    FROM taskqueue_dependency
-    WHERE downstream_id {{steps}}
-    GROUP BY downstream_id
-) AS needs
-LEFT JOIN (
-    {_MOVES}
-    WHERE dependency.downstream_id {{steps}} AND upstream.finished_at IS NOT NULL
+    SELECT
+        dependency.downstream_id,
+        count(*) FILTER (WHERE upstream.finished_at IS NULL) AS waits,
+        count(*) FILTER (WHERE upstream.finished_at IS NOT NULL AND {_TAKEN}) AS taken,
+        count(*) FILTER (WHERE upstream.finished_at IS NOT NULL AND {_CANCELS}) AS cancels
+    FROM taskqueue_dependency AS dependency
+    JOIN taskqueue_step AS upstream ON upstream.id {{upstream}}
+    WHERE dependency.downstream_id {{steps}}
     GROUP BY dependency.downstream_id
-) AS move ON move.downstream_id = needs.downstream_id
-WHERE taskqueue_step.id = needs.downstream_id
+) AS need
+WHERE taskqueue_step.id {{own}}
 """  # noqa: S608  (of constants)
 # Locks: steps of workflows that the caller has locked, and the steps with them.
 COUNT_ANEW = Statement(
-    postgresql=_COUNT_ANEW.format(steps="= ANY (%(steps)s::bigint[])"),
-    sqlite=_COUNT_ANEW.format(steps="IN (SELECT value FROM json_each(%(steps)s))"),
+    postgresql=_COUNT_ANEW.format(
+        upstream="= ANY (ARRAY[dependency.upstream_id])",
+        steps="= ANY (%(steps)s::bigint[])",
+        own="= ANY (ARRAY[need.downstream_id])",
+    ),
+    sqlite=_COUNT_ANEW.format(
+        upstream="= dependency.upstream_id",
+        steps="IN (SELECT value FROM json_each(%(steps)s))",
+        own="= need.downstream_id",
+    ),
 )
 
 
