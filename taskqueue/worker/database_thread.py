@@ -23,7 +23,7 @@ from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.worker_session import WorkerSession
-from taskqueue.worker.workflows import StepEnds
+from taskqueue.worker.workflows import StepEnds, give_inputs
 
 if TYPE_CHECKING:
     from taskqueue.worker.duties import Duties
@@ -119,6 +119,7 @@ class DatabaseThread:
                 self._session.carry_out(exchange)
                 self._step_ends.take(self._session.connection, exchange)
                 self._session.claim_released(exchange)
+                give_inputs(self._session.connection, exchange)
                 if exchange.with_duties and self._make_duties is not None:
                     self._duties = self._duties or self._make_duties()
                     self._serve(self._duties, exchange)

@@ -1,4 +1,4 @@
-"""What a body is given of the steps before it, in one statement where that is little.
+"""What bodies are given of the steps before them, in one statement where that is little.
 
 Most steps read the results of a task, or of a few members. `results` reads everything else.
 """
@@ -6,7 +6,8 @@ Most steps read the results of a task, or of a few members. `results` reads ever
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -14,35 +15,51 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.declarations import snapshots
+from taskqueue.declarations.workflows.reference_data import MARK, escaped, targets_in
+from taskqueue.declarations.workflows.resolution import resolved_call
 from taskqueue.engine.dialect import as_uuid, select
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows import members as members_of_steps
+from taskqueue.exceptions import InvalidWorkflow
 
-# Members of a step whose results are read with it.
-FEW = 200
+# Members of a step whose results are read with it, and the bytes of each result.
+FEW, ANY_SIZE = 200, 2**31 - 1
+# The same where results are read for others: each goes through the worker's own process.
+FEWER, LITTLE = 32, 2048
 
-# The steps of that task's workflow that have these names, with their members in order. A step is
+# The steps of these names in the workflows of these tasks, with their members in order. A step is
 # plain if its result is what its members returned.
 READ = Statement(
     postgresql="""
         SELECT
-            own.workflow_id, step.id, step.name, step.kind, step.status,
+            wanted.task_id::text, own.workflow_id, step.name, step.kind, step.status,
             NOT jsonb_exists(step.request, 'resolved') AND NOT EXISTS (
                 SELECT 1 FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id
             ),
-            step.members, member.status, member.return_value
-        FROM taskqueue_task AS task
+            step.members, member.status, member.size, member.return_value
+        FROM unnest(%(tasks)s::uuid[], %(names)s::text[]) AS wanted (task_id, name)
+        CROSS JOIN LATERAL (
+            SELECT step_id FROM taskqueue_task WHERE id = wanted.task_id OFFSET 0
+        ) AS task
         CROSS JOIN LATERAL (
             SELECT workflow_id FROM taskqueue_step WHERE id = task.step_id OFFSET 0
         ) AS own
         CROSS JOIN LATERAL (
             SELECT *
             FROM taskqueue_step
-            WHERE workflow_id = own.workflow_id AND name = ANY (%(names)s::text[])
+            WHERE workflow_id = own.workflow_id AND name = wanted.name
             OFFSET 0
         ) AS step
         LEFT JOIN LATERAL (
-            SELECT member.place, read.status, read.return_value::text
+            SELECT
+                member.place, read.status, pg_column_size(read.return_value) AS size,
+                CASE
+                    WHEN pg_column_size(read.return_value) <= %(size)s
+                    THEN read.return_value::text
+                END AS return_value
             FROM taskqueue_member AS member
             CROSS JOIN LATERAL (
                 SELECT status, return_value
@@ -53,28 +70,60 @@ READ = Statement(
             WHERE member.step_id = step.id AND member.place >= 0 AND step.members <= %(few)s
             OFFSET 0
         ) AS member ON true
-        WHERE task.id = %(task)s::uuid
         ORDER BY step.id, member.place
     """,
     sqlite="""
         SELECT
-            own.workflow_id, step.id, step.name, step.kind, step.status,
+            wanted.value, own.workflow_id, step.name, step.kind, step.status,
             json_type(step.request, '$.resolved') IS NULL AND NOT EXISTS (
                 SELECT 1 FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id
             ),
-            step.members, read.status, read.return_value
-        FROM taskqueue_task AS task
+            step.members, read.status, length(read.return_value),
+            CASE WHEN length(read.return_value) <= %(size)s THEN read.return_value END
+        FROM json_each(%(tasks)s) AS wanted
+        CROSS JOIN taskqueue_task AS task ON task.id = wanted.value
         CROSS JOIN taskqueue_step AS own ON own.id = task.step_id
         CROSS JOIN taskqueue_step AS step
             ON step.workflow_id = own.workflow_id
-            AND step.name IN (SELECT value FROM json_each(%(names)s))
+            AND step.name = json_extract(%(names)s, '$[' || wanted.key || ']')
         LEFT JOIN taskqueue_member AS member
             ON member.step_id = step.id AND member.place >= 0 AND step.members <= %(few)s
         LEFT JOIN taskqueue_task AS read ON read.id = member.task_id
-        WHERE task.id = %(task)s
         ORDER BY step.id, member.place
     """,
 )
+
+
+@dataclass
+class _Result:
+    """A step, and what its members returned as JSON text."""
+
+    kind: str
+    status: str
+    is_plain: bool
+    members: int | None
+    texts: list[str | None] = field(default_factory=list)
+    # Whether something of it was too large to be read.
+    is_partial: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is all that the result of the step is made of."""
+        if self.status != StepStatus.SUCCEEDED:
+            return True
+        is_whole = self.is_plain and not self.is_partial and len(self.texts) == self.members
+        is_kind = self.kind in (StepKind.MAP, StepKind.TASK)
+        return is_whole and is_kind and _size(self.texts) <= members_of_steps.LARGEST_LIST
+
+    @property
+    def value(self) -> Any:
+        """The result; None of a step that did not succeed."""
+        if self.status != StepStatus.SUCCEEDED:
+            return None
+        values = [None if text is None else json.loads(text) for text in self.texts]
+        if self.kind == StepKind.MAP:
+            return values
+        return values[0] if values else None
 
 
 def read_inputs(
@@ -84,26 +133,86 @@ def read_inputs(
 
     The workflow is None where it has no such step.
     """
-    rows = select(connection, READ, task=UUID(task_id), names=sorted(names), few=FEW)
-    steps: dict[str, tuple[str, str, bool, int | None]] = {}
-    texts: dict[str, list[str | None]] = {}
-    for _, _, name, kind, status, is_plain, members, task_status, text in rows:
-        steps[name] = kind, status, bool(is_plain), members
-        if task_status is not None:
-            has_succeeded = task_status == TaskStatus.SUCCEEDED
-            texts.setdefault(name, []).append(text if has_succeeded else None)
-    results: dict[str, Any] = {}
-    for name, (kind, status, is_plain, members) in steps.items():
-        own = texts.get(name, [])
-        if status != StepStatus.SUCCEEDED:
-            results[name] = None
-        elif is_plain and len(own) == members and _size(own) <= members_of_steps.LARGEST_LIST:
-            values = [None if text is None else json.loads(text) for text in own]
-            if kind == StepKind.MAP:
-                results[name] = values
-            elif kind == StepKind.TASK:
-                results[name] = values[0] if values else None
-    return (as_uuid(rows[0][0]) if rows else None), results
+    workflow_ids, results = _read(connection, {task_id: names}, few=FEW, size=ANY_SIZE)
+    return workflow_ids.get(task_id), results.get(task_id, {})
+
+
+def with_inputs(connection: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> list[Claimed]:
+    """Return claimed tasks, those of steps with values in place of references to small results.
+
+    Their processes need not ask the database then. What is large, or no plain result, stays a
+    reference.
+    """
+    wanted = {row.task_id: names for row in claimed if (names := _plain_names(row))}
+    if not wanted:
+        return list(claimed)
+    _, results = _read(connection, wanted, few=FEWER, size=LITTLE)
+    return [
+        _given(row, results.get(row.task_id, {}), wanted[row.task_id])
+        if row.task_id in wanted
+        else row
+        for row in claimed
+    ]
+
+
+def _plain_names(row: Claimed) -> set[str]:
+    """Return the steps whose results a task reads; none where it reads anything else."""
+    if not row.options or (MARK not in row.args and MARK not in row.kwargs):
+        return set()
+    # Of other tasks the same text is data of the project's own.
+    if snapshots.STEP not in snapshots.loaded(row.options):
+        return set()
+    try:
+        targets = [*targets_in(row.args), *targets_in(row.kwargs)]
+    except InvalidWorkflow:
+        return set()  # The process of the body fails the task, and says why.
+    if any(len(each.steps) != 1 or each.part != "result" or each.is_lazy for each in targets):
+        return set()
+    return {each.steps[0] for each in targets}
+
+
+def _given(row: Claimed, known: Mapping[str, Any], names: Collection[str]) -> Claimed:
+    if any(name not in known for name in names):
+        return row
+    try:
+        args, kwargs = resolved_call(row.args, row.kwargs, lambda target: known[target.steps[0]])
+    except InvalidWorkflow:
+        return row
+    return row._replace(args=json.dumps(escaped(args)), kwargs=json.dumps(escaped(kwargs)))
+
+
+def _read(
+    connection: BaseDatabaseWrapper,
+    wanted: Mapping[str, Collection[str]],
+    *,
+    few: int,
+    size: int,
+) -> tuple[dict[str, UUID], dict[str, dict[str, Any]]]:
+    """Return the workflows of tasks, and the results of steps by name, by the ids of the tasks."""
+    pairs = [(task_id, name) for task_id, names in wanted.items() for name in sorted(names)]
+    ids: list[Any] = [UUID(task_id) for task_id, _ in pairs]
+    if is_sqlite(connection):
+        ids = [id.hex for id in ids]
+    names = [name for _, name in pairs]
+    rows = select(connection, READ, tasks=ids, names=names, few=few, size=size)
+    workflow_ids: dict[str, UUID] = {}
+    read: dict[tuple[str, str], _Result] = {}
+    for task, workflow_id, name, kind, status, is_plain, members, end, length, text in rows:
+        task_id = str(as_uuid(task))
+        workflow_ids[task_id] = as_uuid(workflow_id)
+        result = read.get((task_id, name))
+        if result is None:
+            result = read[task_id, name] = _Result(kind, status, bool(is_plain), members)
+        if end is not None:
+            has_succeeded = end == TaskStatus.SUCCEEDED
+            result.texts.append(text if has_succeeded else None)
+            is_left_out = has_succeeded and text is None and length is not None
+            result.is_partial = result.is_partial or is_left_out
+    results: dict[str, dict[str, Any]] = {}
+    for (task_id, name), result in read.items():
+        if result.is_known:
+            results.setdefault(task_id, {})[name] = result.value
+    return workflow_ids, results
 
 
 def _size(texts: Sequence[str | None]) -> int:

@@ -11,7 +11,6 @@ from django.db import connections
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.reference_data import (
-    MARK,
     Target,
     resolve,
     substitute,
@@ -197,9 +196,9 @@ def arguments_of(alias: str, *, task_id: str, args: str, kwargs: str) -> Argumen
 
     Raises `InvalidWorkflow` where a result has no such part.
     """
-    if MARK not in args and MARK not in kwargs:
-        return resolved_call(args, kwargs, _nothing)
     targets = [*targets_in(args), *targets_in(kwargs)]
+    if not targets:
+        return resolved_call(args, kwargs, _nothing)
     names = {name for target in targets for name in target.steps}
     workflow_id, known = read_inputs(connections[alias], task_id, names)
     if workflow_id is None:
