@@ -31,7 +31,7 @@ from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop
 from taskqueue.models import Step, StepEnd, Workflow
 
 # Workflows, and new members, of one transaction.
-MOST_WORKFLOWS, MOST_MEMBERS = 50, 1000
+MOST_WORKFLOWS, MOST_MEMBERS = 200, 1000
 # Steps of one fold: of very many, the statement may compare each step with each note.
 MOST_FOLDED = 50
 
