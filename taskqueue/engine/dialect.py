@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 
 from taskqueue.engine.postgresql import PostgreSQL
 from taskqueue.engine.sessions import is_postgresql, is_sqlite
 from taskqueue.engine.sqlite import SQLite
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
 from taskqueue.engine.statement import Statement, change, fetch, text_of
+
+Row = TypeVar("Row", bound=Model)
 
 
 def dialect_for(connection: BaseDatabaseWrapper) -> type[PostgreSQL] | type[SQLite]:
@@ -37,6 +40,14 @@ def select(
 ) -> list[tuple[Any, ...]]:
     """Run a statement; its rows."""
     return fetch(connection, text_of(connection, statement), _adapted(connection, parameters))
+
+
+def select_rows(
+    connection: BaseDatabaseWrapper, model: type[Row], statement: Statement, **parameters: Any
+) -> list[Row]:
+    """Run a statement that gives all columns of a model, and maybe others; its rows."""
+    rows = model._default_manager.using(connection.alias)
+    return list(rows.raw(text_of(connection, statement), _adapted(connection, parameters)))
 
 
 def execute(connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any) -> int:

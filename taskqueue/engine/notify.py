@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any, cast
 
@@ -49,6 +50,7 @@ class Listener:
         self._connection = connection
         self._heard = heard
         self._channel = channel
+        self._hears_itself = True
 
     @property
     def _session(self) -> Any:
@@ -68,9 +70,19 @@ class Listener:
         with self._connection.cursor() as cursor:
             cursor.execute(f"{verb} {self._channel}")
 
+    @contextmanager
+    def leaving_out_itself(self) -> Iterator[None]:
+        """Leave out what this session itself notifies meanwhile."""
+        self._hears_itself = False
+        try:
+            yield
+        finally:
+            self._hears_itself = True
+
     def _on_notify(self, notification: Any) -> None:
         """A notification came with the answer to a statement."""
-        self._heard(notification.payload)
+        if self._hears_itself or notification.pid != self._session.info.backend_pid:
+            self._heard(notification.payload)
 
     def fileno(self) -> int:
         """The socket that becomes readable when there is something to hear."""

@@ -20,6 +20,7 @@ EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
 LOOK_AFTER = 0.005  # Seconds from a claim of announced tasks to one of all queues.
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
+RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
 FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
@@ -252,6 +253,9 @@ class Coordinator:
             self._serve_duties_by(report.step_ends_at)
             if report.advance_seconds is not None:
                 self._state.meter.advances.add(report.advance_seconds)
+                if self._full_claims == 0:
+                    # What was released may be due later: the duties look when.
+                    self._serve_duties_by(now + RELEASED_LATER)
             self._serve_duties_by(self._leases.settle(report.outcomes, report.recorded, now))
         else:
             # The fence knows what had been recorded, and refuses it the second time.

@@ -117,7 +117,7 @@ class DatabaseThread:
         while (exchange := self._requests.get()) is not None:
             try:
                 self._session.carry_out(exchange)
-                self._step_ends.take(self._session.connection, exchange)
+                self._session.advance(self._step_ends, exchange)
                 self._session.claim_released(exchange)
                 give_inputs(self._session.connection, exchange)
                 if exchange.with_duties and self._make_duties is not None:

@@ -7,16 +7,15 @@ somebody else has locked is skipped: who holds it looks again after its COMMIT.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import F, QuerySet
 
-from taskqueue.core.workflow_states import FINAL_WORKFLOWS, OnFailure, StepStatus, WorkflowStatus
-from taskqueue.declarations.workflows.graph import FORMAT
+from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.workflows.counts import count_ended
@@ -24,7 +23,8 @@ from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
 from taskqueue.engine.workflows.ending import end_if_over, will_succeed, write_ends
 from taskqueue.engine.workflows.fan_outs import drop_unused
 from taskqueue.engine.workflows.fan_steps import STOPPED
-from taskqueue.engine.workflows.notes import IS_SPECIAL, apply_notes
+from taskqueue.engine.workflows.locking import lock_due_steps, lock_workflows
+from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
 from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop_some
@@ -101,8 +101,7 @@ class Advance:
 
     def _due(self) -> list[Step]:
         """Lock and return the steps of which an end decides something."""
-        rows = self._steps().filter(is_due=True).order_by("id").select_for_update()
-        return list(rows)
+        return lock_due_steps(self._connection, self._workflows)
 
     def _may_have_made_due(self, ended: Sequence[Step]) -> bool:
         """Return whether these ends may have made other steps due in this transaction.
@@ -291,18 +290,3 @@ def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: d
 def begin_child(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
     """Begin the roots of a workflow that this transaction has inserted."""
     Advance(connection, [workflow], now=now).begin()
-
-
-def lock_workflows(
-    connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID | str]
-) -> list[Workflow]:
-    """Lock those of the workflows that nobody else has locked, and that have not ended.
-
-    What a newer version has stored is left to it.
-    """
-    known = Workflow.objects.using(connection.alias).filter(format__lte=FORMAT)
-    rows = known.filter(id__in=workflow_ids).order_by("id")
-    open_rows = rows.exclude(status__in=sorted(FINAL_WORKFLOWS))
-    special = StepEnd.objects.filter(IS_SPECIAL, workflow_id=OuterRef("id"))
-    open_rows = open_rows.annotate(has_notes=Exists(special))
-    return list(open_rows.select_for_update(skip_locked=True))

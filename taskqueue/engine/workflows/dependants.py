@@ -8,11 +8,12 @@ not taken; a step of which no edge was taken is skipped.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.workflow_states import StepStatus
-from taskqueue.engine.dialect import execute, select
+from taskqueue.engine.dialect import execute, select_rows
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Step
 
@@ -46,7 +47,7 @@ FROM (
     GROUP BY dependency.downstream_id
 ) AS move
 WHERE taskqueue_step.id {{own}}
-RETURNING {{step}}id, {{step}}waits
+RETURNING {{returned}}
 """  # noqa: S608  (of constants)
 # Locks: steps of workflows that the caller has locked; a fold holds one for a statement at most.
 PASS_ON = Statement(
@@ -54,13 +55,13 @@ PASS_ON = Statement(
         upstream="= ANY (ARRAY[dependency.upstream_id])",
         ended="= ANY (%(ended)s::bigint[])",
         own="= ANY (ARRAY[move.downstream_id])",
-        step="taskqueue_step.",
+        returned="taskqueue_step.*",
     ),
     sqlite=_PASS_ON.format(
         upstream="= dependency.upstream_id",
         ended="IN (SELECT value FROM json_each(%(ended)s))",
         own="= move.downstream_id",
-        step="",
+        returned="*",
     ),
 )
 
@@ -148,11 +149,9 @@ def tell_parents(connection: BaseDatabaseWrapper, ended: Sequence[Step]) -> None
 
 def pass_on(connection: BaseDatabaseWrapper, ended: Sequence[int]) -> list[Step]:
     """Count steps that have ended down in their dependants; those that wait for no other now."""
-    ripe = [row[0] for row in select(connection, PASS_ON, ended=list(ended)) if row[1] == 0]
-    if not ripe:
-        return []
-    rows = Step.objects.using(connection.alias).filter(id__in=ripe, status=StepStatus.WAITING)
-    return list(rows.order_by("id"))
+    moved = select_rows(connection, Step, PASS_ON, ended=list(ended))
+    ripe = [step for step in moved if step.waits == 0 and step.status == StepStatus.WAITING]
+    return sorted(ripe, key=attrgetter("id"))
 
 
 def fate(step: Step) -> StepStatus:

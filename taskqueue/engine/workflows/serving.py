@@ -21,8 +21,8 @@ from taskqueue.engine.workflows.advancing import (
     MOST_FOLDED,
     MOST_WORKFLOWS,
     Advance,
-    lock_workflows,
 )
+from taskqueue.engine.workflows.locking import lock_workflows
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.models import Workflow
 

@@ -116,15 +116,14 @@ def no_second_look(planting: Planting) -> None:
 def released_too_early(planting: Planting) -> None:
     """A step is released while one that it depends on has not ended."""
     from taskqueue.core.workflow_states import StepStatus
-    from taskqueue.engine.dialect import select
+    from taskqueue.engine.dialect import select_rows
     from taskqueue.engine.workflows import dependants
     from taskqueue.models import Step
 
     def pass_on(connection: Any, ended: Any) -> Any:
-        rows = select(connection, dependants.PASS_ON, ended=list(ended))
-        ripe = [id for id, waits in rows if waits <= 1]
-        waiting = Step.objects.using(connection.alias).filter(id__in=ripe)
-        return list(waiting.filter(status=StepStatus.WAITING).order_by("id"))
+        moved = select_rows(connection, Step, dependants.PASS_ON, ended=list(ended))
+        ripe = [row for row in moved if row.waits <= 1 and row.status == StepStatus.WAITING]
+        return sorted(ripe, key=lambda row: row.id)
 
     planting.replace(f"{WORKFLOWS}.advancing:pass_on", pass_on)
 
