@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import DataError, connection
 
 from taskqueue import Fixed, TaskQueueError, chain, current, fan_out, group, task, workflow
 from taskqueue.core.outcomes import Outcome, OutcomeKind
@@ -266,11 +266,12 @@ def test_a_note_of_a_step_that_has_ended_is_only_counted() -> None:
     assert run.context == {"x": 1}
 
 
+@pytest.mark.parametrize("error", [ValueError, DataError])
 def test_a_workflow_that_cannot_be_advanced_keeps_no_worker_busy(
-    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_down(*args: Any, **kwargs: Any) -> None:
-        raise ValueError("seeded")
+        raise error("seeded")
 
     monkeypatch.setattr("taskqueue.engine.workflows.advancing.apply_notes", break_down)
     run = put.s("x", 1).enqueue()

@@ -67,6 +67,17 @@ def test_an_end_that_nobody_noted_costs_a_minute(caplog: pytest.LogCaptureFixtur
     assert_settled(run)
 
 
+def test_wide_workflows_are_counted_in_transactions_of_their_own() -> None:
+    for _ in range(3):
+        group(add.s(n, n) for n in range(2)).enqueue()
+    Workflow.objects.update(members=reconciling.MOST_MEMBERS // 2)
+    before = set(Workflow.objects.values_list("recount_at", flat=True))
+    with travelling(61):
+        answers = [reconcile(connection), reconcile(connection)]
+        later = Workflow.objects.exclude(recount_at__in=before)
+        assert (answers, later.count()) == ([True, False], 3)
+
+
 def test_members_of_a_map_are_counted_with_their_failures() -> None:
     @workflow(name="tests.reconciled")
     def reconciled(wf: Builder) -> None:

@@ -7,8 +7,10 @@ would leave its workflow waiting for ever; the recount makes it cost a minute.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -29,8 +31,8 @@ logger = logging.getLogger("taskqueue.engine")
 # The next look comes after as long as the workflow has stood still, up to this: one that waits for
 # a long task is looked at ever more rarely.
 LONGEST = timedelta(minutes=10)
-# Workflows of one transaction.
-BATCH = 50
+# Workflows of one transaction, and members of these beyond which it takes no more.
+BATCH, MOST_MEMBERS = 50, 20_000
 
 # The members of steps that have ended, and those that did not succeed. What is noted is left out:
 # it is still to be added, and one snapshot sees an end and its note, or neither. A member whose
@@ -96,12 +98,15 @@ def reconcile(connection: BaseDatabaseWrapper) -> bool:
             recount_at__lte=now, finished_at=None, paused_at=None, format__lte=FORMAT
         )
         due = rows.order_by("recount_at").select_for_update(skip_locked=True)
-        workflows = {workflow.id: workflow for workflow in due[:BATCH]}
+        found = list(due[:BATCH])
+        totals = accumulate(workflow.members for workflow in found)
+        few = bisect_right(list(totals), MOST_MEMBERS)
+        workflows = {workflow.id: workflow for workflow in found[: max(1, few)]}
         still = _put_off(connection, workflows, now)
         if still:
             _repair(connection, still)
     look_again(connection, list(workflows))
-    return len(workflows) == BATCH
+    return len(workflows) < len(found) or len(found) == BATCH
 
 
 def _put_off(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from uuid import UUID
 
-from django.db import Error
+from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
@@ -162,7 +162,7 @@ def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[li
             step = Advance(connection, workflows, now=dialect_for(connection).now(connection))
             step.run()
         return [workflow.id for workflow in workflows], step.told
-    except Error:
+    except (OperationalError, InterfaceError):
         raise
     except Exception as error:
         if len(ids) == 1:
