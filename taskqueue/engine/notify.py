@@ -71,8 +71,8 @@ class Listener:
             cursor.execute(f"{verb} {self._channel}")
 
     @contextmanager
-    def leaving_out_itself(self) -> Iterator[None]:
-        """Leave out what this session itself notifies meanwhile."""
+    def leaving_out_own_work(self) -> Iterator[None]:
+        """Leave out that this session itself has made tasks ready meanwhile."""
         self._hears_itself = False
         try:
             yield
@@ -81,7 +81,8 @@ class Listener:
 
     def _on_notify(self, notification: Any) -> None:
         """A notification came with the answer to a statement."""
-        if self._hears_itself or notification.pid != self._session.info.backend_pid:
+        is_own = notification.pid == self._session.info.backend_pid
+        if self._hears_itself or not is_own or notification.payload != ANYWHERE:
             self._heard(notification.payload)
 
     def fileno(self) -> int:

@@ -152,9 +152,10 @@ class WorkerSession:
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Move workflows on after the ends that a request has recorded.
 
-        It wakes other workers. This one claims what it has released without being told.
+        It wakes other workers. This one claims what it has released without being told; requests to
+        stop what it runs itself are heard.
         """
-        with nullcontext() if self.listener is None else self.listener.leaving_out_itself():
+        with nullcontext() if self.listener is None else self.listener.leaving_out_own_work():
             step_ends.take(self.connection, exchange)
 
     def claim_released(self, exchange: Exchange) -> None:

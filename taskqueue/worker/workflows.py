@@ -10,7 +10,6 @@ from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import FINISHED
-from taskqueue.declarations import snapshots
 from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.worker.exchange import Exchange
 
@@ -30,14 +29,21 @@ MOST_REMEMBERED = 1000
 
 
 def give_inputs(connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
-    """Give claimed tasks of steps the small results that they are to read, in one statement."""
-    if any(
-        snapshots.STEP in row.options and MARK in row.args + row.kwargs for row in exchange.claimed
-    ):
-        # Only here: a worker's first claim does not wait for it.
-        from taskqueue.engine.workflows.inputs import with_inputs
+    """Give claimed tasks of steps the small results that they are to read, in one statement.
 
+    Where that fails, their own processes read them.
+    """
+    if not any(MARK in row.args or MARK in row.kwargs for row in exchange.claimed):
+        return
+    # Only here: a worker's first claim does not wait for it.
+    from taskqueue.engine.workflows.inputs import with_inputs
+
+    try:
         exchange.claimed = with_inputs(connection, exchange.claimed)
+    except Exception:
+        if not connection.is_usable():
+            raise
+        logger.exception("Results of steps not read for claimed tasks")
 
 
 class StepEnds:
@@ -75,9 +81,11 @@ class StepEnds:
         try:
             moments += self._fold(connection, ended - resting, exchange, now)
         except (OperationalError, InterfaceError):
+            self._waiting = ended
             raise
         except Exception:
             logger.exception("Workflows not advanced")
+            exchange.has_released = True  # As far as anybody knows.
             moments.append(now + TROUBLE_PAUSE)
         exchange.step_ends_at = min(moments, default=math.inf)
         took = time.monotonic() - now

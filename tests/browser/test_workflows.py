@@ -29,14 +29,17 @@ def keep_picture(page: Any, name: str) -> None:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
 
 
-def retry(page: Any, reason: str) -> None:
-    """On the form of the verb."""
+def retry(page: Any, reason: str, path: Path) -> None:
+    """On the form of the verb. The workflow runs until its page is watched."""
+    held = path.with_name(f"{path.name}.held")
+    held.touch()
     page.fill("#taskqueue-reason", reason)
     keep_picture(page, "5-form")
     page.click(SUBMIT)
     expect(page.locator(".messagelist .success")).to_contain_text("runs again")
     refresh_every_two_seconds(page)
     keep_picture(page, "6-retried")
+    held.unlink()
 
 
 def test_a_failed_step_is_found_from_the_dashboard_and_retried_to_the_end(
@@ -64,7 +67,7 @@ def test_a_failed_step_is_found_from_the_dashboard_and_retried_to_the_end(
     path.write_text("one two\nthree\n" * 3)
     page.locator(CHOSEN).get_by_text("Retry from this step").click()
     expect(page.locator("#taskqueue-from_step")).to_have_value("read")
-    retry(page, "the file is there now")
+    retry(page, "the file is there now", path)
     expect(page.locator(HEAD)).to_contain_text("succeeded")
     expect(page.locator(f"{GRAPH} .tq-node.tq-succeeded")).to_have_count(3)
     expect(page.locator("#content")).to_contain_text("the file is there now")
@@ -95,7 +98,7 @@ def test_a_failed_workflow_is_found_in_the_list_and_retried(
     path.write_text("one two\n")
     page.locator(HEAD).get_by_text("Retry…").click()
     expect(page.locator("#taskqueue-from_step")).to_have_value("")
-    retry(page, "mended")
+    retry(page, "mended", path)
     expect(page.locator(HEAD)).to_contain_text("succeeded")
     assert is_not_reloaded(page)
     run.refresh()

@@ -69,7 +69,9 @@ class PlayedWorker:
         state = WorkerState(WorkerOptions(queues=queues), get_settings(), Meter(), lambda: None)
         self.slots = slots
         self.pending = PendingWrites()
-        pool: Any = SimpleNamespace(ready=[], children=[], held=0, running=list, has_declared=True)
+        pool: Any = SimpleNamespace(
+            ready=[], children=[], held=0, ahead=0, running=list, has_declared=True
+        )
         self.dispatcher: Any = SimpleNamespace(
             state=state, pool=pool, pending=self.pending, held=0, wanted=lambda now: self.slots
         )

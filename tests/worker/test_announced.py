@@ -16,7 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from taskqueue.control import pause
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import open_worker_connection
-from taskqueue.engine.notify import ANYWHERE, STOP, Listener
+from taskqueue.engine.notify import ANYWHERE, STOP, Listener, notify
+from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.coordinator import DUTIES_AFTER, LOOK_AFTER
@@ -223,6 +224,25 @@ def heard() -> Iterator[list[str]]:
 
     yield Heard()
     listening.close()
+
+
+@played
+@pytest.mark.postgresql_only
+def test_a_session_leaves_out_what_it_has_made_ready_itself_but_hears_its_stops(
+    connection: BaseDatabaseWrapper,
+) -> None:
+    own, heard = open_worker_connection(silence=10), list[str]()
+    listener = Listener(own, heard.append)
+    listener.start()
+    with listener.leaving_out_own_work():
+        notify(own, ANYWHERE)
+        notify(own, STOP)
+        notify(connection, ANYWHERE)
+        wait_until(lambda: fetch(own, "SELECT 1") and ANYWHERE in heard, 30, what="the other's")
+    notify(own, ANYWHERE)
+    wait_until(lambda: fetch(own, "SELECT 1") and len(heard) > 2, 30, what="its own")
+    own.close()
+    assert heard == [STOP, ANYWHERE, ANYWHERE]
 
 
 @played

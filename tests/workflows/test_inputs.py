@@ -13,8 +13,8 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
-from taskqueue.engine.workflows import serving
-from taskqueue.engine.workflows.inputs import FEWER, LITTLE, with_inputs
+from taskqueue.engine.workflows import inputs, serving
+from taskqueue.engine.workflows.inputs import FEWER, SMALL, with_inputs
 from taskqueue.engine.workflows.results import arguments_of
 from tests.engine.steps import claim, outcome, policy
 from tests.sample.tasks import add, echo
@@ -76,19 +76,34 @@ def test_tasks_of_several_workflows_are_given_their_own_results_by_one_statement
     assert sorted(results) == [[0] * 4, [1] * 4, [2] * 4]
 
 
-def test_large_results_and_wide_lists_stay_references() -> None:
+@pytest.mark.parametrize("value", [list(range(SMALL)), "compressible " * SMALL])
+def test_large_results_stay_references(value: Any) -> None:
     chain(add.s(1, 2), echo.s()).enqueue()
-    succeed(claim(1), [n * 1_000_003 for n in range(LITTLE)])
+    succeed(claim(1), value)
     (large,) = claim(1)
     assert with_inputs(connection, [large]) == [large]
-    assert len(given(large)[0][0]) == LITTLE
+    assert given(large) == ([value], {})
+
+
+def test_wide_lists_stay_references() -> None:
     width = FEWER + 1
     chord([add.s(n, n) for n in range(width)], echo.s()).enqueue()
     succeed(claim(width), 1)
-    rows = {row.task_id: row for row in claim(2)}
-    (wide,) = [row for row in rows.values() if row.task_id != large.task_id]
+    (wide,) = claim(1)
     assert with_inputs(connection, [wide]) == [wide]
     assert given(wide) == ([[1] * width], {})
+
+
+def test_a_worker_reads_a_bounded_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        chain(add.s(1, 2), echo.s()).enqueue()
+    succeed(claim(3), 3)
+    claimed = claim(3)
+    monkeypatch.setattr(inputs, "MOST_STEPS", 2)
+    filled = with_inputs(connection, claimed)
+    assert [row == before for row, before in zip(filled, claimed, strict=True)] == [
+        False, False, True,
+    ]  # fmt: skip
 
 
 def test_arguments_of_ordinary_tasks_are_left_alone() -> None:

@@ -30,8 +30,8 @@ from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop_some
 from taskqueue.models import Step, StepEnd, Workflow
 
-# Workflows, and new members, of one transaction.
-MOST_WORKFLOWS, MOST_MEMBERS = 200, 1000
+# Workflows, new members, and tasks that are stopped, of one transaction.
+MOST_WORKFLOWS, MOST_MEMBERS, MOST_STOPS = 200, 1000, 5000
 # Steps of one fold: of very many, the statement may compare each step with each note.
 MOST_FOLDED = 50
 
@@ -55,8 +55,8 @@ class Advance:
         self._touched: set[UUID] = set()
         # Steps of parents that were told of the end of a child.
         self.told: set[int] = set()
-        # Whether it stopped for having done enough; the rest follows in another transaction.
-        self.has_more = False
+        # How many more tasks may be stopped; the rest follows in another transaction.
+        self._stops_left = MOST_STOPS
 
     def begin(self) -> None:
         """Release what waits for nothing: the roots of new workflows, or what a pause kept back."""
@@ -210,7 +210,6 @@ class Advance:
             workflow = self._workflows[step.workflow_id]
             has_moved = self._releaser.send(workflow, step) or has_moved
             self._touched.add(step.workflow_id)
-        self.has_more = self.has_more or self._releaser.is_exhausted
         return has_moved and not self._releaser.is_exhausted
 
     def _is_stopping(self, step: Step) -> bool:
@@ -228,7 +227,8 @@ class Advance:
         if waiting:
             cancel_steps(self._connection, waiting)
             self._write_ends(waiting)
-        self.has_more = stop_some(self._connection, workflow, now=self._now) or self.has_more
+        if self._stops_left > 0:
+            self._stops_left -= stop_some(self._connection, workflow, now=self._now)
 
     def _close(self) -> None:
         """Count ended steps down in their workflows, and end those in which none is open."""

@@ -1,6 +1,6 @@
-"""What bodies are given of the steps before them, in one statement where that is little.
+"""The results that bodies are given of the steps before them, read by one statement if small.
 
-Most steps read the results of a task, or of a few members. `results` reads everything else.
+Most steps read the result of a task, or those of a few members. `results` reads everything else.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from taskqueue.exceptions import InvalidWorkflow
 
 # Members of a step whose results are read with it, and the bytes of each result.
 FEW, ANY_SIZE = 200, 2**31 - 1
-# The same where results are read for others: each goes through the worker's own process.
-FEWER, LITTLE = 32, 2048
+# The same for results that a worker's parent reads, and how many steps it reads at once.
+FEWER, SMALL, MOST_STEPS = 16, 1024, 200
 
 # The steps of these names in the workflows of these tasks, with their members in order. A step is
 # plain if its result is what its members returned.
@@ -39,7 +39,7 @@ READ = Statement(
             NOT jsonb_exists(step.request, 'resolved') AND NOT EXISTS (
                 SELECT 1 FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id
             ),
-            step.members, member.status, member.size, member.return_value
+            step.members, member.status, member.has_value, member.return_value
         FROM unnest(%(tasks)s::uuid[], %(names)s::text[]) AS wanted (task_id, name)
         CROSS JOIN LATERAL (
             SELECT step_id FROM taskqueue_task WHERE id = wanted.task_id OFFSET 0
@@ -55,9 +55,11 @@ READ = Statement(
         ) AS step
         LEFT JOIN LATERAL (
             SELECT
-                member.place, read.status, pg_column_size(read.return_value) AS size,
+                member.place, read.status, read.return_value IS NOT NULL AS has_value,
                 CASE
-                    WHEN pg_column_size(read.return_value) <= %(size)s
+                    -- What is stored may be compressed, and is not made larger to be measured.
+                    WHEN pg_column_size(read.return_value) > %(size)s THEN NULL
+                    WHEN octet_length(read.return_value::text) <= %(size)s
                     THEN read.return_value::text
                 END AS return_value
             FROM taskqueue_member AS member
@@ -78,7 +80,7 @@ READ = Statement(
             json_type(step.request, '$.resolved') IS NULL AND NOT EXISTS (
                 SELECT 1 FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id
             ),
-            step.members, read.status, length(read.return_value),
+            step.members, read.status, read.return_value IS NOT NULL,
             CASE WHEN length(read.return_value) <= %(size)s THEN read.return_value END
         FROM json_each(%(tasks)s) AS wanted
         CROSS JOIN taskqueue_task AS task ON task.id = wanted.value
@@ -129,7 +131,7 @@ class _Result:
 def read_inputs(
     connection: BaseDatabaseWrapper, task_id: str, names: Collection[str]
 ) -> tuple[UUID | None, dict[str, Any]]:
-    """Return the workflow of a task, and those results of its steps of these names that are little.
+    """Return the workflow of a task, and the small ones of the results of its steps, by name.
 
     The workflow is None where it has no such step.
     """
@@ -138,15 +140,21 @@ def read_inputs(
 
 
 def with_inputs(connection: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> list[Claimed]:
-    """Return claimed tasks, those of steps with values in place of references to small results.
+    """Return claimed tasks with values in place of references to small results of steps.
 
     Their processes need not ask the database then. What is large, or no plain result, stays a
-    reference.
+    reference, and so does what is beyond `MOST_STEPS`.
     """
-    wanted = {row.task_id: names for row in claimed if (names := _plain_names(row))}
+    wanted: dict[str, set[str]] = {}
+    left = MOST_STEPS
+    for row in claimed:
+        names = _plain_names(row)
+        if names and len(names) <= left:
+            wanted[row.task_id] = names
+            left -= len(names)
     if not wanted:
         return list(claimed)
-    _, results = _read(connection, wanted, few=FEWER, size=LITTLE)
+    _, results = _read(connection, wanted, few=FEWER, size=SMALL)
     return [
         _given(row, results.get(row.task_id, {}), wanted[row.task_id])
         if row.task_id in wanted
@@ -197,7 +205,7 @@ def _read(
     rows = select(connection, READ, tasks=ids, names=names, few=few, size=size)
     workflow_ids: dict[str, UUID] = {}
     read: dict[tuple[str, str], _Result] = {}
-    for task, workflow_id, name, kind, status, is_plain, members, end, length, text in rows:
+    for task, workflow_id, name, kind, status, is_plain, members, end, has_value, text in rows:
         task_id = str(as_uuid(task))
         workflow_ids[task_id] = as_uuid(workflow_id)
         result = read.get((task_id, name))
@@ -206,7 +214,7 @@ def _read(
         if end is not None:
             has_succeeded = end == TaskStatus.SUCCEEDED
             result.texts.append(text if has_succeeded else None)
-            is_left_out = has_succeeded and text is None and length is not None
+            is_left_out = has_succeeded and text is None and bool(has_value)
             result.is_partial = result.is_partial or is_left_out
     results: dict[str, dict[str, Any]] = {}
     for (task_id, name), result in read.items():

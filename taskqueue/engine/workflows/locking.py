@@ -1,6 +1,6 @@
-"""Locking workflows, and the steps of theirs that are due, for an advance.
+"""The locks of an advance: workflows, then their steps that are due.
 
-Each is one statement of constant text: to word it anew for every advance took longer than to run.
+The statements are constants: building such a query for each advance took longer than running it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ logger = logging.getLogger("taskqueue.engine")
 # The next look comes after as long as the workflow has stood still, up to this: one that waits for
 # a long task is looked at ever more rarely.
 LONGEST = timedelta(minutes=10)
-# Workflows of one transaction, and members of these beyond which it takes no more.
+# Workflows of one transaction. It stops before their members exceed the second number, but counts
+# a wider workflow by itself.
 BATCH, MOST_MEMBERS = 50, 20_000
 
 # The members of steps that have ended, and those that did not succeed. What is noted is left out:
@@ -105,7 +106,7 @@ def reconcile(connection: BaseDatabaseWrapper) -> bool:
         still = _put_off(connection, workflows, now)
         if still:
             _repair(connection, still)
-    look_again(connection, list(workflows))
+    look_again(connection, [workflow.id for workflow in found])
     return len(workflows) < len(found) or len(found) == BATCH
 
 

@@ -105,12 +105,12 @@ def held_children(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> Q
     return children.order_by("parent_step_id", "parent_place")
 
 
-def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
-    """Stop what runs of a locked workflow, up to a bound; whether there may be more."""
+def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> int:
+    """Stop what runs of a locked workflow, up to a bound; how many tasks."""
     rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
     running = list(rows.filter(status=StepStatus.RUNNING).order_by("id"))
     if not running:
-        return False
+        return 0
     ids = _to_stop(connection, workflow, [step.id for step in running])
     if ids:
         person = Person(workflow.stop_requested_by, workflow.stop_reason)
@@ -126,7 +126,7 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
         if child.status == WorkflowStatus.RUNNING:
             reason, by = workflow.stop_reason, workflow.stop_requested_by
             request_stop(connection, child, now=now, reason=reason, by=by)
-    return len(ids) == MOST_STOPPED
+    return len(ids)
 
 
 def _to_stop(

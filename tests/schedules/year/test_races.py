@@ -33,7 +33,7 @@ def raced(plan: Plan) -> tuple[Facts, Tally]:
 
 
 def test_three_schedulers_that_are_killed_serve_each_nominal_time_once() -> None:
-    facts, tally = raced(small_plan(SEED, changes=CHANGES[::2]))
+    facts, tally = raced(small_plan(SEED, changes=CHANGES[::2], kill_every=60, longest_fuse=200))
 
     assert tally.violations == []
     assert (facts.errors, facts.ended_with) == (0, ())
