@@ -6,7 +6,7 @@ import logging
 import math
 import time
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import FINISHED
@@ -59,7 +59,7 @@ class StepEnds:
     def take(self, connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
         """Fold the steps of the ends that an exchange has recorded, and tell it what is left.
 
-        Raises OperationalError and InterfaceError when the database is in trouble.
+        Raises OperationalError, InterfaceError and InternalError when the session is in trouble.
         """
         ended = {
             row.step_id
@@ -80,7 +80,7 @@ class StepEnds:
         moments = [self._rest_until[id] for id in resting]
         try:
             moments += self._fold(connection, ended - resting, exchange, now)
-        except (OperationalError, InterfaceError):
+        except (OperationalError, InterfaceError, InternalError):
             self._waiting = ended
             raise
         except Exception:

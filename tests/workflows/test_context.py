@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import DataError, connection
+from django.db import DataError, InternalError, connection
 
 from taskqueue import Fixed, TaskQueueError, chain, current, fan_out, group, task, workflow
 from taskqueue.core.outcomes import Outcome, OutcomeKind
@@ -283,6 +283,21 @@ def test_a_workflow_that_cannot_be_advanced_keeps_no_worker_busy(
     monkeypatch.undo()
     finish(run)
     assert run.context == {"x": 1}
+
+
+def test_an_error_of_the_session_is_no_trouble_of_a_workflow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def break_down(*args: Any, **kwargs: Any) -> None:
+        raise InternalError("terminating connection due to idle-in-transaction timeout")
+
+    monkeypatch.setattr("taskqueue.engine.workflows.advancing.apply_notes", break_down)
+    run = put.s("x", 1).enqueue()
+    with pytest.raises(InternalError):
+        run_next()
+    monkeypatch.undo()
+    assert finish(run).context == {"x": 1}
+    assert Workflow.objects.get().trouble == ""
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'", reason="about postgresql only")

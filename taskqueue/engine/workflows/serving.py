@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
+from django.db import DataError, Error, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
@@ -162,9 +162,10 @@ def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[li
             step = Advance(connection, workflows, now=dialect_for(connection).now(connection))
             step.run()
         return [workflow.id for workflow in workflows], step.told
-    except (OperationalError, InterfaceError):
-        raise
     except Exception as error:
+        # Data that the database refuses are one workflow's trouble; all else is the session's.
+        if isinstance(error, Error) and not isinstance(error, (DataError, IntegrityError)):
+            raise
         if len(ids) == 1:
             logger.exception("Workflow not advanced workflow=%s", ids[0])
             _note_trouble(connection, ids[0], error)
