@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.history import History
+from tests.chaos.history import AuditRow, History
 from tests.chaos.story import Story, found
 from tests.chaos.workflow_rows import EdgeRow, MemberRow, NoteRow, StepRow, WorkflowRow
 
@@ -50,6 +50,28 @@ def test_what_is_behind_a_join_counts_too(story: Story) -> None:
     join = step(3, kind="join", members=0)
     edges = (EdgeRow(2, 3, "succeeded"), EdgeRow(3, 1, "succeeded"))
     assert found(replace(history, steps=(*history.steps, join), edges=edges)) == {12}
+
+
+@pytest.mark.parametrize(("subject", "expected"), [("w", set()), ("another", {12})])
+def test_members_that_a_retry_sends_may_come_behind_what_followed_their_cancelled_map(
+    story: Story, subject: str, expected: set[int]
+) -> None:
+    behind = story.enqueue()
+    story.end(story.claim(behind), "succeeded")
+    retry = AuditRow(story.now, "eve", "retry", subject, "", "failed")
+    members = [story.enqueue() for _ in range(2)]
+    for task in members:
+        story.end(story.claim(task), "succeeded")
+    history = story.history(
+        workflows=(WORKFLOW,),
+        steps=(step(1, kind="map", members=2), step(2)),
+        edges=(EdgeRow(1, 2, "ended"),),
+        members=(
+            *(MemberRow(task, 1, place, "succeeded", 1) for place, task in enumerate(members)),
+            MemberRow(behind, 2, 0, "succeeded", None),
+        ),
+    )
+    assert found(replace(history, audits=(*history.audits, retry))) == expected
 
 
 def test_a_place_has_one_task(story: Story) -> None:

@@ -53,12 +53,13 @@ def _early_attempts(graphs: Graphs) -> Iterator[Violation]:
         for member in members if needed else ():
             own = changes.get(member.task_id, [])
             leases = graphs.evidence.lease_changes.get(member.task_id, [])
-            claims = [change.number for change in leases if not change.before]
+            claims = [change for change in leases if not change.before]
             early = (
                 id
                 for id in needed
                 for claim in claims
-                if _is_early(own, claim, changes.get(id, []))
+                if _is_early(own, claim.number, changes.get(id, []))
+                and not _was_sent_by_retry(graphs, step_id, claim, changes.get(id, []))
             )
             if (task_id := next(early, None)) is not None:
                 sentence = "A step ran before what it depends on had ended."
@@ -75,6 +76,24 @@ def _is_early(own: list[Change], claim: int, needed: list[Change]) -> bool:
         return False
     was_retried = any(each.number > claim and is_finished(each.before) for each in own)
     return not (was_retried and needed and needed[0].number > claim)
+
+
+def _was_sent_by_retry(graphs: Graphs, step_id: int, claim: Change, needed: list[Change]) -> bool:
+    """Whether a needed task was made after a claim, and the workflow was retried in between.
+
+    Its map had ended without it, such as one that was cancelled before it sent its members. What
+    runs after any end of that map ran, and stays.
+    """
+    if not needed or needed[0].before or needed[0].number < claim.number:
+        return False
+    workflow_id = graphs.steps[step_id].workflow_id
+    clock, slack = graphs.evidence.bounds.clock, graphs.evidence.bounds.slack
+    return any(
+        audit.verb == "retry"
+        and audit.subject == workflow_id
+        and claim.at - clock <= audit.at <= needed[0].at + slack
+        for audit in graphs.history.audits
+    )
 
 
 def _had_ended(changes: list[Change], number: int) -> bool:
