@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.notify import ANYWHERE
-from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
+from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.sqlite.values import stored
 from taskqueue.engine.statement import change, fetch
 
@@ -28,19 +28,17 @@ SQLITE_MOVE = f"""
     WHERE workflow.id = row.id
 """  # noqa: S608  (of constants)
 # Locks: workflows that the caller has locked. Wakes workers at commit, where any sleeps: the server
-# shares a lock among all that notify. It keeps the plan.
+# shares a lock among all that notify. The plan is not kept: while there are few workflows, their
+# index of statuses, which has the id too, looks as good as the key.
 POSTGRESQL_MOVE = f"""
-    WITH clock AS MATERIALIZED (
-        SELECT 1 WHERE {KEEPS_PLAN}
-    ), moved AS (
+    WITH moved AS (
         UPDATE taskqueue_workflow AS workflow
         {_MOVE}
         FROM unnest(%(ids)s::uuid[], %(ended)s::int[]) AS row (id, ended)
         WHERE workflow.id = ANY (ARRAY[row.id])
     )
     SELECT pg_notify('taskqueue', %(payload)s)
-    FROM clock
-    CROSS JOIN taskqueue_worker
+    FROM taskqueue_worker
     WHERE is_idle AND %(wakes)s
     LIMIT 1
 """  # noqa: S608  (of constants)
@@ -65,5 +63,4 @@ def write_moves(
         "ids": [id for id, _ in moves], "ended": [number for _, number in moves],
         "now": now, "wakes": wakes, "payload": ANYWHERE,
     }  # fmt: skip
-    with kept_plan(connection) as series:
-        fetch(connection, POSTGRESQL_MOVE, parameters | {"series": series})
+    fetch(connection, POSTGRESQL_MOVE, parameters)

@@ -16,7 +16,7 @@ from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.connections import installed, orm_transaction, transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.rows import Folded
-from taskqueue.engine.sessions import is_sqlite, owns_session
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan, owns_session
 from taskqueue.engine.statement import Fact, Moment, Statement
 from taskqueue.engine.workflows.advancing import (
     MOST_FOLDED,
@@ -57,15 +57,20 @@ LEFT = Statement.of("""
         (SELECT id FROM taskqueue_workflow WHERE status = 'stopping' LIMIT 1000) AS stopping
 """)
 LEFT_OF = Statement(
-    postgresql="""
+    postgresql=f"""
+        WITH clock AS MATERIALIZED (
+            SELECT 1 WHERE {KEEPS_PLAN}
+        )
         SELECT workflow_id, step_id
-        FROM taskqueue_stepend
+        FROM clock
+        CROSS JOIN taskqueue_stepend
         WHERE workflow_id = ANY (%(workflows)s::uuid[])
         UNION
         SELECT workflow_id, NULL
-        FROM taskqueue_step
+        FROM clock
+        CROSS JOIN taskqueue_step
         WHERE is_due AND workflow_id = ANY (%(workflows)s::uuid[])
-    """,
+    """,  # noqa: S608  (of constants)
     sqlite="""
         SELECT workflow_id, step_id
         FROM taskqueue_stepend
@@ -240,7 +245,8 @@ def _left(
     if not ids:
         return set()
     # Both databases read this as a UUID.
-    rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids])
+    with kept_plan(connection) as series:
+        rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids], series=series)
     left = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
     steps = {step_id for _, step_id in rows if step_id is not None} | set(told)
     if steps:
