@@ -47,7 +47,11 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 # The floors of the engine, from the bottom up. A part is a module or a package directly below it.
 # Parts of one floor may import each other.
 FLOORS = (
-    _layer("rows", "lost ready retention rows specs statement transient_errors", siblings=True),
+    _layer(
+        "rows",
+        "lost model_rows ready retention rows specs statement transient_errors",
+        siblings=True,
+    ),
     _layer("connections", "connections notify sessions", siblings=True),
     _layer("dialects", "postgresql sqlite"),
     _layer("dialect", "dialect"),

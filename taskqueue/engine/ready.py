@@ -2,8 +2,9 @@
 
 Statements that find such tasks by themselves word the same in each dialect: the insert of a new
 task (`enqueue`), the promotion of what is due (`duties`), and the record of an attempt that counts
-for nothing (`record`). A task of several workers that nobody has started goes back to `ready` where
-its end is settled (`multi_worker.settling`). Nothing else writes `ready` or `ready_at`.
+for nothing (`record`). The release of steps takes its words from here (`MAKES_READY`). A task of
+several workers that nobody has started goes back to `ready` where its end is settled
+(`multi_worker.settling`). Nothing else writes `ready` or `ready_at`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from django.db.models import Case, F, QuerySet, Value, When
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
+
+# What `make_ready` writes, for a statement that releases tasks of steps.
+MAKES_READY = f"status = '{TaskStatus.READY}', run_after = %(now)s, ready_at = %(now)s"
 
 RETRYING_STAYS = Case(
     When(status=TaskStatus.RETRYING.value, then=Value(TaskStatus.RETRYING.value)),

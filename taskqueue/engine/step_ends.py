@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.dialect import execute
 from taskqueue.engine.rows import Ended
-from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.statement import Fact, Statement
 
 # A task that was retried by hand may end again before its first end was counted.
@@ -22,6 +22,7 @@ _REPLACE = """
 ON CONFLICT (subject) DO UPDATE
 SET status = EXCLUDED.status, updates = EXCLUDED.updates, has_fan = EXCLUDED.has_fan
 """
+# The server keeps the plan: a join by `= ANY (ARRAY[key])` leaves nothing but the key.
 NOTE = Statement(
     postgresql=f"""
         INSERT INTO taskqueue_stepend (subject, workflow_id, step_id, status, updates, has_fan)
@@ -31,6 +32,7 @@ NOTE = Statement(
             %(subjects)s::uuid[], %(steps)s::bigint[], %(statuses)s::text[], %(updates)s::text[],
             %(fans)s::boolean[]
         ) AS note (subject, step_id, status, updates, has_fan)
+        CROSS JOIN (SELECT 1 WHERE {KEEPS_PLAN}) AS clock
         JOIN taskqueue_step AS step ON step.id = ANY (ARRAY[note.step_id])
         {_REPLACE}
     """,  # noqa: S608  (of constants)
@@ -57,12 +59,14 @@ def note_ends(connection: BaseDatabaseWrapper, ended: Iterable[Ended]) -> None:
         subjects: list[Any] = [task.task_id for task in noted]
         if is_sqlite(connection):
             subjects = [UUID(subject).hex for subject in subjects]
-        execute(
-            connection,
-            NOTE,
-            subjects=subjects,
-            steps=[task.step_id for task in noted],
-            statuses=[str(task.status) for task in noted],
-            updates=[task.updates for task in noted],
-            fans=[task.has_fan for task in noted],
-        )
+        with kept_plan(connection) as series:
+            execute(
+                connection,
+                NOTE,
+                subjects=subjects,
+                steps=[task.step_id for task in noted],
+                statuses=[str(task.status) for task in noted],
+                updates=[task.updates for task in noted],
+                fans=[task.has_fan for task in noted],
+                series=series,
+            )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -114,6 +115,24 @@ class Claims:
         if not self._quotas.weights:
             self._announced |= {row.queue_name for row in claimed} - self._remembered
         return claimed
+
+    def claim_released(
+        self,
+        connection: BaseDatabaseWrapper,
+        want: int,
+        unknown: Sequence[str],
+        queues: Collection[str | None],
+    ) -> list[Claimed]:
+        """Claim what workflows have released in these queues; None among them: anywhere.
+
+        In one statement, if all queues were looked at a moment ago.
+        """
+        names = self._quotas.serving(name for name in queues if name is not None)
+        is_known = bool(names) and None not in queues and not self._quotas.is_outranked(names)
+        if not is_known or time.monotonic() >= self._looked_apart_at + APART_INTERVAL:
+            return self.look_and_claim(connection, want, unknown)
+        with nullcontext() if owns_session(connection) else transaction(connection):
+            return self.claim_announced(connection, want, unknown, names)
 
     # Tasks that not every worker may take
 

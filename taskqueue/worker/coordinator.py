@@ -211,6 +211,7 @@ class Coordinator:
         pending = self._pending
         want = self._recorder.wanted(now) if self._may_claim or pending.outcomes else 0
         want = max(0, want - arriving)
+        has_looked = not (self._may_claim or self._announced)
         if want:
             # What is heard from here on may be newer than what the claim sees.
             self._may_claim = False
@@ -222,6 +223,7 @@ class Coordinator:
             held=list(self._leases.held) if self._is_to_reconcile else None,
             is_busy=self._full_claims >= BUSY_CLAIMS or self._state.is_quiet,
             may_sleep=self._state.takes_tasks,
+            has_looked=has_looked,
         )
         if not self._recorder.is_to_write(now, want):
             request.outcomes, request.lines = pending.take()

@@ -29,6 +29,8 @@ class Exchange:
     may_sleep: bool = False
     # How many tasks wait behind those that run: with many, bodies are short.
     claimed_ahead: int = 0
+    # Whether the last claim left nothing behind, and nothing was announced since.
+    has_looked: bool = False
     with_duties: bool = False
 
     # Whether a batch was recorded meanwhile, which the duties may not have seen.
@@ -46,6 +48,9 @@ class Exchange:
     # Seconds that it took to move workflows on after the ends that were recorded.
     advance_seconds: float | None = None
     has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.
+    # The queues of tasks that they have released; None among them: others may have.
+    released_queues: set[str | None] = field(default_factory=set)
+    claims_last: bool = False  # Whether the claim is left until workflows were advanced.
     error: Exception | None = None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 from django.db import DatabaseError, InterfaceError, OperationalError
@@ -28,7 +28,7 @@ from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import aged
 from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.state import WorkerState
-from taskqueue.worker.workflows import StepEnds
+from taskqueue.worker.workflows import StepEnds, ended_steps
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -165,9 +165,24 @@ class WorkerSession:
         """
         left = exchange.want - len(exchange.claimed)
         has_other = exchange.claimed or exchange.claimed_ahead
-        if exchange.has_released and left > 0 and not has_other:
-            exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
+        may_have = exchange.has_released or exchange.claims_last
+        if may_have and left > 0 and not has_other:
+            exchange.claimed += self._claims.claim_released(
+                self.connection, left, exchange.unknown, exchange.released_queues
+            )
             exchange.has_released = False
+
+    def _claim(self, exchange: Exchange, recorded: Mapping[int, Recorded]) -> list[Claimed]:
+        """Claim in the transaction that has recorded.
+
+        Where a step is to be advanced and nothing else is known to wait, one claim will do: that of
+        what its workflow releases.
+        """
+        has_ahead = exchange.claimed_ahead or not exchange.has_looked
+        exchange.claims_last = not has_ahead and bool(ended_steps(recorded.values()))
+        if exchange.claims_last:
+            return []
+        return self._claims.claim(self.connection, exchange.want, exchange.unknown)
 
     def _record_and_claim(self, exchange: Exchange) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
@@ -183,7 +198,7 @@ class WorkerSession:
                 write_logs(connection, lines)
                 write_notes(connection, exchange.notes)
                 recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
-                return recorded, self._claims.claim(connection, exchange.want, exchange.unknown)
+                return recorded, self._claim(exchange, recorded)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
@@ -198,7 +213,7 @@ class WorkerSession:
             logger.error("Log lines refused, and dropped error=%s", one_line(error))
         recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
         with transaction(connection):
-            return recorded, self._claims.claim(connection, exchange.want, exchange.unknown)
+            return recorded, self._claim(exchange, recorded)
 
     def _declare_idle(self, is_idle: bool) -> bool:
         """Say whether an enqueue has to wake this worker; whether that is news."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Iterable
 
 from django.db import InterfaceError, InternalError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.outcomes import Recorded
 from taskqueue.core.states import FINISHED
 from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.worker.exchange import Exchange
@@ -46,6 +48,13 @@ def give_inputs(connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
         logger.exception("Results of steps not read for claimed tasks")
 
 
+def ended_steps(recorded: Iterable[Recorded]) -> set[int]:
+    """Return the steps of which a task has ended by this."""
+    return {
+        row.step_id for row in recorded if row.step_id is not None and row.task_status in FINISHED
+    }
+
+
 class StepEnds:
     """Folds what one thread has recorded, and advances workflows; what it leaves is the duties'."""
 
@@ -61,11 +70,7 @@ class StepEnds:
 
         Raises OperationalError, InterfaceError and InternalError when the session is in trouble.
         """
-        ended = {
-            row.step_id
-            for row in exchange.recorded.values()
-            if row.step_id is not None and row.task_status in FINISHED
-        }
+        ended = ended_steps(exchange.recorded.values())
         ended |= self._waiting
         if not ended:
             return
@@ -86,6 +91,7 @@ class StepEnds:
         except Exception:
             logger.exception("Workflows not advanced")
             exchange.has_released = True  # As far as anybody knows.
+            exchange.released_queues.add(None)
             moments.append(now + TROUBLE_PAUSE)
         exchange.step_ends_at = min(moments, default=math.inf)
         took = time.monotonic() - now
@@ -100,7 +106,9 @@ class StepEnds:
         # Only here: a worker's first claim does not wait for it.
         from taskqueue.engine.workflows.serving import fold_and_advance
 
-        folded = fold_and_advance(connection, step_ids)
+        advanced = fold_and_advance(connection, step_ids)
+        folded = advanced.folded
+        exchange.released_queues |= advanced.queues
         if any(step.is_due for step in folded):
             exchange.advance_seconds = time.monotonic() - now
         if len(self._rest_until) > MOST_REMEMBERED:

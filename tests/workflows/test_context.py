@@ -308,6 +308,6 @@ def test_a_fold_looks_for_notes_that_it_leaves_in_an_index_of_them_alone() -> No
         record(connection, [outcome(each, "succeeded") for each in claim(500)], policy=policy())
     with connection.cursor() as cursor, transaction(connection):
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {FOLD}", ([step.id],))
+        cursor.execute(f"EXPLAIN {FOLD}", {"steps": [step.id], "series": 0})
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "taskqueue_stepend_special" in plan

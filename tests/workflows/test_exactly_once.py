@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -94,4 +96,36 @@ def test_what_completes_while_the_workflow_is_locked_is_seen_by_who_holds_it() -
             assert not serving.advance(connection, [run.id]), "Somebody else has it."
         steps = [row.step_id for row in recorded.values() if row.step_id is not None]
         serving.fold_and_advance(own, steps)
+    assert claim(1), "The next call is ready."
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+def test_who_was_refused_a_workflow_tries_again_once_its_own_fold_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = (add.s(1, 1) | add.s(1)).enqueue()
+    [task] = claim(1)
+    ends = [outcome(task, OutcomeKind.SUCCEEDED, return_value="2")]
+    recorded = record(connection, ends, policy=policy())
+    refusals = []
+
+    def lock_workflows(using: Any, ids: Any) -> Any:
+        locked = before(using, ids)
+        if not refusals:
+            refusals.append(locked)
+            holder.cursor().execute("COMMIT")
+            # It looks again after its COMMIT, while the fold is not committed yet.
+            assert not serving.look_again(holder, [UUID(str(run.id))])
+        return locked
+
+    before = serving.lock_workflows
+    monkeypatch.setattr(serving, "lock_workflows", lock_workflows)
+    with another_connection() as holder:
+        holder.cursor().execute("BEGIN")
+        holder.cursor().execute(
+            "SELECT 1 FROM taskqueue_workflow WHERE id = %s FOR UPDATE", [run.id]
+        )
+        steps = [row.step_id for row in recorded.values() if row.step_id is not None]
+        serving.fold_and_advance(connection, steps)
+    assert refusals == [None]
     assert claim(1), "The next call is ready."

@@ -19,6 +19,7 @@ from taskqueue.engine.postgresql.enqueue import (
     binary,
 )
 from taskqueue.engine.rows import Folded, StepTask
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.specs import (
     CLAIM_COLUMNS,
     LIMIT_COLUMNS,
@@ -33,17 +34,24 @@ from taskqueue.models.task import Route
 # noted meanwhile is left to the next fold. Counts start from the row as it was when it was locked.
 # Notes that do more than count are left to the advance, which the answer calls for; they mean
 # nothing for a step that has ended.
-FOLD = """
-WITH locked AS MATERIALIZED (
+#
+# The server keeps the plan: joins by `= ANY (ARRAY[key])` leave nothing but the key, and what could
+# be hashed, as an EXISTS, might one day read all notes.
+FOLD = f"""
+WITH clock AS MATERIALIZED (
+    SELECT 1 WHERE {KEEPS_PLAN}
+), locked AS MATERIALIZED (
     SELECT id, workflow_id, status = 'running' AS is_running, members - ended AS lacking
-    FROM taskqueue_step
-    WHERE id = ANY (%s::bigint[])
+    FROM clock
+    CROSS JOIN taskqueue_step AS step
+    WHERE id = ANY (%(steps)s::bigint[])
     ORDER BY id
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF step SKIP LOCKED
 ), taken AS (
     DELETE FROM taskqueue_stepend AS note
     USING locked
-    WHERE note.workflow_id = locked.workflow_id AND note.step_id = locked.id
+    WHERE note.workflow_id = ANY (ARRAY[locked.workflow_id])
+        AND note.step_id = ANY (ARRAY[locked.id])
         AND NOT (locked.is_running AND (note.updates IS NOT NULL OR note.has_fan))
     RETURNING note.step_id, note.status
 ), sums AS (
@@ -63,21 +71,22 @@ WITH locked AS MATERIALIZED (
             OR step.failures + sums.failures > step.tolerated
         )
     FROM sums
-    WHERE step.id = sums.step_id
+    WHERE step.id = ANY (ARRAY[sums.step_id])
     RETURNING step.id, step.is_due, step.members - step.ended AS lacking
 )
 SELECT
     locked.id, locked.workflow_id::text,
-    COALESCE(moved.is_due, false) OR locked.is_running AND EXISTS (
-        SELECT 1
+    COALESCE(moved.is_due, false) OR locked.is_running AND (
+        SELECT true
         FROM taskqueue_stepend AS note
         WHERE note.workflow_id = locked.workflow_id AND note.step_id = locked.id
             AND (note.updates IS NOT NULL OR note.has_fan)
-    ),
+        LIMIT 1
+    ) IS NOT NULL,
     COALESCE(moved.lacking, locked.lacking, 0)
 FROM locked
 LEFT JOIN moved ON moved.id = locked.id
-"""
+"""  # noqa: S608  (of constants)
 
 _SHARED = tuple(
     column
@@ -124,7 +133,9 @@ WAKE = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LI
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folded]:
     """Count the notes of these steps; the steps, without those that somebody else has locked."""
-    return [Folded(*row) for row in fetch(connection, FOLD, (list(step_ids),))]
+    with kept_plan(connection) as series:
+        rows = fetch(connection, FOLD, {"steps": list(step_ids), "series": series})
+    return [Folded(*row) for row in rows]
 
 
 def insert_step_tasks(

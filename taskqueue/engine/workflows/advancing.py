@@ -24,6 +24,7 @@ from taskqueue.engine.workflows.ending import end_if_over, will_succeed, write_e
 from taskqueue.engine.workflows.fan_outs import drop_unused
 from taskqueue.engine.workflows.fan_steps import STOPPED
 from taskqueue.engine.workflows.locking import lock_due_steps, lock_workflows
+from taskqueue.engine.workflows.moves import write_moves
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
 from taskqueue.engine.workflows.results import Results
@@ -53,10 +54,17 @@ class Advance:
         self._releaser = Releaser(connection, now=now, most_members=most_members, child=begin_child)
         self._ended: dict[UUID, int] = defaultdict(int)
         self._touched: set[UUID] = set()
+        # Steps of different workflows that have succeeded, to be written as they are passed on.
+        self._successes: list[int] = []
         # Steps of parents that were told of the end of a child.
         self.told: set[int] = set()
         # How many more tasks may be stopped; the rest follows in another transaction.
         self._stops_left = MOST_STOPS
+
+    @property
+    def queues(self) -> set[str | None]:
+        """The queues of tasks that became ready; None among them: others may have."""
+        return self._releaser.queues
 
     def begin(self) -> None:
         """Release what waits for nothing: the roots of new workflows, or what a pause kept back."""
@@ -64,15 +72,21 @@ class Advance:
         self._follow(self._decide(list(rows)))
         self.run()
 
-    def run(self) -> None:
-        """Do all that follows from what has been counted."""
+    def run(self, due: list[Step] | None = None) -> None:
+        """Do all that follows from what has been counted.
+
+        `due`: the due steps, where they were read since they were last changed.
+        """
         for workflow in self._workflows.values():
             if workflow.status == WorkflowStatus.STOPPING:
                 self._stop(workflow)
             if workflow.open_steps == 0:  # A pause may have kept its compensations back.
                 self._touched.add(workflow.id)
+            if workflow.status == WorkflowStatus.STOPPING or getattr(workflow, "has_notes", False):
+                due = None  # Others become due by that.
         self._apply_notes()
-        while due := self._due():
+        due = self._due() if due is None else due
+        while due:
             complete = [step for step in due if (step.members or 0) <= step.ended]
             others = [step for step in due if (step.members or 0) > step.ended]
             self._releaser.has_due = False
@@ -81,6 +95,7 @@ class Advance:
             tell_parents(self._connection, ended)
             if not self._feed(others) and not self._may_have_made_due(ended):
                 break
+            due = self._due()
         self._close()
 
     def _apply_notes(self) -> None:
@@ -130,12 +145,16 @@ class Advance:
     def _write_ends(self, steps: Sequence[Step]) -> None:
         """Write the ends of steps, and note which failure decides the end of their workflow."""
         alike: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for step in steps:
-            if step.finished_at is None:
-                step.finished_at = self._now
-                alike[str(step.status), step.reason].append(step.id)
-                self._ended[step.workflow_id] += 1
-                self._touched.add(step.workflow_id)
+        new = [step for step in steps if step.finished_at is None]
+        for step in new:
+            step.finished_at = self._now
+            alike[str(step.status), step.reason].append(step.id)
+            self._ended[step.workflow_id] += 1
+            self._touched.add(step.workflow_id)
+        # Of one workflow they may depend on each other, which `pass_on` does not allow.
+        are_apart = len({step.workflow_id for step in new}) == len(new)
+        if are_apart and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
+            self._successes = alike.popitem()[1]
         for (status, reason), ids in alike.items():
             rows = Step.objects.using(self._connection.alias).filter(id__in=ids)
             rows.update(status=status, reason=reason, finished_at=self._now, is_due=False)
@@ -155,7 +174,10 @@ class Advance:
     def _follow(self, ended: Sequence[Step]) -> None:
         """Pass ends on to dependants, until nothing more ends by that."""
         while ended:
-            ended = self._decide(pass_on(self._connection, [step.id for step in ended]))
+            successes, self._successes = self._successes, []
+            others = [step.id for step in ended if step.id not in set(successes)]
+            ripe = pass_on(self._connection, others, succeeded=successes, now=self._now)
+            ended = self._decide(ripe)
 
     def _decide(self, ripe: Sequence[Step]) -> list[Step]:
         """Release, skip or cancel steps that wait for no other; those that have ended by that."""
@@ -233,7 +255,8 @@ class Advance:
     def _close(self) -> None:
         """Count ended steps down in their workflows, and end those in which none is open."""
         touched = [self._workflows[id] for id in sorted(self._touched)]
-        self._write_moves(touched)
+        wakes = self._releaser.has_released
+        write_moves(self._connection, self._count_down(touched), now=self._now, wakes=wakes)
         ended: list[Workflow] = []
         for workflow in touched:
             if end_if_over(self._connection, workflow, now=self._now):
@@ -241,31 +264,29 @@ class Advance:
                 if workflow.parent_step_id:
                     self.told.add(workflow.parent_step_id)
             elif workflow.status == WorkflowStatus.COMPENSATING:
-                self._releaser.has_released = True
+                self._releaser.queues.add(None)
         if ended:
             write_ends(self._connection, ended)
             count_ended(self._connection, ended)
             drop_unused(self._connection, [workflow.id for workflow in ended])
-        if self._releaser.has_released:
+        if self._releaser.has_released and not wakes:
             dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
+        if ended:
+            self._releaser.queues.add(None)  # Callbacks, which have woken workers themselves.
 
-    def _write_moves(self, workflows: Iterable[Workflow]) -> None:
-        """Count ended steps down, in one statement for all workflows in which as many ended.
+    def _count_down(self, workflows: Iterable[Workflow]) -> list[tuple[UUID, int]]:
+        """Count ended steps down; how many of which workflows are left to write.
 
         Those that succeed by that are written once, with their end.
         """
-        alike: dict[int, list[UUID]] = defaultdict(list)
+        moves: list[tuple[UUID, int]] = []
         for workflow in workflows:
             number = self._ended[workflow.id]
             workflow.open_steps -= number
             workflow.moved_at, workflow.trouble = self._now, ""
             if not will_succeed(workflow):
-                alike[number].append(workflow.id)
-        rows = Workflow.objects.using(self._connection.alias)
-        for number, ids in alike.items():
-            rows.filter(id__in=ids).update(
-                open_steps=F("open_steps") - number, moved_at=self._now, trouble=""
-            )
+                moves.append((workflow.id, number))
+        return moves
 
 
 def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
@@ -279,7 +300,8 @@ def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: d
         noted = sorted(set(notes.values_list("step_id", flat=True)))
         for first in range(0, len(noted), MOST_FOLDED):
             dialect_for(connection).fold(connection, noted[first : first + MOST_FOLDED])
-        Advance(connection, lock_workflows(connection, [workflow.id]), now=now).run()
+        if locked := lock_workflows(connection, [workflow.id]):
+            Advance(connection, locked.workflows, now=now).run(locked.due)
         left = notes.count()
         if left in (0, before):
             break

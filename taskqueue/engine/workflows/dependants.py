@@ -8,13 +8,17 @@ not taken; a step of which no edge was taken is skipped.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from operator import attrgetter
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.workflow_states import StepStatus
-from taskqueue.engine.dialect import execute, select_rows
+from taskqueue.engine.dialect import execute, select
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.statement import Statement
+from taskqueue.engine.workflows.locking import STEPS
 from taskqueue.models import Step
 
 # Whether an edge was taken from a step that has ended, and whether it cancels its dependant.
@@ -28,9 +32,7 @@ _CANCELS = """dependency."when" = 'succeeded' AND (
             upstream.status = 'cancelled'
             OR upstream.status = 'failed' AND upstream.on_failure = 'fail'
         )"""
-# On PostgreSQL joins by `= ANY (ARRAY[key])` leave the planner nothing but the key: with statistics
-# from when there were few steps it would compare each with each.
-_PASS_ON = f"""
+_MOVE = f"""
 UPDATE taskqueue_step
 SET waits = taskqueue_step.waits - move.waits,
     taken = taskqueue_step.taken + move.taken,
@@ -41,27 +43,63 @@ FROM (
         count(*) AS waits,
         count(*) FILTER (WHERE {_TAKEN}) AS taken,
         count(*) FILTER (WHERE {_CANCELS}) AS cancels
-    FROM taskqueue_dependency AS dependency
-    JOIN taskqueue_step AS upstream ON upstream.id {{upstream}}
-    WHERE dependency.upstream_id {{ended}}
+    FROM {{edges}}
     GROUP BY dependency.downstream_id
 ) AS move
 WHERE taskqueue_step.id {{own}}
 RETURNING {{returned}}
 """  # noqa: S608  (of constants)
-# Locks: steps of workflows that the caller has locked; a fold holds one for a statement at most.
+_SUCCEED = f"""
+    UPDATE taskqueue_step
+    SET status = '{StepStatus.SUCCEEDED}', finished_at = %(now)s, is_due = false
+    WHERE id {{succeeded}}
+"""  # noqa: S608  (of constants)
+SUCCEED = Statement(
+    postgresql=_SUCCEED.format(succeeded="= ANY (%(succeeded)s::bigint[])"),
+    sqlite=_SUCCEED.format(succeeded="IN (SELECT value FROM json_each(%(succeeded)s))"),
+)
+_PASS_ON_POSTGRESQL = _MOVE.format(
+    edges="""upstream
+    CROSS JOIN LATERAL (
+        SELECT downstream_id, "when"
+        FROM taskqueue_dependency
+        WHERE upstream_id = upstream.id
+        OFFSET 0
+    ) AS dependency""",
+    own="= ANY (ARRAY[move.downstream_id])",
+    returned=STEPS.columns("taskqueue_step"),
+)
+# Locks: steps of workflows that the caller has locked; who folds one waits for nothing. On
+# PostgreSQL it ends steps that have succeeded by the same statement: none of them may depend on
+# another, for a statement does not change a row twice. The server keeps the plan: LATERAL with
+# OFFSET, and joins by `= ANY (ARRAY[key])`, leave nothing but the key. With statistics from when
+# there were few steps it would otherwise compare each with each.
 PASS_ON = Statement(
-    postgresql=_PASS_ON.format(
-        upstream="= ANY (ARRAY[dependency.upstream_id])",
-        ended="= ANY (%(ended)s::bigint[])",
-        own="= ANY (ARRAY[move.downstream_id])",
-        returned="taskqueue_step.*",
-    ),
-    sqlite=_PASS_ON.format(
-        upstream="= dependency.upstream_id",
-        ended="IN (SELECT value FROM json_each(%(ended)s))",
+    postgresql=f"""
+        WITH clock AS MATERIALIZED (
+            SELECT 1 WHERE {KEEPS_PLAN}
+        ), succeeded AS (
+            {SUCCEED.postgresql}
+            RETURNING id, status, on_failure
+        ), upstream AS MATERIALIZED (
+            SELECT id, status, on_failure
+            FROM succeeded
+            UNION ALL
+            SELECT id, status, on_failure
+            FROM clock
+            CROSS JOIN taskqueue_step
+            WHERE id = ANY (%(ended)s::bigint[])
+        )
+        {_PASS_ON_POSTGRESQL}
+    """,  # noqa: S608  (of constants)
+    sqlite=_MOVE.format(
+        edges="""
+            json_each(%(ended)s) AS ended
+            CROSS JOIN taskqueue_step AS upstream ON upstream.id = ended.value
+            CROSS JOIN taskqueue_dependency AS dependency ON dependency.upstream_id = upstream.id
+        """,
         own="= move.downstream_id",
-        returned="*",
+        returned=STEPS.columns("taskqueue_step"),
     ),
 )
 
@@ -147,9 +185,24 @@ def tell_parents(connection: BaseDatabaseWrapper, ended: Sequence[Step]) -> None
         execute(connection, TELL_PARENTS, ended=fans)
 
 
-def pass_on(connection: BaseDatabaseWrapper, ended: Sequence[int]) -> list[Step]:
-    """Count steps that have ended down in their dependants; those that wait for no other now."""
-    moved = select_rows(connection, Step, PASS_ON, ended=list(ended))
+def pass_on(
+    connection: BaseDatabaseWrapper,
+    ended: Sequence[int],
+    *,
+    succeeded: Sequence[int] = (),
+    now: datetime,
+) -> list[Step]:
+    """Count steps that have ended down in their dependants; those that wait for no other now.
+
+    `succeeded`: further ones, which end by this.
+    """
+    ids: dict[str, Any] = {"ended": list(ended), "succeeded": list(succeeded)}
+    if is_sqlite(connection) and succeeded:
+        execute(connection, SUCCEED, **ids, now=now)
+        ids["ended"] += succeeded
+    with kept_plan(connection) as series:
+        rows = select(connection, PASS_ON, **ids, now=now, series=series)
+    moved = [STEPS.row(connection, row) for row in rows]
     ripe = [step for step in moved if step.waits == 0 and step.status == StepStatus.WAITING]
     return sorted(ripe, key=attrgetter("id"))
 

@@ -20,7 +20,7 @@ from taskqueue.declarations.workflows.reference_data import MARK, escaped, targe
 from taskqueue.declarations.workflows.resolution import resolved_call
 from taskqueue.engine.dialect import as_uuid, select
 from taskqueue.engine.rows import Claimed
-from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows import members as members_of_steps
 from taskqueue.exceptions import InvalidWorkflow
@@ -31,16 +31,18 @@ FEW, ANY_SIZE = 200, 2**31 - 1
 FEWER, SMALL, MOST_STEPS = 16, 1024, 200
 
 # The steps of these names in the workflows of these tasks, with their members in order. A step is
-# plain if its result is what its members returned.
+# plain if its result is what its members returned. On PostgreSQL the server keeps the plan.
 READ = Statement(
-    postgresql="""
+    postgresql=f"""
         SELECT
             wanted.task_id::text, own.workflow_id, step.name, step.kind, step.status,
-            NOT jsonb_exists(step.request, 'resolved') AND NOT EXISTS (
-                SELECT 1 FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id
-            ),
+            -- An EXISTS could be hashed: then all fan-outs that there are would be read.
+            NOT jsonb_exists(step.request, 'resolved') AND (
+                SELECT fan.id FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id LIMIT 1
+            ) IS NULL,
             step.members, member.status, member.has_value, member.return_value
         FROM unnest(%(tasks)s::uuid[], %(names)s::text[]) AS wanted (task_id, name)
+        CROSS JOIN (SELECT 1 WHERE {KEEPS_PLAN}) AS clock
         CROSS JOIN LATERAL (
             SELECT step_id FROM taskqueue_task WHERE id = wanted.task_id OFFSET 0
         ) AS task
@@ -73,7 +75,7 @@ READ = Statement(
             OFFSET 0
         ) AS member ON true
         ORDER BY step.id, member.place
-    """,
+    """,  # noqa: S608  (of constants)
     sqlite="""
         SELECT
             wanted.value, own.workflow_id, step.name, step.kind, step.status,
@@ -202,7 +204,8 @@ def _read(
     if is_sqlite(connection):
         ids = [id.hex for id in ids]
     names = [name for _, name in pairs]
-    rows = select(connection, READ, tasks=ids, names=names, few=few, size=size)
+    with kept_plan(connection) as series:
+        rows = select(connection, READ, tasks=ids, names=names, few=few, size=size, series=series)
     workflow_ids: dict[str, UUID] = {}
     read: dict[tuple[str, str], _Result] = {}
     for task, workflow_id, name, kind, status, is_plain, members, end, has_value, text in rows:

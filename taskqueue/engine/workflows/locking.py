@@ -6,37 +6,79 @@ The statements are constants: building such a query for each advance took longer
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
 from taskqueue.declarations.workflows.graph import FORMAT
-from taskqueue.engine.dialect import as_uuid, select_rows
-from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.dialect import as_uuid, dialect_for, select, select_rows
+from taskqueue.engine.model_rows import RowsOf
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Step, Workflow
 
-_LOCK_WORKFLOWS = f"""
-SELECT workflow.*, EXISTS (
-    SELECT 1
-    FROM taskqueue_stepend AS note
-    WHERE note.workflow_id = workflow.id AND (note.updates IS NOT NULL OR note.has_fan)
-) AS has_notes
-FROM taskqueue_workflow AS workflow
-WHERE workflow.id {{workflows}} AND workflow.format <= {FORMAT}
-    AND workflow.status NOT IN ({", ".join(f"'{status}'" for status in sorted(FINAL_WORKFLOWS))})
-ORDER BY workflow.id
-{{lock}}
-"""  # noqa: S608  (of constants)
-# Locks: workflows by id, without those that somebody else has locked.
+WORKFLOWS, STEPS = RowsOf(Workflow), RowsOf(Step)
+
+_ADVANCES = f"""
+    format <= {FORMAT}
+    AND status NOT IN ({", ".join(f"'{status}'" for status in sorted(FINAL_WORKFLOWS))})
+"""
+_SPECIAL_NOTES = """
+    SELECT subject
+    FROM taskqueue_stepend
+    WHERE workflow_id = workflow.id AND (updates IS NOT NULL OR has_fan)
+"""
+# Locks: workflows by id, without those that somebody else has locked, then their due steps. A step
+# that others make due meanwhile may be missing: who holds the workflow looks again after its
+# COMMIT. The server keeps the plan: every table is read by a key, or by an index of few rows.
 LOCK_WORKFLOWS = Statement(
-    postgresql=_LOCK_WORKFLOWS.format(
-        workflows="= ANY (%(workflows)s::uuid[])", lock="FOR UPDATE OF workflow SKIP LOCKED"
-    ),
-    sqlite=_LOCK_WORKFLOWS.format(
-        workflows="IN (SELECT value FROM json_each(%(workflows)s))", lock=""
-    ),
+    postgresql=f"""
+        WITH clock AS MATERIALIZED (
+            SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
+        ), workflow AS MATERIALIZED (
+            SELECT workflow.*
+            FROM clock
+            CROSS JOIN taskqueue_workflow AS workflow
+            WHERE id = ANY (%(workflows)s::uuid[]) AND {_ADVANCES}
+            ORDER BY id
+            FOR UPDATE OF workflow SKIP LOCKED
+        ), step AS MATERIALIZED (
+            SELECT step.*
+            FROM workflow
+            CROSS JOIN LATERAL (
+                SELECT *
+                FROM taskqueue_step
+                WHERE is_due AND workflow_id = workflow.id
+                FOR UPDATE
+            ) AS step
+        )
+        SELECT
+            {WORKFLOWS.columns("workflow")}, {STEPS.nulls}, note.subject IS NOT NULL,
+            clock_timestamp()
+        FROM workflow
+        LEFT JOIN LATERAL ({_SPECIAL_NOTES} LIMIT 1) AS note ON true
+        UNION ALL
+        SELECT {WORKFLOWS.nulls}, {STEPS.columns("step")}, NULL, NULL
+        FROM step
+    """,  # noqa: S608  (of constants)
+    sqlite=f"""
+        WITH workflow AS MATERIALIZED (
+            SELECT *
+            FROM taskqueue_workflow
+            WHERE id IN (SELECT value FROM json_each(%(workflows)s)) AND {_ADVANCES}
+        )
+        SELECT
+            {WORKFLOWS.columns("workflow")}, {STEPS.nulls}, EXISTS ({_SPECIAL_NOTES}), NULL
+        FROM workflow
+        UNION ALL
+        SELECT {WORKFLOWS.nulls}, {STEPS.columns("step")}, NULL, NULL
+        FROM workflow
+        CROSS JOIN taskqueue_step AS step ON step.workflow_id = workflow.id AND step.is_due
+    """,  # noqa: S608  (of constants)
 )
 _LOCK_DUE_STEPS = """
 SELECT *
@@ -45,7 +87,7 @@ WHERE is_due AND workflow_id {workflows}
 ORDER BY id
 {lock}
 """
-# Locks: steps by id, of workflows that the caller has locked; a fold holds one for a statement.
+# Locks: steps by id, of workflows that the caller has locked; who folds one waits for nothing.
 LOCK_DUE_STEPS = Statement(
     postgresql=_LOCK_DUE_STEPS.format(workflows="= ANY (%(workflows)s::uuid[])", lock="FOR UPDATE"),
     sqlite=_LOCK_DUE_STEPS.format(
@@ -54,16 +96,43 @@ LOCK_DUE_STEPS = Statement(
 )
 
 
+@dataclass
+class Locked:
+    """Workflows that the caller has locked, as they were then."""
+
+    workflows: list[Workflow]
+    # Their steps of which an end decides something, by id, locked too.
+    due: list[Step]
+    # The moment by the database's clock.
+    now: datetime
+
+
 def lock_workflows(
     connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID | str]
-) -> list[Workflow]:
+) -> Locked | None:
     """Lock those of the workflows that nobody else has locked, and that have not ended.
 
     What a newer version has stored is left to it. `has_notes` of each tells whether an end of it
-    does more than count.
+    does more than count. None where no workflow is left.
     """
-    workflows = _ids(connection, workflow_ids)
-    return select_rows(connection, Workflow, LOCK_WORKFLOWS, workflows=workflows)
+    ids = _ids(connection, workflow_ids)
+    with kept_plan(connection) as series:
+        rows = select(connection, LOCK_WORKFLOWS, workflows=ids, series=series)
+    workflows: list[Workflow] = []
+    due: list[Step] = []
+    now: datetime | None = None
+    for row in rows:
+        if row[0] is None:
+            due.append(STEPS.row(connection, row[WORKFLOWS.count : -2]))
+            continue
+        workflow = WORKFLOWS.row(connection, row[: WORKFLOWS.count])
+        workflow.has_notes = bool(row[-2])  # type: ignore[attr-defined]
+        now = now or row[-1]
+        workflows.append(workflow)
+    if not workflows:
+        return None
+    due.sort(key=attrgetter("id"))
+    return Locked(workflows, due, now or dialect_for(connection).now(connection))
 
 
 def lock_due_steps(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -24,6 +23,7 @@ from taskqueue.engine.ready import make_ready
 from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.inserting import Origin, insert_rows
+from taskqueue.engine.workflows.releases import release_steps
 from taskqueue.engine.workflows.requests import (
     call_from_json,
     child_graph,
@@ -53,10 +53,6 @@ WEIGHT_OF_PART = 20
 NOT_SENT = "Its step ended without it."
 # Members that a retry has kept and that one transaction cancels.
 MOST_CUT = 1000
-IS_COMPLETE = Case(
-    When(Q(ended__gte=F("members")), then=Value(True)),
-    default=Value(False),
-)
 
 
 def has_failed(step: Step) -> bool:
@@ -88,9 +84,15 @@ class Releaser:
         self._left = most_members
         self._cut_left = MOST_CUT
         self._begin_child = child
-        self.has_released = False
+        # The queues of single tasks that became ready, and None where others did.
+        self.queues: set[str | None] = set()
         # Whether steps were released that have nothing left to run.
         self.has_due = False
+
+    @property
+    def has_released(self) -> bool:
+        """Whether tasks became ready."""
+        return bool(self.queues)
 
     @property
     def is_exhausted(self) -> bool:
@@ -103,7 +105,7 @@ class Releaser:
             if number > self._left:
                 return False
             self._left -= number
-        self.has_released = True
+        self.queues.add(None)
         return True
 
     def prepare(self, workflow: Workflow, step: Step) -> StepStatus:
@@ -172,34 +174,20 @@ class Releaser:
 
     def release(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
         """Let steps run. Those that have nothing left to run are due at once."""
-        alike: dict[tuple[int | None, int, int, int], list[int]] = defaultdict(list)
         plain: list[int] = []
         for step in steps:
-            released = step.released if step.kind == StepKind.MAP else (step.members or 0)
-            alike[step.members, step.tolerated, released - step.held, released].append(step.id)
-            waits_for_ends = released - step.held == (step.members or 0) > step.ended
+            if step.kind != StepKind.MAP:
+                step.released = step.members or 0
+            waits_for_ends = step.released - step.held == (step.members or 0) > step.ended
             self.has_due = self.has_due or not waits_for_ends
             if step.kind == StepKind.TASK:
                 if has_limits(workflows[step.workflow_id], step):
                     self._release_limited(workflows[step.workflow_id], step)
                 else:
                     plain.append(step.id)
-        rows = Step.objects.using(self._connection.alias)
-        for (members, tolerated, sent, released), ids in alike.items():
-            has_sent_all = sent == members and members > 0
-            is_due = IS_COMPLETE if has_sent_all else Value(True)
-            rows.filter(id__in=ids).update(
-                status=StepStatus.RUNNING,
-                released_at=self._now,
-                members=members,
-                tolerated=tolerated,
-                released=released,
-                is_due=is_due,
-            )
-        if plain:
-            for blocked in tasks_of(self._connection, plain, BLOCKED_ONLY):
-                make_ready(blocked, now=self._now)
-            self.has_released = True
+        if not steps:
+            return
+        self.queues |= release_steps(self._connection, steps, plain, now=self._now)
 
     def _release_limited(self, workflow: Workflow, step: Step, *, number: int = MOST_FOUND) -> int:
         """Release blocked tasks with a time or limits of their own, which count from now."""
@@ -212,7 +200,7 @@ class Releaser:
                 stored = step.request.get("spec")
                 spec = None if stored is None else EnqueueSpec.from_json(stored)
                 released += self._release_by(spec, workflow, blocked)
-        self.has_released = True
+        self.queues.add(None)
         return released
 
     def _release_by(
@@ -255,7 +243,7 @@ class Releaser:
                 deadline_at=workflow.deadline_at,
                 send_child=partial(self._send_child, workflow, step),
             )
-            self.has_released = True
+            self.queues.add(None)
         step.held -= again
         step.released += number - again
         rows = Step.objects.using(self._connection.alias).filter(id=step.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db import DataError, Error, IntegrityError
@@ -15,7 +16,7 @@ from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.connections import installed, orm_transaction, transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.rows import Folded
-from taskqueue.engine.sessions import is_sqlite, owns_session
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan, owns_session
 from taskqueue.engine.statement import Fact, Moment, Statement
 from taskqueue.engine.workflows.advancing import (
     MOST_FOLDED,
@@ -56,15 +57,20 @@ LEFT = Statement.of("""
         (SELECT id FROM taskqueue_workflow WHERE status = 'stopping' LIMIT 1000) AS stopping
 """)
 LEFT_OF = Statement(
-    postgresql="""
+    postgresql=f"""
+        WITH clock AS MATERIALIZED (
+            SELECT 1 WHERE {KEEPS_PLAN}
+        )
         SELECT workflow_id, step_id
-        FROM taskqueue_stepend
+        FROM clock
+        CROSS JOIN taskqueue_stepend
         WHERE workflow_id = ANY (%(workflows)s::uuid[])
         UNION
         SELECT workflow_id, NULL
-        FROM taskqueue_step
+        FROM clock
+        CROSS JOIN taskqueue_step
         WHERE is_due AND workflow_id = ANY (%(workflows)s::uuid[])
-    """,
+    """,  # noqa: S608  (of constants)
     sqlite="""
         SELECT workflow_id, step_id
         FROM taskqueue_stepend
@@ -89,12 +95,60 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Fol
     return folded
 
 
-def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
-    """Fold, and do all that follows from it; the steps as the fold left them."""
+@dataclass
+class Advanced:
+    """What came of folding steps and advancing their workflows."""
+
+    # The steps as the fold left them, without those that others have locked.
+    folded: list[Folded]
+    # The queues of tasks that became ready; None among them: others may have.
+    queues: set[str | None] = field(default_factory=set)
+
+
+def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> Advanced:
+    """Fold, and do all that follows from it.
+
+    A few steps are folded in the transaction that advances their workflows, if nobody else has
+    locked these.
+    """
+    if len(step_ids) <= MOST_FOLDED:
+        try:
+            return _fold_and_advance_at_once(connection, step_ids)
+        except Exception as error:
+            if _is_of_session(error):
+                raise
+            # One workflow's trouble, which is found below. Nothing was folded.
     folded = fold(connection, step_ids)
-    if due := {step.workflow_id for step in folded if step.is_due}:
+    due = {step.workflow_id for step in folded if step.is_due}
+    advance(connection, due)
+    return Advanced(folded, {None} if due else set())
+
+
+def _fold_and_advance_at_once(
+    connection: BaseDatabaseWrapper, step_ids: Collection[int]
+) -> Advanced:
+    """Fold and advance in one transaction; in two where a workflow cannot be locked.
+
+    While it holds steps it waits for nothing but under the locks of all of their workflows. So the
+    first transaction ends with the fold where it has not got these. It then tries once more: who
+    has a workflow may have looked for what is left of it before that COMMIT.
+    """
+    step: Advance | None = None
+    with orm_transaction(connection):
+        folded = dialect_for(connection).fold(connection, sorted(step_ids))
+        due = {as_uuid(each.workflow_id) for each in folded if each.is_due}
+        if due and len({each.workflow_id for each in folded}) == len(due):
+            locked = lock_workflows(connection, due)
+            if locked is not None and len(locked.workflows) == len(due):
+                step = Advance(connection, locked.workflows, now=locked.now)
+                step.run(locked.due)
+    if step is None:
         advance(connection, due)
-    return folded
+        return Advanced(folded, {None} if due else set())
+    queues = step.queues
+    if advance(connection, _left(connection, due, step.told)):
+        queues.add(None)
+    return Advanced(folded, queues)
 
 
 def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str]) -> bool:
@@ -156,15 +210,14 @@ def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[li
     """
     try:
         with orm_transaction(connection):
-            workflows = lock_workflows(connection, ids)
-            if not workflows:
+            locked = lock_workflows(connection, ids)
+            if locked is None:
                 return [], set()
-            step = Advance(connection, workflows, now=dialect_for(connection).now(connection))
-            step.run()
-        return [workflow.id for workflow in workflows], step.told
+            step = Advance(connection, locked.workflows, now=locked.now)
+            step.run(locked.due)
+        return [workflow.id for workflow in locked.workflows], step.told
     except Exception as error:
-        # Data that the database refuses are one workflow's trouble; all else is the session's.
-        if isinstance(error, Error) and not isinstance(error, (DataError, IntegrityError)):
+        if _is_of_session(error):
             raise
         if len(ids) == 1:
             logger.exception("Workflow not advanced workflow=%s", ids[0])
@@ -172,6 +225,11 @@ def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[li
             return [], set()
     done = [_advance_chunk(connection, [id]) for id in ids]
     return [id for ids, _ in done for id in ids], set().union(*(told for _, told in done))
+
+
+def _is_of_session(error: Exception) -> bool:
+    """Return whether it is no trouble of one workflow, such as data that the database refuses."""
+    return isinstance(error, Error) and not isinstance(error, (DataError, IntegrityError))
 
 
 def _note_trouble(connection: BaseDatabaseWrapper, id: UUID, error: Exception) -> None:
@@ -187,7 +245,8 @@ def _left(
     if not ids:
         return set()
     # Both databases read this as a UUID.
-    rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids])
+    with kept_plan(connection) as series:
+        rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids], series=series)
     left = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
     steps = {step_id for _, step_id in rows if step_id is not None} | set(told)
     if steps:

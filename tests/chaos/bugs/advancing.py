@@ -89,13 +89,17 @@ def takeover_not_noted(planting: Planting) -> None:
 
 def workflow_not_locked(planting: Planting) -> None:
     """Several workers advance a workflow at the same time."""
+    from taskqueue.engine.dialect import dialect_for
+    from taskqueue.engine.workflows.locking import Locked, lock_due_steps
     from taskqueue.models import Workflow
 
     def lock_workflows(connection: Any, ids: Any) -> Any:
         rows = Workflow.objects.using(connection.alias).filter(id__in=ids, finished_at=None)
         found = list(rows.order_by("id"))
         time.sleep(0.05)
-        return found
+        now = dialect_for(connection).now(connection)
+        due = lock_due_steps(connection, [workflow.id for workflow in found])
+        return Locked(found, due, now) if found else None
 
     planting.replace(f"{WORKFLOWS}.advancing:lock_workflows", lock_workflows)
     planting.replace(f"{WORKFLOWS}.serving:lock_workflows", lock_workflows)
@@ -115,17 +119,17 @@ def no_second_look(planting: Planting) -> None:
 
 def released_too_early(planting: Planting) -> None:
     """A step is released while one that it depends on has not ended."""
-    from taskqueue.core.workflow_states import StepStatus
-    from taskqueue.engine.dialect import select_rows
     from taskqueue.engine.workflows import dependants
     from taskqueue.models import Step
 
-    def pass_on(connection: Any, ended: Any) -> Any:
-        moved = select_rows(connection, Step, dependants.PASS_ON, ended=list(ended))
-        ripe = [row for row in moved if row.waits <= 1 and row.status == StepStatus.WAITING]
-        return sorted(ripe, key=lambda row: row.id)
+    def select(connection: Any, statement: Any, **parameters: Any) -> Any:
+        rows = before(connection, statement, **parameters)
+        if statement is not dependants.PASS_ON:
+            return rows
+        return [(*row[:waits], max(0, row[waits] - 1), *row[waits + 1 :]) for row in rows]
 
-    planting.replace(f"{WORKFLOWS}.advancing:pass_on", pass_on)
+    waits = [field.name for field in Step._meta.concrete_fields].index("waits")
+    before = planting.replace(f"{WORKFLOWS}.dependants:select", select)
 
 
 def skipped_counts_as_success(planting: Planting) -> None:

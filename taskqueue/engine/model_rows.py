@@ -1,0 +1,62 @@
+"""Rows of models from statements that give all their columns, and others besides.
+
+The ORM's `raw` builds a query for each run, which takes longer than a statement that reads one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
+from django.db.models.expressions import Col
+
+Row = TypeVar("Row", bound=Model)
+Converters = list[tuple[int, Col, Callable[..., Any]]]
+
+
+class RowsOf(Generic[Row]):
+    """The columns of a model in a statement, and the rows that they make."""
+
+    def __init__(self, model: type[Row]) -> None:
+        self._model = model
+        fields = model._meta.concrete_fields
+        self._columns = [field.column for field in fields]
+        self._names = [field.attname for field in fields]
+        self._expressions = [field.get_col("") for field in fields]
+        self._converters: dict[str, Converters] = {}
+
+    @property
+    def count(self) -> int:
+        """How many columns there are."""
+        return len(self._columns)
+
+    @property
+    def nulls(self) -> str:
+        """As many nulls, for a part of a UNION that has no such row."""
+        return ", ".join(["NULL"] * self.count)
+
+    def columns(self, table: str) -> str:
+        """All columns of a table, in their order."""
+        return ", ".join(f'{table}."{column}"' for column in self._columns)
+
+    def row(self, connection: BaseDatabaseWrapper, values: Sequence[Any]) -> Row:
+        """Return the row that these columns make."""
+        converters = self._converters.get(connection.vendor)
+        if converters is None:
+            converters = self._converters[connection.vendor] = self._find_converters(connection)
+        made = list(values)
+        for place, expression, convert in converters:
+            made[place] = convert(made[place], expression, connection)
+        return self._model.from_db(connection.alias, self._names, made)
+
+    def _find_converters(self, connection: BaseDatabaseWrapper) -> Converters:
+        return [
+            (place, expression, convert)
+            for place, expression in enumerate(self._expressions)
+            for convert in (
+                *connection.ops.get_db_converters(expression),
+                *expression.get_db_converters(connection),
+            )
+        ]

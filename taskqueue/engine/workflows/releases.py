@@ -1,0 +1,108 @@
+"""Writing the release of steps and of their tasks: few statements for many steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.states import TaskStatus
+from taskqueue.core.workflow_states import StepStatus
+from taskqueue.engine.ready import MAKES_READY
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
+from taskqueue.engine.sqlite.values import TASKS_BY_ID, stored
+from taskqueue.engine.statement import change, fetch
+from taskqueue.models import Step
+
+_RUN = f"""
+    SET status = '{StepStatus.RUNNING}',
+        released_at = %(now)s,
+        members = row.members,
+        tolerated = row.tolerated,
+        released = row.released,
+        is_due = row.is_due OR step.ended >= row.members
+"""
+# What PostgreSQL does by `RELEASE`, in two statements.
+RUN_STEPS = f"""
+    UPDATE taskqueue_step AS step
+    {_RUN}
+    FROM (
+        SELECT
+            json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS members,
+            json_extract(value, '$[2]') AS tolerated, json_extract(value, '$[3]') AS released,
+            json_extract(value, '$[4]') AS is_due
+        FROM json_each(%(rows)s)
+    ) AS row
+    WHERE step.id = row.id
+"""  # noqa: S608  (of constants)
+MAKE_TASKS_READY = f"""
+    UPDATE {TASKS_BY_ID}
+    SET {MAKES_READY}
+    WHERE status = '{TaskStatus.BLOCKED}' AND id IN (
+        SELECT member.task_id
+        FROM json_each(%(plain)s) AS own
+        CROSS JOIN taskqueue_member AS member ON member.step_id = own.value
+    )
+    RETURNING CASE WHEN route = 0 THEN queue_name END
+"""  # noqa: S608  (of constants)
+# Locks: steps of workflows that the caller has locked, then their tasks. The server keeps the plan,
+# which has only keys to go by: LATERAL with OFFSET is no join that it could turn round, and a
+# status that it does not know calls for no index of all blocked tasks.
+RELEASE = f"""
+    WITH clock AS MATERIALIZED (
+        SELECT 1 WHERE {KEEPS_PLAN}
+    ), run AS (
+        UPDATE taskqueue_step AS step
+        {_RUN}
+        FROM unnest(
+            %(steps)s::bigint[], %(members)s::int[], %(tolerated)s::int[], %(released)s::int[],
+            %(dues)s::boolean[]
+        ) AS row (id, members, tolerated, released, is_due)
+        WHERE step.id = ANY (ARRAY[row.id])
+    ), blocked AS MATERIALIZED (
+        SELECT member.task_id, '{TaskStatus.BLOCKED}' AS status
+        FROM clock
+        CROSS JOIN unnest(%(plain)s::bigint[]) AS own (id)
+        CROSS JOIN LATERAL (
+            SELECT task_id FROM taskqueue_member WHERE step_id = own.id OFFSET 0
+        ) AS member
+    )
+    UPDATE taskqueue_task AS task
+    SET {MAKES_READY}
+    FROM blocked
+    WHERE task.id = ANY (ARRAY[blocked.task_id]) AND task.status = ANY (ARRAY[blocked.status])
+    RETURNING CASE WHEN task.route = 0 THEN task.queue_name END
+"""  # noqa: S608  (of constants)
+
+
+def release_steps(
+    connection: BaseDatabaseWrapper, steps: Sequence[Step], plain: Sequence[int], *, now: datetime
+) -> set[str | None]:
+    """Let steps run, and make the blocked tasks of the plain ones ready; the queues of these.
+
+    None among them stands for tasks that not every worker may take.
+    """
+    rows = [
+        (step.id, step.members, step.tolerated, step.released, not _waits_for_ends(step))
+        for step in steps
+    ]
+    if is_sqlite(connection):
+        values = {"rows": json.dumps(rows), "plain": json.dumps(list(plain)), "now": stored(now)}
+        change(connection, RUN_STEPS, values)
+        found = fetch(connection, MAKE_TASKS_READY, values)
+    else:
+        names = ("steps", "members", "tolerated", "released", "dues")
+        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        with kept_plan(connection) as series:
+            found = fetch(
+                connection, RELEASE, columns | {"plain": list(plain), "now": now, "series": series}
+            )
+    return {name for (name,) in found}
+
+
+def _waits_for_ends(step: Step) -> bool:
+    """Return whether all members of a step were sent, and some may not have ended."""
+    members = step.members or 0
+    return step.released - step.held == members > 0

@@ -1,0 +1,71 @@
+"""Plans of an advance that the server keeps: made over empty tables, they still go by keys."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import connection
+
+from taskqueue.engine.postgresql.workflows import FOLD
+from taskqueue.engine.sessions import PLANNING
+from taskqueue.engine.step_ends import NOTE
+from taskqueue.engine.workflows.dependants import PASS_ON
+from taskqueue.engine.workflows.inputs import READ
+from taskqueue.engine.workflows.locking import LOCK_WORKFLOWS
+from taskqueue.engine.workflows.releases import RELEASE
+from taskqueue.engine.workflows.serving import LEFT_OF
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
+
+KEPT = {
+    "fold": FOLD,
+    "note": NOTE.postgresql,
+    "lock": LOCK_WORKFLOWS.postgresql,
+    "pass on": PASS_ON.postgresql,
+    "release": RELEASE,
+    "left": LEFT_OF.postgresql,
+    "read": READ.postgresql,
+}
+PARAMETER = re.compile(r"%\((\w+)\)s")
+# Of parameters that no cast in a statement tells the type of.
+TYPES = {"now": "timestamptz", "few": "int", "size": "int"}
+TABLES = ("step", "stepend", "workflow", "dependency", "member", "task")
+LEADING = """
+    SELECT attname
+    FROM pg_index
+    JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
+    WHERE indexrelid = %s::regclass
+"""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_plan_for_all_parameters_that_was_made_over_empty_tables_reads_by_keys(name: str) -> None:
+    names = list(dict.fromkeys(PARAMETER.findall(KEPT[name])))
+    text = PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", KEPT[name])
+    types = ", ".join(TYPES.get(each, "unknown") for each in names)
+    assert connection.ensure_connection() is None
+    with connection.connection.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"VACUUM (ANALYZE) taskqueue_{table}")
+        for setting, value in {**PLANNING, "plan_cache_mode": "force_generic_plan"}.items():
+            cursor.execute(f"SET {setting} = '{value}'")
+        try:
+            cursor.execute(f"PREPARE kept ({types}) AS {text}")
+            cursor.execute(f"EXPLAIN EXECUTE kept ({', '.join(['NULL'] * len(names))})")
+            plan = [line for (line,) in cursor.fetchall()]
+            leading = {
+                index: cursor.execute(LEADING, (index,)).fetchone()[0]
+                for index in re.findall(r" Scan using (\w+)", "\n".join(plan))
+            }
+        finally:
+            cursor.execute("DISCARD ALL")
+    scans = [
+        (found[1], condition)
+        for line, condition in zip(plan, [*plan[1:], ""], strict=True)
+        if (found := re.search(r" Scan using (\w+)", line))
+    ]
+    assert scans
+    assert not [line for line in plan if "Seq Scan" in line]
+    for index, condition in scans:
+        assert re.search(rf"Index Cond: \(+{leading[index]} = ", condition), (index, plan)
