@@ -47,7 +47,9 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 # The floors of the engine, from the bottom up. A part is a module or a package directly below it.
 # Parts of one floor may import each other.
 FLOORS = (
-    _layer("rows", "lost ready retention rows specs statement transient_errors", siblings=True),
+    _layer(
+        "rows", "keys lost ready retention rows specs statement transient_errors", siblings=True
+    ),
     _layer("connections", "connections notify sessions", siblings=True),
     _layer("dialects", "postgresql sqlite"),
     _layer("dialect", "dialect"),
@@ -61,7 +63,11 @@ FLOORS = (
         "apart broadcast ends live_changes multi_worker multi_worker_task record takeover",
         siblings=True,
     ),
-    _layer("people", "batches control enqueue pruning workflows", siblings=True),
+    _layer(
+        "people",
+        "batches control debouncing enqueue holders places pruning workflows",
+        siblings=True,
+    ),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )
