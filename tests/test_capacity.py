@@ -195,6 +195,12 @@ def test_the_place_of_an_open_transaction_counts_and_nobody_waits_for_it() -> No
     three = echo.using(capacity=Capacity(3))
     with another_connection() as other, transaction.atomic(), other.cursor() as cursor:
         enqueued(three, 2)
+        with connection.cursor() as own:
+            own.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 29809 "
+                "AND pid = pg_backend_pid()"
+            )
+            assert own.fetchone() == (2,), "Each has locked its own place alone."
         cursor.execute("BEGIN")
         cursor.execute("SET LOCAL lock_timeout = '1ms'")
         named = {"base": "capacity", "places": 3, "scope": echo.name}

@@ -100,6 +100,7 @@ def test_an_expired_key_is_given_to_the_next_call() -> None:
 
 
 BERLIN, INDIA = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata")
+LORD_HOWE = ZoneInfo("Australia/Lord_Howe")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,9 @@ BERLIN, INDIA = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata")
         # The clock shows 02:30 twice that night.
         ("hour", BERLIN, "2026-10-25T00:30", "2026-10-25T02+0200", "2026-10-25T01:00"),
         ("hour", BERLIN, "2026-10-25T01:30", "2026-10-25T02+0100", "2026-10-25T02:00"),
+        # There the clock is put back by half an hour, from 02:00 to 01:30.
+        ("hour", LORD_HOWE, "2026-04-04T14:45", "2026-04-05T01+1100", "2026-04-04T15:00"),
+        ("hour", LORD_HOWE, "2026-04-04T15:15", "2026-04-05T01+1030", "2026-04-04T15:30"),
         ("day", BERLIN, "2026-10-24T22:00", "2026-10-25", "2026-10-25T23:00"),
         ("day", BERLIN, "2026-03-29T12:00", "2026-03-29", "2026-03-29T22:00"),
         ("week", BERLIN, "2026-11-22T22:59", "2026-W47", "2026-11-22T23:00"),
@@ -124,3 +128,18 @@ def test_a_period_follows_the_clock_of_its_zone(
 ) -> None:
     found = period_of(per, datetime.fromisoformat(moment).replace(tzinfo=UTC), zone)
     assert found == (label, datetime.fromisoformat(ends_at).replace(tzinfo=UTC))
+
+
+@pytest.mark.parametrize("per", ["minute", "hour", "day", "week", "600", "86400", "7"])
+@pytest.mark.parametrize("zone", [UTC, INDIA, BERLIN, LORD_HOWE], ids=str)
+def test_periods_follow_each_other_without_a_gap(per: str, zone: Any) -> None:
+    """Each moment lies before the end of its period, and that end begins the next one."""
+    instant = timedelta(microseconds=1)
+    for day in ("2026-03-28", "2026-04-04", "2026-10-03", "2026-10-24", "2026-12-31"):
+        moment = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        for _ in range(100):
+            found = period_of(per, moment, zone)
+            assert found.ends_at > moment
+            assert period_of(per, found.ends_at - instant, zone) == found
+            assert period_of(per, found.ends_at, zone).label != found.label
+            moment = found.ends_at

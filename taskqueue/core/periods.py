@@ -30,12 +30,14 @@ def period_of(per: str, moment: datetime, zone: tzinfo) -> Period:
         return Period(f"{per}s:{number}", EPOCH + (number + 1) * length)
     local = moment.astimezone(zone)
     if per in ("minute", "hour"):
-        start = local.replace(second=0, microsecond=0)
-        length = timedelta(minutes=1)
-        if per == "hour":
-            start, length = start.replace(minute=0), timedelta(hours=1)
-        text = "%Y-%m-%dT%H:%M%z" if per == "minute" else "%Y-%m-%dT%H%z"
-        return Period(start.strftime(text), start.astimezone(UTC) + length)
+        # Elapsed time, not that of the wall clock: where a clock is put back by half an hour, the
+        # beginning of an hour by the clock has another offset than its end.
+        gone = timedelta(seconds=local.second, microseconds=local.microsecond)
+        if per == "minute":
+            ends_at = moment - gone + timedelta(minutes=1)
+            return Period(f"{local:%Y-%m-%dT%H:%M%z}", ends_at.astimezone(UTC))
+        ends_at = moment - gone - timedelta(minutes=local.minute) + timedelta(hours=1)
+        return Period(f"{local:%Y-%m-%dT%H%z}", ends_at.astimezone(UTC))
     day = local.date()
     if per == "week":
         day -= timedelta(days=day.weekday())

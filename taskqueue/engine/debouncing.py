@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.states import PENDING
+from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.holders import TRIES, arguments_of, enqueued_of, holder_of
 from taskqueue.engine.notify import ANYWHERE, wake
@@ -31,7 +31,6 @@ def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payloa
             return enqueued
         holder = holder_of(connection, spec, payload)
         if holder is not None and _put_off(connection, holder, spec, payload):
-            holder.refresh_from_db(using=connection.alias, fields=["status", "ready_at"])
             return enqueued_of(holder, updated=True)
     raise TaskQueueError(
         f"The task of {spec.name} that a call would put off changed {TRIES} times while it was "
@@ -42,6 +41,7 @@ def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payloa
 def _put_off(
     connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
+    """Give the holder these arguments and a new time; whether it still waited."""
     now = spec.at or dialect_for(connection).now(connection)
     due = now + timedelta(seconds=spec.debounce_in or 0)
     if spec.debounce_most is not None:
@@ -53,4 +53,7 @@ def _put_off(
         return False
     if due < holder.run_after:  # A worker may sleep until the earlier time.
         wake(connection, ANYWHERE)
+    waits = due > now
+    holder.status = TaskStatus.SCHEDULED.value if waits else TaskStatus.READY.value
+    holder.ready_at = None if waits else holder.ready_at or now
     return True
