@@ -29,7 +29,9 @@ from taskqueue.models import Task
 MOST_LOCKED = 500
 
 # A free place, and whether a task whose time is over still holds its key. A place is drawn by lot:
-# else all would try the first. The counter is a setting of the transaction, and ends with it.
+# else all would try the first. Subqueries leave the planners no other way than to look up each key;
+# of a plain join they make one over all keys, or over the table, where statistics are old. The
+# counter is a setting of the transaction, and ends with it.
 # Locks: the place, until the transaction ends; it waits for nobody.
 FREE = Statement(
     postgresql=f"""
@@ -37,13 +39,15 @@ WITH places AS MATERIALIZED (
     SELECT %(base)s::text || '#' || number AS place
     FROM generate_series(0, %(places)s::integer - 1) AS number
 ), free AS MATERIALIZED (
-    SELECT places.place, task.id IS NOT NULL AS is_expired
+    SELECT places.place, holder.id IS NOT NULL AS is_expired
     FROM places
-    LEFT JOIN taskqueue_task AS task
-        ON task.unique_key = places.place
-        AND task.unique_scope = %(scope)s
-        AND task.holds_unique_key
-    WHERE task.id IS NULL OR task.unique_until <= clock_timestamp()
+    LEFT JOIN LATERAL (
+        SELECT id, unique_until
+        FROM taskqueue_task
+        WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+        LIMIT 1
+    ) AS holder ON true
+    WHERE holder.id IS NULL OR holder.unique_until <= clock_timestamp()
     ORDER BY random()
 ), taken AS MATERIALIZED (
     SELECT COALESCE(NULLIF(current_setting('taskqueue.places', true), ''), '0')::integer AS number
@@ -63,13 +67,20 @@ WITH RECURSIVE numbers (number) AS (
     UNION ALL
     SELECT number + 1 FROM numbers WHERE number + 1 < %(places)s
 )
-SELECT %(base)s || '#' || numbers.number AS place, task.id IS NOT NULL
-FROM numbers
-LEFT JOIN taskqueue_task AS task
-    ON task.unique_key = %(base)s || '#' || numbers.number
-    AND task.unique_scope = %(scope)s
-    AND task.holds_unique_key
-WHERE task.id IS NULL OR task.unique_until <= %(now)s
+SELECT
+    places.place,
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_task
+        WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+    )
+FROM (SELECT %(base)s || '#' || number AS place FROM numbers) AS places
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM taskqueue_task
+    WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+        AND (unique_until IS NULL OR unique_until > %(now)s)
+)
 ORDER BY random()
 LIMIT 1
 """,
@@ -128,7 +139,8 @@ class Places:
 
     def _drop(self, payload: Payload, base: str) -> Enqueued | None:
         """Return the task that was let in last."""
-        last = self._holders(base).order_by("-enqueued_at", "-id").first()
+        holders = self._holders(base).only("status", "name", "enqueued_at", "ready_at")
+        last = max(holders, key=lambda task: (task.enqueued_at, task.id), default=None)
         if last is None:  # Others have taken all and committed none: wait, to have one to tell of.
             return self._insert(payload, f"{base}#0")
         self._full[base] = enqueued_of(last)
@@ -137,22 +149,32 @@ class Places:
     def _refuse(self, payload: Payload, base: str) -> Enqueued | None:
         spec = self._spec
         alike = " with this key" if ":" in base else ""
+        tasks = "task" if spec.places == 1 else "tasks"
         raise CapacityReached(
-            f"{spec.places:,} tasks of {spec.name}{alike} have not finished, as many as its "
-            "capacity allows. Enqueue this one later.",
+            f"The capacity of {spec.name} is reached: {spec.places:,} unfinished {tasks}{alike}. "
+            "Enqueue this one later.",
             spec.places,
         )
 
     def _replace(self, payload: Payload, base: str) -> Enqueued | None:
         """Cancel the task that has waited longest, and take its place."""
         with atomic(using=self._connection.alias):
-            waiting = self._holders(base).filter(status__in=sorted(PENDING))
-            oldest = waiting.order_by("id").select_for_update(skip_locked=True).first()
+            oldest = self._lock_oldest(base)
             if oldest is None:
                 return self._refuse(payload, base)
             reason = f"Replaced by task {_dashed(payload.id)}: the capacity was reached."
             cancel_waiting(self._connection, [oldest], reason=reason)
             return self._insert(payload, str(oldest.unique_key))
+
+    def _lock_oldest(self, base: str) -> Task | None:
+        """Lock the task that has waited longest and that nobody else has locked."""
+        waiting = self._holders(base).filter(status__in=sorted(PENDING))
+        # Sorted here: asked for the first by id, the server might walk all tasks by their ids.
+        for task_id in sorted(waiting.values_list("id", flat=True)):
+            one = waiting.filter(id=task_id).select_for_update(skip_locked=True)
+            if locked := list(one):
+                return locked[0]
+        return None
 
 
 def _dashed(task_id: str) -> str:
