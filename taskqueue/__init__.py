@@ -5,6 +5,7 @@ The names here are the public ones; none of them loads a model before it is used
 
 from taskqueue.core import __version__
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
+from taskqueue.declarations.admission import Capacity, Debounce, Throttle
 from taskqueue.declarations.batch import Batch
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition, task
@@ -12,6 +13,7 @@ from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     AttemptLost,
     Cancel,
+    CapacityReached,
     DeadlineExceeded,
     DuplicateTask,
     GiveUp,
@@ -42,10 +44,13 @@ __all__ = [
     "AttemptLost",
     "Batch",
     "Cancel",
+    "Capacity",
+    "CapacityReached",
     "Context",
     "Cron",
     "DailyWindow",
     "DeadlineExceeded",
+    "Debounce",
     "Definition",
     "DuplicateTask",
     "Every",
@@ -68,6 +73,7 @@ __all__ = [
     "TaskQueueError",
     "TaskResultMismatch",
     "TaskTimeout",
+    "Throttle",
     "TransitionRefused",
     "UnknownTask",
     "UnknownWorkflow",

@@ -79,6 +79,14 @@ class DuplicateTask(TaskQueueError):
         self.place = place
 
 
+class CapacityReached(TaskQueueError):
+    """As many unfinished tasks as `capacity=` allows are there; `capacity` is that number."""
+
+    def __init__(self, message: str, capacity: int = 0) -> None:
+        super().__init__(message)
+        self.capacity = capacity
+
+
 class DuplicateWorkflow(TaskQueueError):
     """Another workflow holds the unique key; `result` is its id."""
 

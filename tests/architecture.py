@@ -49,7 +49,7 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 FLOORS = (
     _layer(
         "rows",
-        "lost model_rows ready retention rows specs statement transient_errors",
+        "keys lost model_rows ready retention rows specs statement transient_errors",
         siblings=True,
     ),
     _layer("connections", "connections notify sessions", siblings=True),
@@ -65,7 +65,11 @@ FLOORS = (
         "apart broadcast ends live_changes multi_worker multi_worker_task record takeover",
         siblings=True,
     ),
-    _layer("people", "batches control enqueue pruning workflows", siblings=True),
+    _layer(
+        "people",
+        "batches control debouncing enqueue holders places pruning workflows",
+        siblings=True,
+    ),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )

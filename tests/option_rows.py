@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
 
-from taskqueue import Batch, Every, Exponential, Fixed, Scheduled
+from taskqueue import Batch, Capacity, Debounce, Every, Exponential, Fixed, Scheduled, Throttle
 
 SECOND = timedelta(seconds=1)
 
@@ -68,6 +68,15 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("unique_for", "started", "started"),
     ("unique_for", "kept", "kept"),
     ("unique_for", 60, timedelta(seconds=60)),
+    ("unique_per", None, None),
+    ("debounce", None, None),
+    ("debounce", Debounce(5, key="note"), Debounce(timedelta(seconds=5).seconds, key="note")),
+    ("debounce", Debounce(5, key=["note", "note"]), Debounce(5, key=("note",))),
+    ("throttle", None, None),
+    ("throttle", Throttle("1/h"), Throttle("1/h")),
+    ("throttle", Throttle("1000/366d", key=str.lower), Throttle("1000/366d", key=str.lower)),
+    ("capacity", None, None),
+    ("capacity", Capacity(1000, when_full="drop"), Capacity(1000, when_full="drop")),
     ("on_duplicate", "return", "return"),
     ("on_duplicate", "raise", "raise"),
     ("on_duplicate", "replace", "replace"),
@@ -160,6 +169,17 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("unique_for", "ever", "'finished', 'started', 'kept' or a duration, not 'ever'"),
     ("unique_for", 0, "between 0.001 and"),
     ("unique_for", None, "a number of seconds or a timedelta, not None"),
+    ("unique_per", "month", "'minute', 'hour', 'day', 'week' or a duration, not 'month'"),
+    ("unique_per", 0.5, "between 1 and"),
+    ("unique_per", True, "not True"),
+    ("unique_per", "hour", "needs a unique_key"),
+    ("debounce", 5, r"such as Debounce\(5, key="),
+    ("debounce", Debounce, r"such as Debounce\(5, key="),
+    ("debounce", Debounce(5, key="other"), "debounce= of .* names the argument 'other'"),
+    ("throttle", "1/h", r"such as Throttle\("),
+    ("throttle", Throttle("1/h", key=("other",)), "throttle= of .* names the argument 'other'"),
+    ("capacity", 10, r"such as Capacity\(10"),
+    ("capacity", Capacity(1, key="other"), "capacity= of .* names the argument 'other'"),
     ("on_duplicate", "ignore", "'return', 'raise' or 'replace', not 'ignore'"),
     ("on_duplicate", None, "not None"),
     ("restart", "kept", "None, 'failed' or 'all', not 'kept'"),

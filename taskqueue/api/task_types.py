@@ -36,7 +36,11 @@ class TaskTypeShown:
     has_unique_key: bool = about("Whether it has a unique key of its own.")
     unique_scope: str = about("Types with the same scope share their keys.")
     unique_for: str = about("`finished`, `started`, `kept`, or seconds.")
+    unique_per: str | None = about("`minute`, `hour`, `day`, `week`, or seconds.")
     on_duplicate: str
+    debounce: float | None = about("Seconds without a call after which the last one runs.")
+    throttle: str | None = about("Tasks in a window of time, such as `1/h`; others are dropped.")
+    capacity: int | None = about("The number of unfinished tasks, in all or with a key.")
     workers: int = about("The number of workers that each run it.")
     broadcast: bool
     sensitive: list[str] = about("Arguments that are never shown again.")
@@ -93,9 +97,7 @@ T = TypeVar("T", bound=TaskTypeShown)
 
 def _shown(model: type[T], definition: AnyDefinition, **more: Any) -> T:
     options = definition.options
-    unique_for = options.unique_for
-    if isinstance(unique_for, timedelta):
-        unique_for = f"{unique_for.total_seconds():g}"
+    debounce, throttle, capacity = options.debounce, options.throttle, options.capacity
     return from_row(
         model,
         options,
@@ -103,9 +105,17 @@ def _shown(model: type[T], definition: AnyDefinition, **more: Any) -> T:
         doc=inspect.cleandoc(definition.__doc__ or ""),
         max_attempts=options.max_attempts or get_settings().MAX_ATTEMPTS,
         deadline=None if isinstance(options.deadline, datetime) else options.deadline,
-        has_unique_key=options.unique_key is not None,
+        has_unique_key=options.has_key,
         unique_scope=definition.unique_scope,
-        unique_for=unique_for,
+        unique_for=_word(options.unique_for),
+        unique_per=None if options.unique_per is None else _word(options.unique_per),
+        debounce=debounce and debounce.wait_seconds,
+        throttle=throttle and throttle.rate,
+        capacity=capacity and capacity.number,
         sensitive=sorted(options.sensitive),
         **more,
     )
+
+
+def _word(value: str | timedelta) -> str:
+    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else value

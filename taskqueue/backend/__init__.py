@@ -98,7 +98,7 @@ class TaskQueueBackend(BaseTaskBackend):
         with self._naming_holder(), _all_or_none(definition):
             written = results.enqueue_many(definition, calls)
             # A unique key may lead to an existing task, and in tests a task may run at once.
-            has_key = definition.options.unique_key is not None
+            has_key = definition.options.has_key
             answers = self._results(written, task, seen=written if has_key else written.made())
         self._announce(written, answers)
         return answers
@@ -200,7 +200,7 @@ def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
 
     Any key may be held so: other definitions can name the scope of this one.
     """
-    if definition.options.unique_key is None:
+    if not definition.options.has_key:
         return nullcontext()
     return atomic(using=project_connection().alias)
 

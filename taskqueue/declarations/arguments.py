@@ -167,11 +167,11 @@ def make_key(
         return None if made is None else check_unique_key(made)
     values = signature.bound(json.loads(stored[0]), json.loads(stored[1])) or {}
     if key is not True:
-        values = {name: value for name in key for value in _value_of(name, values, signature)}
-    return _digest(values)
+        values = {name: value for name in key for value in values_of(name, values, signature)}
+    return digest_of(values)
 
 
-def _value_of(name: str, values: Mapping[str, Any], signature: Signature) -> list[Any]:
+def values_of(name: str, values: Mapping[str, Any], signature: Signature) -> list[Any]:
     """Return the value of an argument, also of one that `**kwargs` takes; empty if not given."""
     if name in values:
         return [values[name]]
@@ -179,24 +179,24 @@ def _value_of(name: str, values: Mapping[str, Any], signature: Signature) -> lis
     return [further[name]] if name in further else []
 
 
-def _digest(values: Mapping[str, Any]) -> str:
+def digest_of(values: Mapping[str, Any]) -> str:
     """Return a digest of the values. Without SECRET_KEY nobody can verify a guess of them.
 
     A key is shown to more people than arguments are.
     """
-    text = json.dumps(_storable(values), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(json_values(values), sort_keys=True, separators=(",", ":"))
     return f"hmac:{salted_hmac(SALT, text, algorithm='sha256').hexdigest()}"
 
 
-def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
+def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as JSON gives them back, without defaults that JSON cannot hold.
 
     No argument that is given can equal such a default, so it needs no place in the key.
     """
-    storable = {}
+    found = {}
     for name, value in values.items():
         try:
-            storable[name] = json.loads(encode(value, limit=LARGEST, what=name))
+            found[name] = json.loads(encode(value, limit=LARGEST, what=name))
         except InvalidArguments:
             continue
-    return storable
+    return found

@@ -12,9 +12,11 @@ from taskqueue.conf import get_settings
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.arguments import Signature, check_names, make_key
 from taskqueue.declarations.context import AttemptContext
-from taskqueue.declarations.options import Options, check_options, check_together
+from taskqueue.declarations.limit_keys import check_key_names, key_of_call
+from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.registry import BaseRegistry
+from taskqueue.declarations.together import check_together
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask, UnknownTask
 
 if TYPE_CHECKING:
@@ -82,8 +84,15 @@ class BaseDefinition(Generic[P, R]):
             )
         changed = replace(self.options, **changes)
         check_together(changed, name=self.name)
-        check_names(self.name, changed.unique_key, self.signature)
+        if changes.get("unique_per") is not None and changed.unique_key is None:
+            raise InvalidTask(f"{self.name}: unique_per needs a unique_key.")
+        _check_keys(self.name, changed, self.signature)
         return type(self)(self.body, changed)
+
+    def without_key(self) -> Self:
+        """Return the same definition for a task that holds no unique key, whoever else does."""
+        nothing = dict.fromkeys(("unique_key", "debounce", "throttle", "capacity"))
+        return self.using(**nothing) if self.options.has_key else self
 
     def encode(self, args: Any, kwargs: Any) -> tuple[str, str, str | None]:
         """Return arguments and unique key as they are stored.
@@ -100,7 +109,22 @@ class BaseDefinition(Generic[P, R]):
         if key is not None and not isinstance(key, str):
             stored = args_text, kwargs_text
             key = make_key(key, self.signature, args, kwargs, stored=stored)
+        elif key is None and self.options.admission is not None:
+            key = self._admission_key(args, kwargs, stored=(args_text, kwargs_text))
         return args_text, kwargs_text, key
+
+    def _admission_key(self, args: Any, kwargs: Any, *, stored: tuple[str, str]) -> str | None:
+        """Return the key under which a call is admitted; None: it becomes a task in any case."""
+        own = self.options.admission
+        if own is None:
+            return None
+        made = key_of_call(
+            f"{own.option}=", own.key, self.signature, args, kwargs,
+            stored=stored, sensitive=self.options.sensitive,
+        )  # fmt: skip
+        if made is None:
+            return None
+        return own.option if made.text is None else f"{own.option}:{made.text}"
 
 
 class Registry(BaseRegistry[BaseDefinition[Any, Any]]):
@@ -167,5 +191,14 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
                 f"{definition.name}: batch= gives the body one argument, the list of the events."
             ) from None
     check_together(options, name=definition.name)
-    check_names(definition.name, options.unique_key, definition.signature)
+    if options.unique_per is not None and options.unique_key is None:
+        raise InvalidTask(f"{definition.name}: unique_per needs a unique_key.")
+    _check_keys(definition.name, options, definition.signature)
     definition.snapshot  # noqa: B018  (raises what cannot be stored)
+
+
+def _check_keys(name: str, options: Options, signature: Signature) -> None:
+    """Raise `InvalidTask` if a key names an argument that the task does not have."""
+    check_names(name, options.unique_key, signature)
+    if (own := options.admission) is not None:
+        check_key_names(f"The key of {own.option}=", own.key, signature, name=name)

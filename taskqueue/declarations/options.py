@@ -15,6 +15,13 @@ from typing import Any
 
 from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import nearest_option
+from taskqueue.declarations.admission import (
+    Admission,
+    AdmissionKind,
+    Capacity,
+    Debounce,
+    Throttle,
+)
 from taskqueue.declarations.arguments import UniqueKey, check_scope
 from taskqueue.declarations.batch import Batch, check_batch
 from taskqueue.declarations.option import ALWAYS, NOT_SCHEDULED, Option, Use, option
@@ -37,6 +44,7 @@ from taskqueue.declarations.option_kinds import (
     Whole,
     WorkerNames,
 )
+from taskqueue.declarations.per import Per
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import Duration, InvalidTask
 
@@ -123,6 +131,11 @@ class Options:
         help='How long the key is held. A request may say "kept" only where the definition '
         "declares it, because such tasks are not pruned.",
     )  # fmt: skip
+    unique_per: str | timedelta | None = option(
+        Per(), rest_highest=YEAR,
+        help="Hold the key until the end of the period in which the task is due: a minute, hour, "
+        "day or week by the clock of TIME_ZONE, or a duration, counted from 1970.",
+    )  # fmt: skip
     on_duplicate: str = option(
         Choice(("return", "raise", "replace")), NOT_SCHEDULED, "return",
         help="What to do if another task holds the key.",
@@ -130,6 +143,18 @@ class Options:
     restart: str | None = option(
         Choice((None, "failed", "all")), NOT_SCHEDULED, carried="column",
         help='Which finished holders of the key run again; only with unique_for "kept".',
+    )  # fmt: skip
+    debounce: Debounce | None = option(
+        AdmissionKind(Debounce, 'Debounce(5, key="doc_id", max_wait=60)'), Use.TASK | Use.USING,
+        help="Run the last call of a burst, once no call has come for a time.",
+    )  # fmt: skip
+    throttle: Throttle | None = option(
+        AdmissionKind(Throttle, 'Throttle("1/h", key="user_id")'), Use.TASK | Use.USING,
+        help="Enqueue so many tasks in each window of a time, and drop further calls.",
+    )  # fmt: skip
+    capacity: Capacity | None = option(
+        AdmissionKind(Capacity, 'Capacity(10, key="account_id")'), Use.TASK | Use.USING,
+        help="Have at most so many unfinished tasks.",
     )  # fmt: skip
     workers: int = option(
         Whole(1, MOST_WORKERS), default=1, carried="column", rest_highest=100,
@@ -169,6 +194,16 @@ class Options:
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
     )
+
+    @property
+    def admission(self) -> Admission | None:
+        """Return which of its calls become tasks; None: all, but for a unique key."""
+        return self.debounce or self.throttle or self.capacity
+
+    @property
+    def has_key(self) -> bool:
+        """Return whether its tasks hold a unique key, of their own or for their admission."""
+        return self.unique_key is not None or self.admission is not None
 
 
 OPTIONS: dict[str, Option] = {
@@ -225,32 +260,3 @@ def options_from_json(raw: Mapping[str, Any]) -> dict[str, Any]:
         name: OPTIONS[name].kind.parse(name, value) if name in OPTIONS else value
         for name, value in raw.items()
     }
-
-
-def check_together(options: Options, *, name: str) -> None:
-    """Raise `InvalidTask` where options that are possible alone exclude each other."""
-    ping, lease = options.ping_interval, options.lease_duration
-    if ping is not None and lease is not None and ping * 3 > lease:
-        raise InvalidTask(
-            f"{name}: ping_interval must be at most a third of lease_duration, "
-            "or one late ping loses the lease."
-        )
-    names = options.worker_names
-    if options.broadcast and (options.workers > 1 or names is not None):
-        raise InvalidTask(
-            f"{name}: broadcast=True asks every worker alive on the queue; "
-            "leave out workers and worker_names."
-        )
-    if names is not None and options.workers > len(names):
-        raise InvalidTask(
-            f"{name}: workers={options.workers} can never be reached by the {len(names)} in "
-            "worker_names."
-        )
-    is_shared = options.workers > 1 or options.broadcast
-    if options.batch is not None and (options.unique_key is not None or is_shared):
-        raise InvalidTask(
-            f"{name}: batch= excludes unique_key, workers and broadcast: each event is to be in one"
-            " task, which runs once."
-        )
-    if options.restart is not None and options.unique_for != "kept":
-        raise InvalidTask(f"{name}: restart={options.restart!r} needs unique_for='kept'.")

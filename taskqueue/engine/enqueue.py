@@ -12,30 +12,34 @@ from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import JSONField, TextField, Value
-from django.db.models.functions import Cast
 from django.db.transaction import atomic
+from django.utils.timezone import get_default_timezone
 
+from taskqueue.core.periods import period_of
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
+from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import reopen
+from taskqueue.engine.debouncing import debounce
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.holders import TRIES, arguments_of, enqueued_of, holder_of, release_expired
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.places import Places
 from taskqueue.engine.ready import make_due
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
-from taskqueue.exceptions import DuplicateTask, TaskQueueError
+from taskqueue.exceptions import DuplicateTask, InvalidTask, TaskQueueError
 from taskqueue.models import Task
 
-# How often an enqueue looks for the holder of its key, should each vanish as it looks.
-TRIES = 20
 
-
-def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueued:
+def enqueue(
+    spec: EnqueueSpec, payload: Payload, *, on_duplicate: str, places: Places | None = None
+) -> Enqueued:
     """Insert one task, or find the one that holds its unique key.
 
-    Raises `DuplicateTask` where a duplicate is to raise.
+    `places` are those of an enqueue of many. Raises `DuplicateTask` where a duplicate is to raise,
+    and `CapacityReached`.
     """
     connection = project_connection()
     dialect = dialect_for(connection)
@@ -44,17 +48,55 @@ def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueu
         if enqueued is None:
             raise TaskQueueError(f"Task {payload.id} exists already.")
         return enqueued
+    if spec.debounce_in is not None:
+        return debounce(connection, spec, payload)
+    if spec.places:
+        return (places or Places(connection, spec)).enqueue(payload, base=payload.unique_key)
+    if spec.unique_per:
+        return _enqueue_in_period(connection, spec, payload, on_duplicate=on_duplicate)
+    return _enqueue_with_key(connection, spec, payload, on_duplicate=on_duplicate)
+
+
+def _enqueue_in_period(
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
+) -> Enqueued:
+    """Enqueue a task whose key holds for the period in which it is due.
+
+    By the database's clock, as all times: those of two hosts would give two periods at once.
+    """
+    now = spec.at or dialect_for(connection).now(connection)
+    try:
+        period = period_of(spec.unique_per, spec.run_after_at(now), get_default_timezone())
+    except (OverflowError, ValueError):
+        raise InvalidTask("run_after is too late for unique_per: no period ends then.") from None
+    key = f"{payload.unique_key}@{period.label}"
+    if len(key) > LONGEST_UNIQUE_KEY:
+        room = LONGEST_UNIQUE_KEY - len(period.label) - 1
+        raise InvalidTask(f"With unique_per, unique_key may have at most {room} characters.")
+    held = replace(spec, at=now, unique_in=(period.ends_at - now).total_seconds())
+    try:
+        named = payload._replace(unique_key=key)
+        return _enqueue_with_key(connection, held, named, on_duplicate=on_duplicate)
+    except DuplicateTask as duplicate:
+        duplicate.unique_key = payload.unique_key
+        raise
+
+
+def _enqueue_with_key(
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
+) -> Enqueued:
+    dialect, unique_key = dialect_for(connection), str(payload.unique_key)
     for _ in range(TRIES):
         enqueued = dialect.insert(connection, spec, payload)
         if enqueued is not None:
             return enqueued
-        if _clear_expired_holder(connection, spec.unique_scope, payload.unique_key):
+        if release_expired(connection, spec.unique_scope, unique_key):
             continue
         holder = meet_holder(connection, spec, payload, on_duplicate=on_duplicate)
         if holder is not None:
             return holder
     raise TaskQueueError(
-        f"The holder of the unique key {payload.unique_key!r} of {spec.unique_scope} changed "
+        f"The holder of the unique key {unique_key!r} of {spec.unique_scope} changed "
         f"{TRIES} times while this task was enqueued. Enqueue it again."
     )
 
@@ -76,24 +118,11 @@ def enqueue_many(
             spec = replace(spec, at=dialect.now(connection))
         # Two enqueues of the same keys in different orders would wait for each other.
         order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
-        results = {i: enqueue(spec, payloads[i], on_duplicate=on_duplicate) for i in order}
+        places = Places(connection, spec) if spec.places else None
+        results = {
+            i: enqueue(spec, payloads[i], on_duplicate=on_duplicate, places=places) for i in order
+        }
     return [results[i] for i in range(len(payloads))]
-
-
-def _clear_expired_holder(connection: BaseDatabaseWrapper, scope: str, unique_key: str) -> bool:
-    """Release a key that was held for a time which is over."""
-    now = dialect_for(connection).now(connection)
-    released = (
-        Task.objects.using(connection.alias)
-        .filter(
-            unique_key=unique_key,
-            unique_scope=scope,
-            holds_unique_key=True,
-            unique_until__lte=now,
-        )
-        .update(holds_unique_key=False)
-    )
-    return bool(released)
 
 
 # The final statuses from which `restart` runs a task again.
@@ -111,7 +140,7 @@ def meet_holder(
 
     Raises `DuplicateTask` where a duplicate is to raise.
     """
-    holder = _holder(connection, spec, payload)
+    holder = holder_of(connection, spec, payload)
     if holder is None:
         return None
     updated = False
@@ -129,23 +158,10 @@ def meet_holder(
             unique_key=payload.unique_key,
         )
     if updated:
-        holder = _holder(connection, spec, payload)
+        holder = holder_of(connection, spec, payload)
         if holder is None:  # It started or ended meanwhile, and released the key.
             return None
-    return Enqueued(
-        id=holder.id.hex,
-        status=holder.status,
-        enqueued_at=holder.enqueued_at,
-        ready_at=holder.ready_at,
-        created=False,
-        updated=updated,
-        name=holder.name,
-    )
-
-
-def _holder(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Task | None:
-    held = Task.objects.using(connection.alias).filter(holds_unique_key=True)
-    return held.filter(unique_key=payload.unique_key, unique_scope=spec.unique_scope).first()
+    return enqueued_of(holder, updated=updated)
 
 
 def _replace(
@@ -157,8 +173,7 @@ def _replace(
     if _is_alike(holder, spec, payload, run_after=run_after, now=now):
         return False
     waiting = Task.objects.using(connection.alias).filter(id=holder.id, status__in=sorted(PENDING))
-    arguments = {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
-    return make_due(waiting, due=run_after, now=now, **arguments) > 0
+    return make_due(waiting, due=run_after, now=now, **arguments_of(payload)) > 0
 
 
 def _is_alike(
@@ -198,8 +213,7 @@ def _restart(
             tasks,
             due=spec.run_after_at(now),
             now=now,
-            args=_json(payload.args),
-            kwargs=_json(payload.kwargs),
+            **arguments_of(payload),
             deadline_at=spec.deadline_at or later(now, spec.deadline_in),
             expires_at=later(now, spec.expires_in),
         )
@@ -207,8 +221,3 @@ def _restart(
         audit(connection, "task", "retry", [act], person=person("", f"restart={spec.restart}"))
         wake(connection, ANYWHERE)
     return True
-
-
-def _json(text: str) -> Cast:
-    """The text as it is: written anew, large floats would come back from jsonb as integers."""
-    return Cast(Value(text, output_field=TextField()), JSONField())

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Case, F, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
@@ -57,3 +58,14 @@ def make_due(tasks: QuerySet[Task], *, due: datetime, now: datetime, **columns: 
     if due <= now:
         return make_ready(tasks, now=now, **columns)
     return tasks.update(status=RETRYING_STAYS, run_after=due, ready_at=None, **columns)
+
+
+def put_off(tasks: QuerySet[Task], *, due: datetime, now: datetime, **columns: Any) -> int:
+    """Let tasks wait until then; one that is due by then is ready and keeps its place in line.
+
+    With a new place at each call, a task that is put off for ever would never start.
+    """
+    if due > now:
+        return make_due(tasks, due=due, now=now, **columns)
+    ready_at = Coalesce(F("ready_at"), Value(now))
+    return tasks.update(status=TaskStatus.READY.value, run_after=due, ready_at=ready_at, **columns)

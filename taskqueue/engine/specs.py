@@ -17,10 +17,11 @@ from taskqueue.declarations.option_kinds import LARGEST_METADATA, Moment, Second
 from taskqueue.declarations.options import COLUMNS as CARRIED_OPTIONS
 from taskqueue.declarations.options import Options
 from taskqueue.declarations.payload import encode
+from taskqueue.engine.keys import held_as
 from taskqueue.models.task import Route
 
 # Of the stored form of a spec: raise it with every change of its fields.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,14 @@ class EnqueueSpec:
     unique_scope: str = ""
     unique_for: str = ""
     unique_in: float | None = None
+    # The period in which the key makes one task: a word, or seconds as text; empty: none.
+    unique_per: str = ""
+    # How many tasks may hold the key at once, each in a place of its own; 0: it has no places.
+    places: int = 0
+    when_full: str = ""
+    # How long a debounced task waits for further calls, and at most for all of them.
+    debounce_in: float | None = None
+    debounce_most: float | None = None
     restart: str | None = None
     # The moment of the enqueue, where many share one; None: when its statement runs.
     at: datetime | None = None
@@ -159,8 +168,11 @@ MOMENTS = ("run_at", "deadline_at", "at")
 
 # The fields of a spec that are no column: those computed from them are, or nothing is.
 NOT_STORED = frozenset(
-    {"run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at"}
-)
+    {
+        "run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at",
+        "unique_per", "places", "when_full", "debounce_in", "debounce_most",
+    }
+)  # fmt: skip
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
 KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
@@ -230,7 +242,6 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
     options = definition.options
     run_at, run_in = _moment(options.run_after)
     deadline_at, deadline_in = _moment(options.deadline)
-    unique_for, unique_in = _unique_for(options)
     return EnqueueSpec(
         name=definition.name,
         run_at=run_at,
@@ -243,8 +254,7 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
         deadline_in=deadline_in,
         expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
         unique_scope=definition.unique_scope,
-        unique_for=unique_for,
-        unique_in=unique_in,
+        **held_as(options),
         **_columns(options, settings),
     )
 
@@ -268,11 +278,3 @@ def _moment(moment: Moment | None) -> tuple[datetime | None, float | None]:
     if moment is None or isinstance(moment, datetime):
         return moment, None
     return None, seconds_of(moment)
-
-
-def _unique_for(options: Options) -> tuple[str, float | None]:
-    if options.unique_key is None:
-        return "", None
-    if isinstance(options.unique_for, timedelta):
-        return "duration", options.unique_for.total_seconds()
-    return options.unique_for, None

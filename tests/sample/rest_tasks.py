@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskqueue import task
+from taskqueue import Capacity, Debounce, Throttle, task
 
 
 @task(api=True)
@@ -47,3 +47,21 @@ def reconcile(amount: int) -> int:
 def register(number: int) -> int:
     """Keeps its unique keys."""
     return number
+
+
+@task(api=True, capacity=Capacity(1, key="region"))
+def crawl(region: str) -> str:
+    """At most one of a region waits or runs."""
+    return region
+
+
+@task(api=True, throttle=Throttle("1/h", key="user"))
+def remind(user: str) -> str:
+    """Once an hour."""
+    return user
+
+
+@task(api=True, debounce=Debounce(60, key="doc", max_wait=600))
+def index_doc(doc: int, text: str = "") -> int:
+    """The last of a burst."""
+    return doc

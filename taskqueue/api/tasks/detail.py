@@ -193,7 +193,7 @@ class RetryAct(TaskAct):
 
     def _check(self, task: Task) -> None:
         _check_exposed(task)
-        definition = exposed(task.name).using(unique_key=None)  # It holds none.
+        definition = exposed(task.name).without_key()
         call = {"args": task.args, "kwargs": task.kwargs} | self.parameters
         check_call(definition, call["args"], call["kwargs"])
 

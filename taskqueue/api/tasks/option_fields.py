@@ -13,12 +13,14 @@ from rest_framework import serializers
 from taskqueue.api.fields import DescribedField, Flag, Moment, OneOf, Strict, Text
 from taskqueue.api.fields import Seconds as SecondsField
 from taskqueue.api.fields import Whole as WholeField
+from taskqueue.core.periods import WORDS
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
 from taskqueue.declarations import option_kinds as kinds
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
 from taskqueue.declarations.options import DAY, YEAR, options_for
+from taskqueue.declarations.per import Per
 from taskqueue.exceptions import InvalidTask
 
 # Seconds between two attempts, before jitter.
@@ -109,6 +111,24 @@ class UniqueForField(OneOf):
     }
 
 
+class PeriodWord(serializers.ChoiceField):
+    """One of the words of `unique_per`."""
+
+    def fail(self, key: str, **more: Any) -> NoReturn:
+        raise serializers.ValidationError(
+            "must be 'minute', 'hour', 'day', 'week' or a number of seconds."
+        )
+
+
+class UniquePerField(OneOf):
+    """`minute`, `hour`, `day` or `week`, or seconds."""
+
+    by_type = {
+        str: PeriodWord(choices=WORDS),
+        float: SecondsField(min_value=1, max_value=LONGEST_DELAY),
+    }
+
+
 class EveryArgument(DescribedField):
     """true: all arguments make the key."""
 
@@ -159,6 +179,11 @@ class ScheduleOptions(OptionsOf):
     set_elsewhere: ClassVar[Mapping[str, str]] = {
         "unique_scope": "A request cannot set the scope of unique keys: the definition declares it "
         "in @task(unique_scope=...).",
+        **{
+            name: f"A request cannot set or lift {name}: the definition declares it in "
+            f"@task({name}=...)."
+            for name in ("debounce", "throttle", "capacity")
+        },
     }
 
 
@@ -212,6 +237,7 @@ FIELDS: dict[type[kinds.Kind], Any] = {
     kinds.Policy: BackoffField,
     kinds.UniqueKeyKind: UniqueKeyField,
     kinds.HoldTime: UniqueForField,
+    Per: UniquePerField,
     kinds.JsonObject: serializers.DictField,
 }
 CHANGEABLE = frozenset(ChangeableOptions().fields)

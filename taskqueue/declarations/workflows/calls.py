@@ -97,6 +97,12 @@ def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: boo
         has_key = callee.has_key
     else:
         has_key = callee.options.unique_key is not None
+        if (own := callee.options.admission) is not None:
+            raise InvalidWorkflow(
+                f"Step {step!r}: {callee.name} has {own.option}=, which may let no task in, and "
+                "each call of a workflow is to be one. Use "
+                f"{callee.name.rpartition('.')[2]}.using({own.option}=None) for the step."
+            )
     if has_key:
         raise InvalidWorkflow(
             f"Step {step!r}: {callee.name} has a unique_key, which only the outermost workflow can "

@@ -18,9 +18,9 @@ from taskqueue.declarations.options import (
     OPTIONS,
     Options,
     check_options,
-    check_together,
     options_for,
 )
+from taskqueue.declarations.together import check_together
 from taskqueue.engine.specs import claim_columns
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task

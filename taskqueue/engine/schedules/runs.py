@@ -179,7 +179,14 @@ class Runs:
             "nominal_at": nominal_at.isoformat(),
         }
         # Whoever holds the unique key is another run, or somebody else's task: it is left alone.
-        spec = replace(spec, options=json.dumps(options, separators=(",", ":")), restart=None)
+        # A run is neither put off nor dropped unseen: it is skipped, and tells which task is there.
+        spec = replace(
+            spec,
+            options=json.dumps(options, separators=(",", ":")),
+            restart=None,
+            debounce_in=None,
+            when_full=spec.when_full and "drop",
+        )
         payload = Payload(uuid7_hex(), snapshot["args"], snapshot["kwargs"], snapshot["unique_key"])
         return enqueue(spec, payload, on_duplicate="return")
 

@@ -91,6 +91,9 @@ def why_finished(around: Surroundings) -> Iterator[Reason]:
             yield because("no_crashes_left", most=task.max_crashes)
         elif task.failures >= task.max_attempts:
             yield because("no_attempts_left", most=task.max_attempts)
+    until = task.unique_until
+    if task.holds_unique_key and until is not None and until > around.now:
+        yield because("key_held", moment=until)
 
 
 def _short(text: str) -> str:

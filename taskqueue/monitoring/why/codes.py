@@ -15,8 +15,8 @@ from django.utils.translation import gettext_noop as _
 
 Code = Literal[
     # Before it runs.
-    "blocked", "not_due", "retry_due", "due", "deadline_passed", "expired", "unknown",
-    "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
+    "blocked", "not_due", "debounced", "retry_due", "due", "deadline_passed", "expired",
+    "unknown", "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
     "slots_busy", "behind", "in_line",
     # In a workflow.
     "steps_wait", "member_runs", "member_parked", "child_runs", "step_limited", "ends_waiting",
@@ -28,12 +28,13 @@ Code = Literal[
     "running", "claimed", "lease_over", "worker_lost", "worker_replaced", "lost_holds",
     "stop_requested", "wedged", "changing",
     # Afterwards.
-    "succeeded", "failed", "cancelled", "no_attempts_left", "no_crashes_left",
+    "succeeded", "failed", "cancelled", "no_attempts_left", "no_crashes_left", "key_held",
 ]  # fmt: skip
 
 SENTENCES: dict[Code, str] = {
     "blocked": _("It waits for other tasks of its workflow."),
     "not_due": _("It is not due until {moment}."),
+    "debounced": _("It is debounced: it runs at {moment} unless it is enqueued again before."),
     "retry_due": _("Its next attempt is due at {moment}."),
     "due": _("It has been due since {moment}. The next running worker makes it ready."),
     "deadline_passed": _(
@@ -123,6 +124,7 @@ SENTENCES: dict[Code, str] = {
     "cancelled": _("It was cancelled at {moment}."),
     "no_attempts_left": _("{most} of {most} attempts failed."),
     "no_crashes_left": _("{most} attempts were lost, the maximum."),
+    "key_held": _("It holds its unique key until {moment}."),
 }
 # Sentences that are used instead where all their values are known: the first of them.
 FULLER: dict[Code, tuple[str, ...]] = {

@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
+from taskqueue.declarations.admission import is_debounced
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.lost import lost_attempts
 from taskqueue.models import Lease, Queue, Task
@@ -123,7 +124,8 @@ def _time(around: Surroundings) -> Iterator[Reason]:
     elif task.status == TaskStatus.RETRYING:
         yield because("retry_due", moment=task.run_after)
     else:
-        yield because("not_due", moment=task.run_after)
+        debounced = task.holds_unique_key and is_debounced(task.unique_key, task.unique_for)
+        yield because("debounced" if debounced else "not_due", moment=task.run_after)
 
 
 def _unknown(around: Surroundings) -> Iterator[Reason]:

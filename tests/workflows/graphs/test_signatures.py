@@ -8,8 +8,11 @@ import pytest
 
 from taskqueue import (
     ArgumentsDoNotBind,
+    Capacity,
+    Debounce,
     InvalidArguments,
     InvalidWorkflow,
+    Throttle,
     chain,
     chord,
     group,
@@ -145,6 +148,19 @@ def test_a_step_of_a_definition_with_a_unique_key_is_refused() -> None:
         shop.sync.s(1).build()
     shop.sync.using(unique_key=None).s(1).build()
     assert shop.note.s().on_end(shop.sync.si(1)).build().callbacks, "A callback may hold one."
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"capacity": Capacity(1)}, {"throttle": Throttle("1/h")}, {"debounce": Debounce(5)}],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_step_of_a_definition_that_may_let_no_task_in_is_refused(options: Any) -> None:
+    (name,) = options
+    limited = shop.note.using(**options)
+    with pytest.raises(InvalidWorkflow, match=rf"note\.using\({name}=None\)"):
+        limited.s().build()
+    limited.using(**{name: None}).s().build()
 
 
 def test_the_options_of_a_signature_are_those_of_its_definition() -> None:

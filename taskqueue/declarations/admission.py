@@ -1,0 +1,181 @@
+"""What becomes of a call while others of its kind are waiting, running or not long past.
+
+Each kind keeps a unique key for the tasks that it lets in, or one of several: its places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, fields
+from datetime import timedelta
+from typing import Any, ClassVar, Literal
+
+from taskqueue.core.retries import seconds_of
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
+from taskqueue.declarations.option_forms import duration_from_text
+from taskqueue.declarations.option_kinds import Kind
+from taskqueue.declarations.rates import rate_of
+from taskqueue.exceptions import Duration, InvalidTask
+
+DAY = 86_400
+SHORTEST, LONGEST_WAIT, LONGEST_WINDOW = 0.001, 30 * DAY, 366 * DAY
+MOST_PLACES = 1000
+
+
+@dataclass(frozen=True)
+class Debounce:
+    """Run the last call of a burst, once no call has come for `wait` seconds.
+
+    `@task(debounce=Debounce(5, key="doc_id", max_wait=60))`: it runs at the latest `max_wait`
+    seconds after the first call. Raises `InvalidTask`.
+    """
+
+    option: ClassVar[str] = "debounce"
+
+    wait: Duration
+    _: KW_ONLY
+    key: LimitKey = None
+    max_wait: Duration | None = None
+
+    def __post_init__(self) -> None:
+        _check_key(self, self.key)
+        wait, most = self.wait_seconds, self.most_seconds
+        if most is not None and most < wait:
+            raise InvalidTask(
+                f"Debounce(max_wait={self.max_wait!r}) must not be shorter than wait={self.wait!r}."
+            )
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long no call must have come."""
+        return _seconds("Debounce(wait=...)", self.wait)
+
+    @property
+    def most_seconds(self) -> float | None:
+        """How long the first call waits at most; None: as long as others come."""
+        return None if self.max_wait is None else _seconds("Debounce(max_wait=...)", self.max_wait)
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """Let in so many tasks in each window of a time; further calls are dropped.
+
+    `@task(throttle=Throttle("1/h", key="user_id"))`: the first runs, then none for an hour. A
+    window may begin at any moment. Raises `InvalidTask`.
+    """
+
+    option: ClassVar[str] = "throttle"
+
+    rate: str
+    _: KW_ONLY
+    key: LimitKey = None
+
+    def __post_init__(self) -> None:
+        _check_key(self, self.key)
+        self.number  # noqa: B018  (raises what is no rate)
+
+    @property
+    def number(self) -> int:
+        """How many tasks a window has."""
+        return rate_of("Throttle(rate)", self.rate, most=MOST_PLACES, longest=LONGEST_WINDOW).number
+
+    @property
+    def seconds(self) -> int:
+        """How long a window is."""
+        most = {"most": MOST_PLACES, "longest": LONGEST_WINDOW}
+        return rate_of("Throttle(rate)", self.rate, **most).seconds
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Have at most so many unfinished tasks, whether they wait or run.
+
+    `@task(capacity=Capacity(10, key="account_id"))`. The next call raises `CapacityReached`
+    (`when_full="refuse"`), is dropped (`"drop"`), or cancels the oldest task that waits and is
+    enqueued in its place (`"replace"`). Raises `InvalidTask`.
+    """
+
+    option: ClassVar[str] = "capacity"
+
+    number: int
+    _: KW_ONLY
+    key: LimitKey = None
+    when_full: Literal["refuse", "drop", "replace"] = "refuse"
+
+    def __post_init__(self) -> None:
+        _check_key(self, self.key)
+        number: Any = self.number
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if not is_whole or not 1 <= number <= MOST_PLACES:
+            raise InvalidTask(
+                f"Capacity(number) must be a whole number from 1 to {MOST_PLACES:,}, not "
+                f"{number!r}."
+            )
+        if self.when_full not in ("refuse", "drop", "replace"):
+            raise InvalidTask(
+                "Capacity(when_full=...) must be 'refuse', 'drop' or 'replace', not "
+                f"{self.when_full!r}."
+            )
+
+
+Admission = Debounce | Throttle | Capacity
+
+
+def is_debounced(unique_key: str | None, unique_for: str) -> bool:
+    """Return whether a task with this key waits for further calls."""
+    beginning = (unique_key or "").partition(":")[0]
+    return beginning == Debounce.option and unique_for == "started"
+
+
+def _check_key(admission: Admission, key: object) -> None:
+    """Give it the normal form of its key. Raises `InvalidTask`."""
+    what = f"{type(admission).__name__}(key=...)"
+    object.__setattr__(admission, "key", check_limit_key(what, key))
+
+
+def _seconds(what: str, value: Any) -> float:
+    is_duration = isinstance(value, int | float | timedelta) and not isinstance(value, bool)
+    seconds = seconds_of(value) if is_duration else -1.0
+    if not SHORTEST <= seconds <= LONGEST_WAIT:
+        raise InvalidTask(
+            f"{what} must be {SHORTEST} seconds to {LONGEST_WAIT // DAY} days, in seconds or as a "
+            f"timedelta, not {value!r}."
+        )
+    return float(seconds)
+
+
+@dataclass(frozen=True)
+class AdmissionKind(Kind):
+    """One of these classes; in JSON an object of its fields, such as `{"wait": 5}`."""
+
+    by: type[Debounce] | type[Throttle] | type[Capacity]
+    example: str
+
+    def check(self, name: str, value: Any) -> Admission:
+        if not isinstance(value, self.by):
+            raise InvalidTask(f"{name} must be such as {self.example}, not {value!r}.")
+        return value
+
+    def parse(self, name: str, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        known = [field.name for field in fields(self.by)]
+        for key in value:
+            if key not in known:
+                hint = did_you_mean(key, known, otherwise=f"Choose from {', '.join(known)}.")
+                raise InvalidTask(f"{name}: {self.by.__name__} has no {key!r}.{hint}")
+        if known[0] not in value:
+            raise InvalidTask(f"{name}: {known[0]!r} is missing.")
+        given = {key: _duration(name, key, each) for key, each in value.items()}
+        return self.by(**given)
+
+
+def _duration(name: str, key: str, value: Any) -> Any:
+    """Return the value; a length of time such as `5m` as a timedelta."""
+    if key not in ("wait", "max_wait") or not isinstance(value, str):
+        return value
+    try:
+        return duration_from_text(value)
+    except ValueError as error:
+        raise InvalidTask(f"{name}: {error}") from None

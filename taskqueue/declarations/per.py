@@ -1,0 +1,28 @@
+"""The kind of `unique_per`: a period, in which a key makes one task."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from taskqueue.core.periods import WORDS
+from taskqueue.declarations.option_forms import is_duration
+from taskqueue.declarations.option_kinds import Kind, Seconds, check_duration
+from taskqueue.exceptions import InvalidTask
+
+
+class Per(Kind):
+    """A period of the calendar, or a duration."""
+
+    def check(self, name: str, value: Any) -> str | timedelta:
+        if isinstance(value, str):
+            if value in WORDS:
+                return value
+            words = ", ".join(map(repr, WORDS))
+            raise InvalidTask(f"{name} must be {words} or a duration, not {value!r}.")
+        return check_duration(name, value, lowest=1.0)
+
+    def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and value not in WORDS and is_duration(value):
+            return Seconds().parse(name, value)
+        return value

@@ -1,0 +1,40 @@
+"""Rates as text: `100/m`, `5/10s`, `1/h`."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from taskqueue.exceptions import InvalidTask
+
+DAY = 86_400
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": DAY}
+_RATE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})?([smhd])")
+
+
+class RateOf(NamedTuple):
+    """So many in each window of so many seconds."""
+
+    number: int
+    seconds: int
+
+
+def rate_of(what: str, text: object, *, most: int, longest: int = DAY) -> RateOf:
+    """Return the rate of a text: a number, a slash, and a length of time such as `m` or `10s`.
+
+    `most` bounds the number, `longest` the seconds. Raises `InvalidTask`; `what` is named in it.
+    """
+    match = _RATE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InvalidTask(
+            f"{what} must be a rate such as '100/m', '5/10s', '1/h' or '3/d', not {text!r}."
+        )
+    number, seconds = int(match[1]), int(match[2] or 1) * UNITS[match[3]]
+    if not 1 <= number <= most:
+        raise InvalidTask(f"{what} must allow 1 to {most:,} at a time, not {number:,} ({text!r}).")
+    if not 1 <= seconds <= longest:
+        raise InvalidTask(
+            f"{what} must be over 1 second to {longest // DAY} days, not {seconds:,} seconds "
+            f"({text!r})."
+        )
+    return RateOf(number, seconds)

@@ -1,0 +1,64 @@
+"""Options that are possible alone, and exclude or need each other."""
+
+from __future__ import annotations
+
+from taskqueue.declarations.admission import Admission
+from taskqueue.declarations.options import OPTIONS, Options
+from taskqueue.exceptions import InvalidTask
+
+
+def check_together(options: Options, *, name: str) -> None:
+    """Raise `InvalidTask` where options that are possible alone exclude each other."""
+    ping, lease = options.ping_interval, options.lease_duration
+    if ping is not None and lease is not None and ping * 3 > lease:
+        raise InvalidTask(
+            f"{name}: ping_interval must be at most a third of lease_duration, "
+            "or one late ping loses the lease."
+        )
+    names = options.worker_names
+    if options.broadcast and (options.workers > 1 or names is not None):
+        raise InvalidTask(
+            f"{name}: broadcast=True asks every worker alive on the queue; "
+            "leave out workers and worker_names."
+        )
+    if names is not None and options.workers > len(names):
+        raise InvalidTask(
+            f"{name}: workers={options.workers} can never be reached by the {len(names)} in "
+            "worker_names."
+        )
+    is_shared = options.workers > 1 or options.broadcast
+    if options.batch is not None and (options.has_key or is_shared):
+        raise InvalidTask(
+            f"{name}: batch= excludes unique_key, debounce, throttle, capacity, workers and "
+            "broadcast: each event is to be in one task, which runs once."
+        )
+    if options.restart is not None and options.unique_for != "kept":
+        raise InvalidTask(f"{name}: restart={options.restart!r} needs unique_for='kept'.")
+    if options.unique_per is not None and options.unique_for != "finished":
+        raise InvalidTask(
+            f"{name}: unique_per holds the key until the end of the period; leave out unique_for."
+        )
+    if options.admission is not None:
+        _check_admission(options, options.admission, name=name)
+
+
+# What makes a key of its own, or says what becomes of one: with their defaults.
+_OF_KEYS = ("unique_key", "unique_scope", "unique_for", "unique_per", "on_duplicate", "restart")
+_OF_WORKERS = ("workers", "worker_names", "broadcast")
+_ADMISSIONS = ("debounce", "throttle", "capacity")
+
+
+def _check_admission(options: Options, admission: Admission, *, name: str) -> None:
+    own = admission.option
+    excluded = (*_ADMISSIONS, *_OF_KEYS, *_OF_WORKERS)
+    for other in excluded:
+        if other != own and getattr(options, other) != OPTIONS[other].default:
+            raise InvalidTask(
+                f"{name}: {own}= and {other}= exclude each other. Leave one out, in .using() by "
+                f"{own}=None."
+            )
+    if own == "debounce" and options.run_after is not None:
+        raise InvalidTask(
+            f"{name}: debounce= decides when the task runs; leave out run_after, or use "
+            ".using(debounce=None, ...)."
+        )

@@ -1,0 +1,59 @@
+"""Debounce: calls with a key that waits replace its arguments, and put it off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.states import PENDING, TaskStatus
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.holders import TRIES, arguments_of, enqueued_of, holder_of
+from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.ready import put_off
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.models import Task
+
+
+def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued:
+    """Insert a task that waits, or give the one that waits these arguments and a new time.
+
+    A task that starts releases its key in the statement that claims it. So an UPDATE either comes
+    before, and the body gets these arguments, or changes nothing, and they become the next task.
+    """
+    dialect = dialect_for(connection)
+    first = replace(spec, run_in=spec.debounce_in)
+    for _ in range(TRIES):
+        enqueued = dialect.insert(connection, first, payload)
+        if enqueued is not None:
+            return enqueued
+        holder = holder_of(connection, spec, payload)
+        if holder is not None and _put_off(connection, holder, spec, payload):
+            return enqueued_of(holder, updated=True)
+    raise TaskQueueError(
+        f"The task of {spec.name} that a call would put off changed {TRIES} times while it was "
+        "enqueued. Enqueue it again."
+    )
+
+
+def _put_off(
+    connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
+) -> bool:
+    """Give the holder these arguments and a new time; whether it still waited."""
+    now = spec.at or dialect_for(connection).now(connection)
+    due = now + timedelta(seconds=spec.debounce_in or 0)
+    if spec.debounce_most is not None:
+        due = min(due, holder.enqueued_at + timedelta(seconds=spec.debounce_most))
+    waiting = Task.objects.using(connection.alias).filter(
+        id=holder.id, holds_unique_key=True, status__in=sorted(PENDING)
+    )
+    if not put_off(waiting, due=due, now=now, **arguments_of(payload)):
+        return False
+    if due < holder.run_after:  # A worker may sleep until the earlier time.
+        wake(connection, ANYWHERE)
+    waits = due > now
+    holder.status = TaskStatus.SCHEDULED.value if waits else TaskStatus.READY.value
+    holder.ready_at = None if waits else holder.ready_at or now
+    return True

@@ -1,0 +1,181 @@
+"""Places: a throttle or a capacity of N has N unique keys, and a task that is let in holds one.
+
+The unique index of keys makes the number exact, whatever runs at once. Only an INSERT whose place
+another transaction has taken and not committed would wait for that transaction, and two that take
+several places each would deadlock. So on PostgreSQL whoever takes a place first tries an advisory
+lock on it, which lasts as long as the transaction, and leaves out places that others have locked:
+an uncommitted task counts, and nobody waits for it. The lock decides nothing; it is a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+from django.db.transaction import atomic
+
+from taskqueue.core.states import PENDING
+from taskqueue.engine.dialect import dialect_for, select
+from taskqueue.engine.ends import cancel_waiting
+from taskqueue.engine.holders import TRIES, enqueued_of, release_expired
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.engine.statement import Statement
+from taskqueue.exceptions import CapacityReached, TaskQueueError
+from taskqueue.models import Task
+
+# Advisory locks stand in a table of the server with room for some thousand. A transaction that
+# takes more places than this goes on without them.
+MOST_LOCKED = 500
+
+# A free place, and whether a task whose time is over still holds its key. A place is drawn by lot:
+# else all would try the first. Subqueries leave the planners no other way than to look up each key;
+# of a plain join they make one over all keys, or over the table, where statistics are old. The
+# counter is a setting of the transaction, and ends with it.
+# Locks: the place, until the transaction ends; it waits for nobody.
+FREE = Statement(
+    postgresql=f"""
+WITH places AS MATERIALIZED (
+    SELECT %(base)s::text || '#' || number AS place
+    FROM generate_series(0, %(places)s::integer - 1) AS number
+), free AS MATERIALIZED (
+    SELECT places.place, holder.id IS NOT NULL AS is_expired
+    FROM places
+    LEFT JOIN LATERAL (
+        SELECT id, unique_until
+        FROM taskqueue_task
+        WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+        LIMIT 1
+    ) AS holder ON true
+    WHERE holder.id IS NULL OR holder.unique_until <= clock_timestamp()
+    ORDER BY random()
+), taken AS MATERIALIZED (
+    SELECT COALESCE(NULLIF(current_setting('taskqueue.places', true), ''), '0')::integer AS number
+)
+SELECT
+    free.place,
+    free.is_expired,
+    set_config('taskqueue.places', (taken.number + 1)::text, true)
+FROM taken, free
+WHERE taken.number >= {MOST_LOCKED}
+    OR pg_try_advisory_xact_lock(29809, hashtext(%(scope)s || '#' || free.place))
+LIMIT 1
+""",  # noqa: S608  (a number)
+    sqlite="""
+WITH RECURSIVE numbers (number) AS (
+    SELECT 0
+    UNION ALL
+    SELECT number + 1 FROM numbers WHERE number + 1 < %(places)s
+)
+SELECT
+    places.place,
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_task
+        WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+    )
+FROM (SELECT %(base)s || '#' || number AS place FROM numbers) AS places
+WHERE NOT EXISTS (
+    SELECT 1
+    FROM taskqueue_task
+    WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+        AND (unique_until IS NULL OR unique_until > %(now)s)
+)
+ORDER BY random()
+LIMIT 1
+""",
+)
+
+
+class Places:
+    """Takes the places of the tasks of one enqueue."""
+
+    def __init__(self, connection: BaseDatabaseWrapper, spec: EnqueueSpec) -> None:
+        self._connection = connection
+        self._spec = spec
+        # By key, what to answer to the further calls of this enqueue, none of which is let in.
+        self._full: dict[str, Enqueued] = {}
+
+    def enqueue(self, payload: Payload, *, base: str) -> Enqueued:
+        """Insert a task in a free place under the key; without one, do what the spec says.
+
+        Raises `CapacityReached` where that is to refuse it.
+        """
+        if (known := self._full.get(base)) is not None:
+            return known
+        act: Callable[[Payload, str], Enqueued | None] = self._drop
+        if self._spec.when_full != "drop":
+            act = self._refuse if self._spec.when_full == "refuse" else self._replace
+        for _ in range(TRIES):
+            place = self._free(base)
+            enqueued = act(payload, base) if place is None else self._insert(payload, place)
+            if enqueued is not None:
+                return enqueued
+        raise TaskQueueError(
+            f"The places of {base!r} of {self._spec.unique_scope} changed {TRIES} times while this "
+            "task was enqueued. Enqueue it again."
+        )
+
+    def _free(self, base: str) -> str | None:
+        spec = self._spec
+        rows = select(
+            self._connection, FREE, base=base, places=spec.places, scope=spec.unique_scope
+        )
+        if not rows:
+            return None
+        place, is_expired = rows[0][:2]
+        if is_expired:
+            release_expired(self._connection, spec.unique_scope, place)
+        return str(place)
+
+    def _insert(self, payload: Payload, place: str) -> Enqueued | None:
+        taken = payload._replace(unique_key=place)
+        return dialect_for(self._connection).insert(self._connection, self._spec, taken)
+
+    def _holders(self, base: str) -> QuerySet[Task]:
+        keys = [f"{base}#{number}" for number in range(self._spec.places)]
+        held = Task.objects.using(self._connection.alias).filter(holds_unique_key=True)
+        return held.filter(unique_key__in=keys, unique_scope=self._spec.unique_scope)
+
+    def _drop(self, payload: Payload, base: str) -> Enqueued | None:
+        """Return the task that was let in last."""
+        holders = self._holders(base).only("status", "name", "enqueued_at", "ready_at")
+        last = max(holders, key=lambda task: (task.enqueued_at, task.id), default=None)
+        if last is None:  # Others have taken all and committed none: wait, to have one to tell of.
+            return self._insert(payload, f"{base}#0")
+        self._full[base] = enqueued_of(last)
+        return self._full[base]
+
+    def _refuse(self, payload: Payload, base: str) -> Enqueued | None:
+        spec = self._spec
+        alike = " with this key" if ":" in base else ""
+        tasks = "task" if spec.places == 1 else "tasks"
+        raise CapacityReached(
+            f"The capacity of {spec.name} is reached: {spec.places:,} unfinished {tasks}{alike}. "
+            "Enqueue this one later.",
+            spec.places,
+        )
+
+    def _replace(self, payload: Payload, base: str) -> Enqueued | None:
+        """Cancel the task that has waited longest, and take its place."""
+        with atomic(using=self._connection.alias):
+            oldest = self._lock_oldest(base)
+            if oldest is None:
+                return self._refuse(payload, base)
+            reason = f"Replaced by task {_dashed(payload.id)}: the capacity was reached."
+            cancel_waiting(self._connection, [oldest], reason=reason)
+            return self._insert(payload, str(oldest.unique_key))
+
+    def _lock_oldest(self, base: str) -> Task | None:
+        """Lock the task that has waited longest and that nobody else has locked."""
+        waiting = self._holders(base).filter(status__in=sorted(PENDING))
+        # Sorted here: asked for the first by id, the server might walk all tasks by their ids.
+        for task_id in sorted(waiting.values_list("id", flat=True)):
+            one = waiting.filter(id=task_id).select_for_update(skip_locked=True)
+            if locked := list(one):
+                return locked[0]
+        return None
+
+
+def _dashed(task_id: str) -> str:
+    return f"{task_id[:8]}-{task_id[8:12]}-{task_id[12:16]}-{task_id[16:20]}-{task_id[20:]}"

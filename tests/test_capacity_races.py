@@ -1,0 +1,127 @@
+"""Many processes enqueue at once, in transactions of their own: never more than the capacity."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from taskqueue.models import Task
+from tests.worker_process import ROOT, wait_until, worker_environment
+
+PROCESSES = 8
+PROGRAM = """
+import sys, pathlib, random, time
+import django
+django.setup()
+from django.db import connection, transaction
+from taskqueue import Capacity, CapacityReached, Debounce, Throttle
+from taskqueue.control import cancel
+from taskqueue.models import Task
+from tests.sample.tasks import echo
+what, gate, number = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+chance = random.Random(number)
+connection.ensure_connection()
+gate.with_name(f"ready-{number}").touch()
+while not gate.exists():
+    time.sleep(0.001)
+most = 0
+
+def count():
+    global most
+    held = Task.objects.filter(status__in=["ready", "running", "scheduled", "retrying"])
+    most = max(most, held.count())
+
+def some(definition, calls):
+    created = 0
+    for _ in range(calls):
+        try:
+            created += definition.enqueue(number).created
+        except CapacityReached:
+            pass
+    return created
+
+created = 0
+if what == "throttle":
+    created = some(echo.using(throttle=Throttle("7/d")), 60)
+elif what == "debounce":
+    burst = echo.using(debounce=Debounce(600, key="k"))
+    for n in range(60):
+        created += burst.enqueue(k=1, by=number, n=n).created
+else:
+    limited = echo.using(capacity=Capacity(7, when_full=what))
+    for _ in range(25):
+        try:
+            with transaction.atomic():
+                new = some(limited, chance.randint(1, 5))
+                if chance.random() < 0.3:
+                    raise ZeroDivisionError
+            created += new
+        except ZeroDivisionError:
+            pass
+        count()
+        # Places come free while others look for one.
+        waiting = Task.objects.filter(status="ready").order_by("?").values_list("id", flat=True)
+        for task_id in waiting[:2]:
+            try:
+                cancel(task_id)
+            except Exception as error:
+                if type(error).__name__ not in ("TransitionRefused", "ChangedMeanwhile"):
+                    raise
+        count()
+print(created, most)
+"""
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+def race(what: str, folder: Path) -> Sequence[tuple[int, int]]:
+    """Let the processes go at the same moment; what each created, and the most that it saw."""
+    gate = folder / "open"
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, what, str(gate), str(number)],
+            cwd=ROOT,
+            env=worker_environment({}),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(PROCESSES)
+    ]
+    try:
+        wait_until(lambda: len(list(folder.glob("ready-*"))) == PROCESSES, timeout=120)
+        gate.touch()
+        answers = [racer.communicate(timeout=240)[0].split() for racer in racers]
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.wait()
+    assert [racer.returncode for racer in racers] == [0] * PROCESSES
+    return [(int(created), int(most)) for created, most in answers]
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "drop", "replace"])
+def test_there_are_never_more_unfinished_tasks_than_the_capacity(
+    when_full: str, tmp_path: Path
+) -> None:
+    answers = race(when_full, tmp_path)
+    assert max(most for _, most in answers) <= 7
+    assert sum(created for created, _ in answers) == Task.objects.count()
+    assert Task.objects.filter(holds_unique_key=True).count() <= 7
+
+
+def test_a_throttle_lets_in_exactly_its_number(tmp_path: Path) -> None:
+    answers = race("throttle", tmp_path)
+    assert sum(created for created, _ in answers) == Task.objects.count() == 7
+
+
+def test_a_burst_from_many_processes_is_one_task_with_the_last_of_somebodys_calls(
+    tmp_path: Path,
+) -> None:
+    answers = race("debounce", tmp_path)
+    (task,) = Task.objects.all()
+    assert sum(created for created, _ in answers) == 1
+    assert task.kwargs["n"] == 59
