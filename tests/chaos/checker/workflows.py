@@ -40,9 +40,13 @@ def workflows_follow_their_graphs(evidence: Evidence) -> Iterator[Violation]:
 
 def _places_sent_twice(graphs: Graphs) -> Iterator[Violation]:
     sent = Counter((member.step_id, member.place) for member in graphs.history.members)
+    for row in graphs.history.workflows:
+        if row.parent_step_id is not None and row.parent_place is not None:
+            sent[row.parent_step_id, row.parent_place] += 1
     for (step_id, place), number in sent.items():
         if number > 1:
-            yield graphs.violation(step_id, "A place has several tasks.", f"{place}: {number}")
+            sentence = "A place has several tasks or workflows."
+            yield graphs.violation(step_id, sentence, f"{place}: {number}")
 
 
 def _early_attempts(graphs: Graphs) -> Iterator[Violation]:
@@ -120,7 +124,7 @@ def _wrong_totals(graphs: Graphs, row: WorkflowRow) -> Iterator[Violation]:
     steps = graphs.steps_of.get(row.id, [])
     found = len(steps), sum(step.members or 0 for step in steps)
     # With children, it counts their members too, as far as they were known.
-    has_children = any(step.kind == StepKind.WORKFLOW for step in steps)
+    has_children = any(step.id in graphs.children_of for step in steps)
     said = row.total_steps, found[1] if has_children else row.members
     if row.total_steps is not None and said != found:
         details = f"{found[0]} steps and {found[1]} members: {row}"
@@ -137,10 +141,13 @@ def _wrong_counts(graphs: Graphs) -> Iterator[Violation]:
         if step.kind not in (StepKind.TASK, StepKind.MAP) or step.status not in FINAL_STEPS:
             continue
         ended = [member for member in graphs.members.get(step.id, []) if is_finished(member.status)]
-        failures = sum(member.status != "succeeded" for member in ended)
+        children = graphs.children_of.get(step.id, [])
+        statuses = [member.status for member in ended]
+        statuses += [str(child.status) for child in children if child.status in FINAL_WORKFLOWS]
+        failures = sum(status != "succeeded" for status in statuses)
         failures += sum(fan.status != "succeeded" for fan in graphs.fans_of.get(step.id, []))
-        if (step.ended, step.failures) != (len(ended), failures):
-            details = f"{len(ended)} tasks have ended, {failures} of them badly: {step}"
+        if (step.ended, step.failures) != (len(statuses), failures):
+            details = f"{len(statuses)} members have ended, {failures} of them badly: {step}"
             yield graphs.violation(step.id, "A step miscounts its members.", details)
         if step.status == StepStatus.SUCCEEDED and step.ended != step.members:
             yield graphs.violation(step.id, "A step succeeded without all members.", str(step))
