@@ -150,8 +150,13 @@ def tell_parents(connection: BaseDatabaseWrapper, ended: Sequence[Step]) -> None
 def pass_on(connection: BaseDatabaseWrapper, ended: Sequence[int]) -> list[Step]:
     """Count steps that have ended down in their dependants; those that wait for no other now."""
     moved = select_rows(connection, Step, PASS_ON, ended=list(ended))
-    ripe = [step for step in moved if step.waits == 0 and step.status == StepStatus.WAITING]
+    ripe = [step for step in moved if is_ripe(step)]
     return sorted(ripe, key=attrgetter("id"))
+
+
+def is_ripe(step: Step) -> bool:
+    """Return whether a step waits for no other, and all its tasks wait for its release."""
+    return step.waits == 0 and step.status == StepStatus.WAITING and step.reopen_from is None
 
 
 def fate(step: Step) -> StepStatus:
