@@ -24,12 +24,14 @@ def mixture(story: Story, *, limit: int = 2, is_apart: bool = False) -> History:
     names = ("part", GIVEN, GIVEN, f"{BODIES}.together")
     first, member, inner, last = (story.enqueue(name=name) for name in names)
     story.end(story.claim(first), "succeeded")
-    if not is_apart:
-        story.move_workflow("c", "", "running")
-    story.end(story.claim(member), "succeeded")
     if is_apart:
+        story.end(story.claim(member), "succeeded")
         story.move_workflow("c", "", "running")
-    story.end(story.claim(inner), "succeeded")
+        story.end(story.claim(inner), "succeeded")
+    else:
+        story.move_workflow("c", "", "running")
+        for lease in [story.claim(member), story.claim(inner)]:
+            story.end(lease, "succeeded")
     story.move_workflow("c", "running", "succeeded")
     story.end(story.claim(last), "succeeded")
     return story.history(
@@ -114,6 +116,14 @@ def test_what_follows_a_mixture_is_given_all_results_in_order(story: Story, valu
 
 def test_a_group_runs_no_more_members_than_it_may(story: Story) -> None:
     assert found(mixture(story, limit=1)) == {12}
+
+
+def test_a_workflow_that_is_cancelled_before_it_sends_a_task_takes_no_room(story: Story) -> None:
+    history = mixture(story, limit=1, is_apart=True)
+    member = next(each for each in history.changes if each.task_id == history.members[1].task_id)
+    began = member._replace(number=member.number, noun="workflow", task_id="c", after="running")
+    ended = began._replace(before="running", after="cancelled")
+    assert found(replace(history, changes=(*history.changes, began, ended))) == set()
 
 
 def test_a_member_that_ended_makes_room_for_the_next(story: Story) -> None:

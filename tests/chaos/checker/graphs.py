@@ -108,6 +108,10 @@ class Graphs:
             ahead += ids
         return found
 
+    def tasks_in(self, workflow_id: str) -> set[str]:
+        """The tasks of a workflow, with those of its children."""
+        return set().union(*(self._tasks(step.id) for step in self.steps_of.get(workflow_id, [])))
+
     def violation(self, step_id: int, sentence: str, details: str, task_id: str = "") -> Violation:
         """What is wrong with a step."""
         step = self.steps.get(step_id)
