@@ -55,6 +55,8 @@ class StepRow(NamedTuple):
     has_compensation: bool = False
     finished_at: float | None = None
     concurrency: int | None = None
+    is_unlike: bool = False
+    """Whether its members are tasks of any kind, and workflows: a retry anew deletes them."""
 
 
 class EdgeRow(NamedTuple):
@@ -121,12 +123,13 @@ def read_steps() -> Iterator[StepRow]:
     """Read all steps."""
     from taskqueue.models import Step
 
-    for row in Step.objects.order_by("id").defer("request"):
+    for row in Step.objects.order_by("id"):
         yield StepRow(
             row.id, str(row.workflow_id), row.name, row.kind, row.status, row.members, row.ended,
             row.failures, row.on_failure, row.when is not None, row.parent_step_id,
             row.parent_place, row.compensates_id, row.compensate is not None,
             row.finished_at and row.finished_at.timestamp(), row.concurrency,
+            "specs" in row.request,
         )  # fmt: skip
 
 
