@@ -28,7 +28,14 @@ class ScheduleExists(InvalidSchedule):
 
 
 class InvalidWorkflow(InvalidTask):
-    """A workflow, or a part of one, that cannot work."""
+    """A workflow, or a part of one, that cannot work.
+
+    Of steps that a request describes, `path` says where: `steps`, the place in the list, and so on.
+    """
+
+    def __init__(self, message: str, *, path: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class UnknownTask(TaskQueueError, LookupError):

@@ -528,6 +528,8 @@ class Migration(migrations.Migration):
                 ("ended", models.IntegerField(default=0)),
                 ("failures", models.IntegerField(default=0)),
                 ("held", models.IntegerField(default=0)),
+                ("reopen_from", models.IntegerField(null=True)),
+                ("reopens_all", models.BooleanField(default=False)),
                 ("counted_at", models.DateTimeField(null=True)),
                 ("concurrency", models.IntegerField(null=True)),
                 ("tolerate", models.FloatField(default=0)),

@@ -151,6 +151,10 @@ class Step(models.Model):
     failures = models.IntegerField(default=0)
     # Of those that were sent before a retry, those that are to be sent again.
     held = models.IntegerField(default=0)
+    # Of a step that a retry has let wait: the place from which on its tasks do not wait yet, and
+    # whether all of them are to wait, or those that did not succeed. Null once they do.
+    reopen_from = models.IntegerField(null=True)
+    reopens_all = models.BooleanField(default=False)
     # When ends were last counted.
     counted_at = models.DateTimeField(null=True)
     # How many are sent at once; null for all.
@@ -158,8 +162,9 @@ class Step(models.Model):
     # How many may fail; below 1 their share of all. `tolerated` is the number, once known.
     tolerate = models.FloatField(default=0)
     tolerated = models.IntegerField(default=0)
-    # Whether an end decides something: the step ended, or is to send more members. A flag, not a
-    # condition over the counts, so that no index is written with each of them.
+    # Whether there is something to do: an end decides something, the step is to send more members,
+    # or tasks of it are still to wait again or to be cancelled. A flag, not a condition over the
+    # counts, so that no index is written with each of them.
     is_due = models.BooleanField(default=False)
 
     on_failure = models.CharField(max_length=10, choices=choices(OnFailure), default=OnFailure.FAIL)

@@ -23,6 +23,9 @@ def step(name: Any = "a", **more: Any) -> dict[str, Any]:
     return {"name": name, "task": TELL, **more}
 
 
+DEEP = f"/steps/0/args{'/0' * 32}"
+
+
 def nested(depth: int, value: Any) -> Any:
     for _ in range(depth):
         value = [value]
@@ -62,64 +65,64 @@ WRONG: list[tuple[str, dict[str, Any], str, str, str]] = [
         {"steps": [A, step("b", when={"op": "is_null", "of": [{"$step": "c"}]})]},
         "invalid_workflow", "/steps", "'c'",
     ),
-    ("a duplicate", {"steps": [A, step("a")]}, "invalid_workflow", "/steps", "'a'"),
+    ("a duplicate", {"steps": [A, step("a")]}, "invalid_workflow", "/steps/1", "'a'"),
     (
-        "unbound arguments", {"steps": [step(task=order.name)]}, "invalid_workflow", "/steps",
+        "unbound arguments", {"steps": [step(task=order.name)]}, "invalid_workflow", "/steps/0",
         "cannot be called",
     ),
     (
         "unbound arguments of a map",
         {"steps": [step(task=sign_in.name, map=[1], options=KEYLESS)]},
-        "invalid_workflow", "/steps", "cannot be called",
+        "invalid_workflow", "/steps/0", "cannot be called",
     ),
-    ("a name over 100", {"steps": [step("a" * 101)]}, "invalid_workflow", "/steps", "1 to 100"),
+    ("a name over 100", {"steps": [step("a" * 101)]}, "invalid_workflow", "/steps/0", "1 to 100"),
     (
         "a workflow's name over 100", {"name": "a" * 101, "steps": [A]}, "invalid_workflow",
-        "/steps", "1 to 100",
+        "/name", "1 to 100",
     ),
-    ("no name", {"steps": [{"task": TELL}]}, "invalid_workflow", "/steps", "name of a step"),
-    ("no task", {"steps": [{"name": "a"}]}, "invalid_workflow", "/steps", "name of a task"),
+    ("no name", {"steps": [{"task": TELL}]}, "invalid_workflow", "/steps/0", "name of a step"),
+    ("no task", {"steps": [{"name": "a"}]}, "invalid_workflow", "/steps/0", "name of a task"),
     ("no steps", {"steps": []}, "invalid_workflow", "/steps", "list of steps"),
-    ("steps that are none", {"steps": [1]}, "invalid_workflow", "/steps", "A step is an object"),
+    ("steps that are none", {"steps": [1]}, "invalid_workflow", "/steps/0", "A step is an object"),
     ("steps of another kind", {"steps": {"a": A}}, "invalid", "/steps", "list of steps"),
     (
-        "an unknown key", {"steps": [step(tsak="x")]}, "invalid_workflow", "/steps",
+        "an unknown key", {"steps": [step(tsak="x")]}, "invalid_workflow", "/steps/0",
         "Did you mean 'task'",
     ),
     (
         "an unknown end", {"steps": [A, step("b", after=[{"step": "a", "when": "gone"}])]},
-        "invalid_workflow", "/steps", "succeeded, failed, ended",
+        "invalid_workflow", "/steps/1", "succeeded, failed, ended",
     ),
     (
         "an unknown comparison", {"steps": [A, step("b", when={"op": "===", "of": [1, 2]})]},
-        "invalid_workflow", "/steps", "'==='",
+        "invalid_workflow", "/steps/1", "'==='",
     ),
     (
         "a deep condition", {"steps": [A, step("b", when=deep_condition(300))]},
-        "invalid_workflow", "/steps", "levels deep",
+        "invalid_workflow", "/steps/1", "levels deep",
     ),
     (
-        "deep arguments", {"steps": [step(args=nested(300, 1))]}, "invalid_workflow", "/steps",
+        "deep arguments", {"steps": [step(args=nested(300, 1))]}, "invalid_workflow", DEEP,
         "a",
     ),
     (
-        "a NUL", {"steps": [step(args=["a\x00"])]}, "invalid_workflow", "/steps", "NUL",
+        "a NUL", {"steps": [step(args=["a\x00"])]}, "invalid_workflow", "/steps/0/args/0", "NUL",
     ),
     (
         "concurrency of 0", {"steps": [step(map=[1], concurrency=0)]}, "invalid_workflow",
-        "/steps", "concurrency",
+        "/steps/0", "concurrency",
     ),
     (
         "tolerance below 0", {"steps": [step(map=[1], tolerate=-1)]}, "invalid_workflow",
-        "/steps", "tolerate",
+        "/steps/0", "tolerate",
     ),
     (
         "a word for failures", {"steps": [step(on_failure="continu")]}, "invalid_workflow",
-        "/steps", "Did you mean 'continue'",
+        "/steps/0", "Did you mean 'continue'",
     ),
     (
         "a unique key in a step", {"steps": [step(options={"unique_key": "k"})]},
-        "invalid_workflow", "/steps", "unique_key",
+        "invalid_workflow", "/steps/0", "unique_key",
     ),
     (
         "an option", {"steps": [A, step("b", options={"timout": 5})]}, "invalid",
@@ -140,7 +143,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str, str]] = [
         "redacted_value", "/steps/1/args/1", "anew",
     ),
     ("a reference to an argument", {"steps": [step(args=[{"$argument": 0}])]}, "invalid_workflow",
-     "/steps", "other steps only"),
+     "/steps/0", "other steps only"),
     ("steps and arguments", {"steps": [A], "kwargs": {}}, "invalid", "/kwargs", "of their own"),
     ("nothing", {}, "invalid", "/name", "name of a workflow"),
     (

@@ -21,8 +21,8 @@ def test_a_group_of_unlike_calls_is_shown_with_its_children(root: ApiClient) -> 
     told = root.look(at).json()
     assert told["return_value"] == [2, [[2], {}], 8, None]
     assert (told["members"], told["ended"], told["failures"]) == (4, 4, 1)
-    children = [(each["step"], each["status"]) for each in told["children"]]
-    assert sorted(children) == [("group", "failed"), ("group", "succeeded")]
+    children = [(each["step"], each["place"], each["status"]) for each in told["children"]]
+    assert sorted(children) == [("group", 2, "succeeded"), ("group", 3, "failed")]
 
     (step,) = root.look(f"{at}steps/").json()["results"]
     assert (step["kind"], step["calls"], step["concurrency"], step["tolerate"]) == (
@@ -35,6 +35,7 @@ def test_a_group_of_unlike_calls_is_shown_with_its_children(root: ApiClient) -> 
     for child in Workflow.objects.exclude(id=run.id):
         told = root.look(f"workflows/{child.id}/").json()
         assert (told["parent"], told["parent_step"]) == (str(run.id), "group")
+        assert told["parent_place"] == child.parent_place
 
 
 def test_the_error_of_a_child_is_that_of_its_group(root: ApiClient) -> None:

@@ -165,4 +165,4 @@ def _failures() -> int:
 
 
 # Autodiscovery imports this module only.
-from tests.chaos import bad_bodies, batch_bodies, workflow_bodies  # noqa: E402, F401
+from tests.chaos import bad_bodies, batch_bodies, mixture_bodies, workflow_bodies  # noqa: E402, F401

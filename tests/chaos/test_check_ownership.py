@@ -132,3 +132,19 @@ def test_a_task_must_not_succeed_where_its_last_lease_did_not(story: Story) -> N
     story.end(story.claim(task), "failed", "failed")
     story.tasks[task] = story.tasks[task]._replace(status="succeeded")
     assert found(story.history(changes=(), has_changes=False)) == {5}
+
+
+def test_bodies_of_a_deleted_task_may_overlap_where_several_workers_may_have_run_it(
+    story: Story,
+) -> None:
+    task = story.enqueue()
+    leases = [story.claim(task)]
+    story.end(leases[0], "failed")
+    story.move(task, "ready")
+    leases.append(story.claim(task))
+    for lease in reversed(leases):
+        story.run(lease)
+    story.end(leases[1], "succeeded")
+    story.prune(task)
+    assert 3 in found(story.history())
+    assert 3 not in found(story.history(enqueues=()))

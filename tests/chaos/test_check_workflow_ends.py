@@ -69,6 +69,18 @@ def test_what_a_fan_out_has_set_stays_when_a_retry_makes_it_anew(story: Story) -
     assert found(replace(changed, audits=(retry,))) == set()
 
 
+def test_what_an_unlike_member_has_set_stays_when_a_retry_makes_it_anew(story: Story) -> None:
+    history = marks(story)
+    context = {**history.workflows[0].context, "s2/1/1": True}
+    changed = replace(history, workflows=(WORKFLOW._replace(context=context),))
+    retry = AuditRow(story.now, "eve", "retry", "w", "", "failed", "from step s1")
+    assert found(replace(changed, audits=(retry,))) == {12}
+    unlike = history.steps[1]._replace(is_unlike=True)
+    steps = (history.steps[0], unlike)
+    assert found(replace(changed, steps=steps)) == {12}
+    assert found(replace(changed, steps=steps, audits=(retry,))) == set()
+
+
 @pytest.mark.parametrize("value", [None, "s2/0/2"])
 def test_a_body_finds_what_steps_before_it_have_set(story: Story, value: object) -> None:
     history = marks(story)

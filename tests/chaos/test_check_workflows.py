@@ -119,6 +119,23 @@ def test_a_workflow_does_not_succeed_without_a_step_that_failed(story: Story) ->
     assert found(replace(history, steps=(*history.steps, forgiven))) == set()
 
 
+@pytest.mark.parametrize(
+    ("status", "members", "expected"),
+    [("failed", 5, set()), ("failed", 1, {12}), ("succeeded", 5, {12})],
+)
+def test_members_that_were_kept_from_being_sent_count_where_their_map_failed(
+    story: Story, status: str, members: int, expected: set[int]
+) -> None:
+    history = chord(
+        story,
+        workflows=(WORKFLOW._replace(status=status, total_steps=1, members=members),),
+        steps=(step(1, kind="map", status=status, members=2),),
+        edges=(),
+    )
+    kept = tuple(member for member in history.members if member.step_id == 1)
+    assert found(replace(history, members=kept)) == expected
+
+
 def test_the_tasks_of_a_child_wait_for_what_its_step_depends_on(story: Story) -> None:
     history = chord(story)
     child = WORKFLOW._replace(id="c", parent_step_id=1)

@@ -28,7 +28,8 @@ _POSTGRESQL_FUNCTIONS = (
     CREATE FUNCTION chaos_workflow_change() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         INSERT INTO chaos_change ({COLUMNS}) VALUES (
-            'workflow', NEW.id, 0, OLD.status, NEW.status, '', false, NULL, NULL);
+            'workflow', NEW.id, 0, CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '' END,
+            NEW.status, '', false, NULL, NULL);
         RETURN NULL;
     END $$
     """,
@@ -115,6 +116,10 @@ TRIGGERS = {
         FOR EACH ROW EXECUTE FUNCTION chaos_log_change()
         """,
         """
+        CREATE TRIGGER chaos_workflow_row AFTER INSERT ON taskqueue_workflow
+        FOR EACH ROW EXECUTE FUNCTION chaos_workflow_change()
+        """,
+        """
         CREATE TRIGGER chaos_workflow_status AFTER UPDATE ON taskqueue_workflow
         FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION chaos_workflow_change()
         """,
@@ -179,6 +184,12 @@ TRIGGERS = {
         END
         """,
         f"""
+        CREATE TRIGGER chaos_workflow_insert AFTER INSERT ON taskqueue_workflow BEGIN
+            INSERT INTO chaos_change ({COLUMNS}) VALUES (
+                'workflow', NEW.id, 0, '', NEW.status, '', 0, NULL, NULL);
+        END
+        """,
+        f"""
         CREATE TRIGGER chaos_workflow_update AFTER UPDATE ON taskqueue_workflow
         WHEN OLD.status <> NEW.status BEGIN
             INSERT INTO chaos_change ({COLUMNS}) VALUES (
@@ -194,6 +205,7 @@ NO_TRIGGERS = {
         "DROP TRIGGER IF EXISTS chaos_lease_row ON taskqueue_lease",
         "DROP TRIGGER IF EXISTS chaos_lease_status ON taskqueue_lease",
         "DROP TRIGGER IF EXISTS chaos_log_row ON taskqueue_tasklog",
+        "DROP TRIGGER IF EXISTS chaos_workflow_row ON taskqueue_workflow",
         "DROP TRIGGER IF EXISTS chaos_workflow_status ON taskqueue_workflow",
         "DROP FUNCTION IF EXISTS chaos_task_change",
         "DROP FUNCTION IF EXISTS chaos_lease_change",

@@ -103,6 +103,13 @@ def random_graph(wf: Builder, path: str, seed: int, size: int) -> None:
         steps.append(wf.step(call, **settings))
 
 
+@workflow
+def sides(wf: Builder, path: str, seconds: float) -> None:
+    """Steps that depend on nothing, and take the same time."""
+    for place in range(WIDTH):
+        wf.step(part.si(path, place, seconds), name=f"side{place}")
+
+
 def leave_mark() -> str | None:
     """Set a key of this attempt in the context, and the last mark; what was the last so far."""
     own = current().workflow

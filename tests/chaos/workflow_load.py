@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 
 from tests.chaos.batch_bodies import collect_some
 from tests.chaos.batch_rows import EventLog
+from tests.chaos.mixture_bodies import mixture
 from tests.chaos.workflow_bodies import (
     family,
     new_key,
@@ -29,7 +30,7 @@ T = TypeVar("T")
 GRAPHS_FOR = 400
 """There is one random graph for so many chords, and one at least."""
 OTHERS_FOR = 15
-"""There is one tree, story, order and family for so many chords."""
+"""There is one tree, story, order, family and mixture for so many chords."""
 SMALLEST_GRAPH, LARGEST_GRAPH = 80, 1000
 """Steps of a random graph, in a short run and in one of 2,000 chords."""
 
@@ -88,11 +89,12 @@ class Enqueuer(Load):
         self._enqueue(random_chord(path, chance))
         if number % OTHERS_FOR == OTHERS_FOR // 2:
             first = chance.randrange(1000)
-            keys = [new_key(chance) for _ in range(4)]
+            keys = [new_key(chance) for _ in range(6)]
             self._enqueue(random_tree(path, chance))
             self._enqueue(story.s(path, first))
             self._enqueue(order.s(path, first, keys[0]))
-            self._enqueue(family.s(path, first, keys[1:]))
+            self._enqueue(family.s(path, first, keys[1:4]))
+            self._enqueue(mixture.s(path, first, chance.randrange(1 << 30), keys[4:]))
         every = min(GRAPHS_FOR, self._chords)
         if number % every == every // 2:
             size = max(SMALLEST_GRAPH, LARGEST_GRAPH * min(self._chords, 2000) // 2000)

@@ -28,6 +28,10 @@ class WorkflowRow(NamedTuple):
     callback: str = ""
     """The key that `ended` is given at its end; empty: it is not called."""
     created_at: float = 0.0
+    parent_place: int | None = None
+    """Of a group of unlike calls, the member that it is."""
+    last: tuple[str, ...] = ()
+    """The steps whose results are its own."""
 
 
 class StepRow(NamedTuple):
@@ -50,6 +54,9 @@ class StepRow(NamedTuple):
     """The step that it undoes."""
     has_compensation: bool = False
     finished_at: float | None = None
+    concurrency: int | None = None
+    is_unlike: bool = False
+    """Whether its members are tasks of any kind, and workflows: a retry anew deletes them."""
 
 
 class EdgeRow(NamedTuple):
@@ -103,7 +110,7 @@ def read_workflows() -> Iterator[WorkflowRow]:
             str(row.id), row.name, row.status, row.open_steps, row.parent_step_id,
             row.stop_requested_at is not None, row.trouble, row.context, row.total_steps,
             row.members, next((_key(call["args"]) for _, call in row.callbacks), ""),
-            row.created_at.timestamp(),
+            row.created_at.timestamp(), row.parent_place, tuple(row.last),
         )  # fmt: skip
 
 
@@ -116,12 +123,13 @@ def read_steps() -> Iterator[StepRow]:
     """Read all steps."""
     from taskqueue.models import Step
 
-    for row in Step.objects.order_by("id").defer("request"):
+    for row in Step.objects.order_by("id"):
         yield StepRow(
             row.id, str(row.workflow_id), row.name, row.kind, row.status, row.members, row.ended,
             row.failures, row.on_failure, row.when is not None, row.parent_step_id,
             row.parent_place, row.compensates_id, row.compensate is not None,
-            row.finished_at and row.finished_at.timestamp(),
+            row.finished_at and row.finished_at.timestamp(), row.concurrency,
+            "specs" in row.request,
         )  # fmt: skip
 
 

@@ -120,7 +120,7 @@ class JsonField(forms.CharField):
                 _("Enter a value such as %(example)s.") % {"example": self.example}
             )
         try:
-            return json.loads(encode(parsed, limit=MOST_JSON, what="This"))
+            return json.loads(encode(parsed, limit=MOST_JSON, what="value"))
         except InvalidArguments as error:
             raise ValidationError(str(error)) from None
 

@@ -157,7 +157,7 @@ def _from_steps(body: Mapping[str, Any]) -> Graph:
     except Problem as problem:
         raise problem.below("steps", finder.place) from None
     except InvalidWorkflow as error:
-        raise _invalid(error, "steps") from None
+        raise _invalid(error, *(error.path or ("steps",))) from None
     places = {step["name"]: place for place, step in enumerate(body["steps"])}
     for step in graph.steps:
         _check_step_secrets(step, places[step.name])

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from taskqueue.core.suggestions import did_you_mean
@@ -43,16 +44,27 @@ SETTINGS = ("on_failure", "concurrency", "tolerate")
 
 
 def adhoc_graph(request: Any, find: Find) -> Graph:
-    """Return the graph that a request describes. Raises `InvalidWorkflow`."""
+    """Return the graph that a request describes. Raises `InvalidWorkflow`, which tells where."""
     _check_keys(request, KEYS, what="A workflow")
     steps = request.get("steps")
     if not isinstance(steps, list) or not steps:
         raise InvalidWorkflow("A workflow needs a list of steps.")
     check_step_count(len(steps[: MAX_STEPS + 1]))
-    builder = Builder(check_name(request.get("name", "workflow"), what="workflow"))
-    for step in steps:
-        _add(builder, step, find)
+    with _at("name"):
+        builder = Builder(check_name(request.get("name", "workflow"), what="workflow"))
+    for place, step in enumerate(steps):
+        with _at("steps", place):
+            _add(builder, step, find)
     return builder.graph()
+
+
+@contextmanager
+def _at(*place: object) -> Iterator[None]:
+    """Have errors tell where in the request they are."""
+    try:
+        yield
+    except InvalidWorkflow as error:
+        raise InvalidWorkflow(str(error), path=(*place, *error.path)) from None
 
 
 def _add(builder: Builder, step: Any, find: Find) -> None:
@@ -73,7 +85,7 @@ def _add(builder: Builder, step: Any, find: Find) -> None:
     except InvalidWorkflow:
         raise
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask, UnknownTask) as error:
-        raise InvalidWorkflow(f"Step {name!r}: {error}") from None
+        raise InvalidWorkflow(f"Step {name!r}: {error}", path=getattr(error, "path", ())) from None
 
 
 def _canvas(builder: Builder, name: str, step: Mapping[str, Any], find: Find) -> Canvas:

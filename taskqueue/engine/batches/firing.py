@@ -7,6 +7,7 @@ it locked leaves the group. Events that are committed later join the next batch.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,14 +30,16 @@ HAS_COLLECTED = Fact.of("EXISTS (SELECT 1 FROM taskqueue_collected)")
 # Batches of one turn, and of one verb.
 MOST_BATCHES = 500
 
-# A loose scan of the index: for each group a probe of its first row and of its last, however many
-# there are. Only where these are as far apart as a full batch, its events are counted so far.
+# The groups that are due behind one of them, in order. A loose scan of the index: for each group a
+# probe of its first row and of its last, however many there are. Only where these are as far apart
+# as a full batch, its events are counted so far.
 _DUE = """
     WITH RECURSIVE head (name, group_key, id) AS (
         SELECT name, group_key, id
         FROM (
             SELECT name, group_key, id
             FROM taskqueue_collected
+            WHERE (name, group_key) > (%(name)s, %(group)s)
             ORDER BY name, group_key, id
             LIMIT 1
         ) AS first_group
@@ -51,7 +54,7 @@ _DUE = """
             LIMIT 1
         )
     )
-    SELECT oldest.id
+    SELECT oldest.id, oldest.name, oldest.group_key, CAST(oldest.spec AS text)
     FROM head
     {ends}
     WHERE {{since oldest.collected_at}} >= oldest.max_delay
@@ -115,11 +118,30 @@ class Fired:
 
 
 def fire_due(connection: BaseDatabaseWrapper) -> list[Fired]:
-    """Enqueue a batch of each group that is due, as far as one turn goes."""
-    with orm_transaction(connection):
-        due = [first for (first,) in select(connection, DUE, limit=MOST_BATCHES)]
-    fired = (_fire(connection, first) for first in due)
-    return [batch for batch in fired if batch is not None]
+    """Enqueue a batch of each group that is due, as far as one turn goes.
+
+    However many are left to a newer version, or to others, it goes on behind them.
+    """
+    fired: list[Fired] = []
+    strange: dict[str, str] = {}
+    behind = {"name": "", "group": ""}
+    while (limit := MOST_BATCHES - len(fired)) > 0:
+        with orm_transaction(connection):
+            due = select(connection, DUE, **behind, limit=limit)
+        for first, name, _, spec in due:
+            try:
+                EnqueueSpec.from_json(json.loads(spec))
+            except ValueError as error:
+                strange[name] = str(error)
+                continue
+            if (batch := _fire(connection, first)) is not None:
+                fired.append(batch)
+        if len(due) < limit:
+            break
+        behind = {"name": due[-1][1], "group": due[-1][2]}
+    for name, reason in strange.items():
+        logger.error("Batch left to a newer version name=%s reason=%s", name, reason)
+    return fired
 
 
 def fire_group(connection: BaseDatabaseWrapper, name: str, group: str) -> list[Fired]:

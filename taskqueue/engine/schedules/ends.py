@@ -116,7 +116,7 @@ def _return_value(connection: BaseDatabaseWrapper, workflow: Workflow) -> Any:
         return None
     try:
         value = Results(connection.alias, workflow.id).return_value()
-        encode(value, limit=get_settings().MAX_RESULT, what="The result")
+        encode(value, limit=get_settings().MAX_RESULT, what="result")
     except (InvalidArguments, InvalidWorkflow):  # Too large, or a part that is not there.
         return None
     return value

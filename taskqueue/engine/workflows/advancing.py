@@ -27,12 +27,15 @@ from taskqueue.engine.workflows.locking import lock_due_steps, lock_workflows
 from taskqueue.engine.workflows.moves import write_moves
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
+from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some
 from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop_some
 from taskqueue.models import Step, StepEnd, Workflow
 
 # Workflows, new members, and tasks that are stopped, of one transaction.
 MOST_WORKFLOWS, MOST_MEMBERS, MOST_STOPS = 200, 1000, 5000
+# Tasks of steps that were not released, which are cancelled.
+MOST_CANCELLED = 2000
 # Steps of one fold: of very many, the statement may compare each step with each note.
 MOST_FOLDED = 50
 
@@ -58,8 +61,10 @@ class Advance:
         self._successes: list[int] = []
         # Steps of parents that were told of the end of a child.
         self.told: set[int] = set()
-        # How many more tasks may be stopped; the rest follows in another transaction.
+        # How many more tasks may be stopped, and so on; the rest follows in another transaction.
         self._stops_left = MOST_STOPS
+        self._cancels_left = MOST_CANCELLED
+        self._reopens_left = MOST_REOPENED
 
     @property
     def queues(self) -> set[str | None]:
@@ -68,8 +73,8 @@ class Advance:
 
     def begin(self) -> None:
         """Release what waits for nothing: the roots of new workflows, or what a pause kept back."""
-        rows = self._steps().filter(status=StepStatus.WAITING, waits=0).order_by("id")
-        self._follow(self._decide(list(rows)))
+        rows = self._steps().filter(status=StepStatus.WAITING, waits=0, reopen_from=None)
+        self._follow(self._decide(list(rows.order_by("id"))))
         self.run()
 
     def run(self, due: list[Step] | None = None) -> None:
@@ -87,10 +92,12 @@ class Advance:
         self._apply_notes()
         due = self._due() if due is None else due
         while due:
+            waiting = [step for step in due if step.status == StepStatus.WAITING]
+            due = [step for step in due if step.status != StepStatus.WAITING]
             complete = [step for step in due if (step.members or 0) <= step.ended]
             others = [step for step in due if (step.members or 0) > step.ended]
             self._releaser.has_due = False
-            ended = self._end(complete)
+            ended = self._end(complete) + self._go_on(waiting)
             self._follow(ended)
             tell_parents(self._connection, ended)
             if not self._feed(others) and not self._may_have_made_due(ended):
@@ -153,7 +160,8 @@ class Advance:
             self._touched.add(step.workflow_id)
         # Of one workflow they may depend on each other, which `pass_on` does not allow.
         are_apart = len({step.workflow_id for step in new}) == len(new)
-        if are_apart and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
+        # Those of an earlier call may be left to write too.
+        if are_apart and not self._successes and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
             self._successes = alike.popitem()[1]
         for (status, reason), ids in alike.items():
             rows = Step.objects.using(self._connection.alias).filter(id__in=ids)
@@ -204,10 +212,33 @@ class Advance:
                 dropped.append(step)
         self._releaser.release(self._workflows, released)
         self._touched.update(step.workflow_id for step in released)
-        if dropped:
-            cancel_steps(self._connection, dropped)
+        ended = self._cancel(ended, dropped)
         self._write_ends(ended)
         return ended
+
+    def _cancel(self, ended: list[Step], dropped: Sequence[Step]) -> list[Step]:
+        """Cancel the tasks of steps that are not released; those of the first that end by now.
+
+        The others have more of them than one transaction may cancel: they stay due.
+        """
+        if not dropped:
+            return ended
+        number, left = cancel_steps(self._connection, dropped, most=self._cancels_left)
+        self._cancels_left -= number
+        for step in left:
+            step.status = StepStatus.WAITING
+        self._steps().filter(id__in=[step.id for step in left]).update(is_due=True)
+        return [step for step in ended if step.status != StepStatus.WAITING]
+
+    def _go_on(self, waiting: Sequence[Step]) -> list[Step]:
+        """Have more tasks of steps wait, or be cancelled, that are to; steps that end by that."""
+        done = [step for step in waiting if step.reopen_from is None]
+        reopening = [step for step in waiting if step.reopen_from is not None]
+        if reopening and self._reopens_left > 0:
+            reopened, number = reopen_some(self._connection, reopening, most=self._reopens_left)
+            self._reopens_left -= number
+            done += reopened
+        return self._decide([step for step in done if step.waits == 0])
 
     def _feed(self, steps: Sequence[Step]) -> bool:
         """Send further members, or drop those of maps that have failed; whether any moved."""
@@ -246,9 +277,7 @@ class Advance:
         for step in waiting:
             step.status = StepStatus.CANCELLED
             step.reason = workflow.stop_reason or STOPPED
-        if waiting:
-            cancel_steps(self._connection, waiting)
-            self._write_ends(waiting)
+        self._write_ends(self._cancel(waiting, waiting))
         if self._stops_left > 0:
             self._stops_left -= stop_some(self._connection, workflow, now=self._now)
 

@@ -203,8 +203,13 @@ def pass_on(
     with kept_plan(connection) as series:
         rows = select(connection, PASS_ON, **ids, now=now, series=series)
     moved = [STEPS.row(connection, row) for row in rows]
-    ripe = [step for step in moved if step.waits == 0 and step.status == StepStatus.WAITING]
+    ripe = [step for step in moved if is_ripe(step)]
     return sorted(ripe, key=attrgetter("id"))
+
+
+def is_ripe(step: Step) -> bool:
+    """Return whether a step waits for no other, and all its tasks wait for its release."""
+    return step.waits == 0 and step.status == StepStatus.WAITING and step.reopen_from is None
 
 
 def fate(step: Step) -> StepStatus:

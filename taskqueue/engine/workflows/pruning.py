@@ -72,7 +72,7 @@ def family_of(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
 
 
 def delete_below(
-    connection: BaseDatabaseWrapper, step_ids: Sequence[int], made: Sequence[int]
+    connection: BaseDatabaseWrapper, step_ids: Sequence[int], made: Sequence[int] = ()
 ) -> list[int]:
     """Delete the fan-outs and children of steps, and the tasks of those that `made` names.
 
@@ -96,17 +96,32 @@ def delete_below(
     return gone
 
 
+def delete_members(connection: BaseDatabaseWrapper, step_id: int, most: int) -> int:
+    """Delete tasks of a step, so many at most; how many."""
+    number = 0
+    own = Step.objects.using(connection.alias).filter(id=step_id)
+    while number < most:
+        limit = min(BATCH, most - number)
+        deleted = _delete_tasks(connection, own, limit)
+        number += deleted
+        if deleted < limit:
+            break
+    return number
+
+
 def forget_steps(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
     """Delete steps with all that they have begun."""
     delete_below(connection, step_ids, step_ids)
     _delete_steps(connection, Step.objects.using(connection.alias).filter(id__in=step_ids))
 
 
-def _delete_tasks(connection: BaseDatabaseWrapper, steps: QuerySet[Step]) -> int:
+def _delete_tasks(
+    connection: BaseDatabaseWrapper, steps: QuerySet[Step], limit: int = BATCH
+) -> int:
     """Delete a batch of tasks, with their attempts and log lines; how many."""
     members = Member.objects.using(connection.alias)
     first = members.filter(step__in=steps).order_by("step_id", "place")
-    found = list(first.values_list("step_id", "place", "task_id")[:BATCH])
+    found = list(first.values_list("step_id", "place", "task_id")[:limit])
     ids = [task_id for _, _, task_id in found]
     # Only ids are read: arguments and results may be large.
     Task.objects.using(connection.alias).filter(id__in=ids).only("id").delete()

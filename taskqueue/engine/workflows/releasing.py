@@ -161,6 +161,8 @@ class Releaser:
     def _begin_again(self, child: Workflow) -> None:
         begin_again(child, self._now)
         child.save(using=self._connection.alias)
+        rows = Step.objects.using(self._connection.alias).filter(workflow=child)
+        rows.filter(status=StepStatus.WAITING, reopen_from__isnull=False).update(is_due=True)
         self._begin_child(self._connection, child, now=self._now)
 
     def begin(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
@@ -297,7 +299,7 @@ class Releaser:
         if not self._cut_left:
             return
         most = self._cut_left
-        number = cancel_blocked(self._connection, [step.id], limit=most)
+        number, _ = cancel_blocked(self._connection, [step.id], limit=most)
         self._cut_left -= number
         if number == most:
             step.held = max(0, step.held - number)

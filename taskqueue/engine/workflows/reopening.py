@@ -1,8 +1,14 @@
-"""Having steps wait again that have ended: their rows, their tasks, and what they had begun."""
+"""Having steps wait again that have ended: their rows, their tasks, and what they had begun.
+
+The rows of all steps change with the retry. Their tasks follow in the advance, so many in a
+transaction: the next one goes on from the place that a step keeps. A step is not decided on before
+all of its tasks wait.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -10,28 +16,32 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.core.workflow_states import StepKind, StepStatus
+from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.dialect import select
+from taskqueue.engine.dialect import as_uuid, select
 from taskqueue.engine.ready import make_blocked
-from taskqueue.engine.workflows.pruning import delete_below
-from taskqueue.engine.workflows.reconciling import COUNTED
+from taskqueue.engine.workflows.counting import COUNTED
+from taskqueue.engine.workflows.pruning import delete_below, delete_members
 from taskqueue.engine.workflows.requests import has_parts, source_of
 from taskqueue.engine.workflows.results import RESOLVED
 from taskqueue.engine.workflows.stopping import held_children
-from taskqueue.engine.workflows.tasks import BLOCKED_ONLY, tasks_of
+from taskqueue.engine.workflows.tasks import count_blocked, find_tasks
 from taskqueue.models import Step, StepCalls, StepEnd, Task, Workflow
 
-# Steps or tasks of one statement.
+# Tasks of one transaction.
+MOST_REOPENED = 2000
+# Steps of one statement.
 BATCH = 2000
 FAILED_TASKS = FINISHED - {TaskStatus.SUCCEEDED}
 # Of a step that waits again.
 WAITING: dict[str, Any] = {
     "status": StepStatus.WAITING, "released_at": None, "finished_at": None, "reason": "",
-    "is_due": False, "ended": 0, "failures": 0,
+    "ended": 0, "failures": 0, "reopen_from": 0,
 }  # fmt: skip
 # What a map keeps of its members.
 KEPT = ("members", "released", "held", "request")
+# What was counted of a step.
+COUNTS = ("held", "ended", "failures")
 
 
 class Reopener:
@@ -47,33 +57,39 @@ class Reopener:
     def reopen(self, again: Collection[int], anew: Collection[int]) -> None:
         """Have the first wait with their tasks that did not succeed, the others with all.
 
-        Fan-outs of the others are deleted, also those that are among the first.
+        Fan-outs of the others are deleted, also those that are among the first. `reopen_some` has
+        to follow: that of a child once it begins again.
         """
+        begins = (
+            self._workflow.parent_step_id is None or self._workflow.status == WorkflowStatus.RUNNING
+        )
         self._drop(anew)
         chosen = [self._steps[id] for id in sorted({*again, *anew}) if id in self._steps]
-        self._block_tasks(chosen, anew)
-        changed = [step for step in chosen if self._reset(step)]
+        changed = [step for step in chosen if self._reset(step, is_anew=step.id in anew)]
         rows = Step.objects.using(self._connection.alias)
-        ids = [step.id for step in chosen]
-        for first in range(0, len(ids), BATCH):
-            rows.filter(id__in=ids[first : first + BATCH]).update(**WAITING)
+        notes = StepEnd.objects.using(self._connection.alias)
+        for is_anew in (False, True):
+            ids = [step.id for step in chosen if step.reopens_all is is_anew]
+            for first in range(0, len(ids), BATCH):
+                own = ids[first : first + BATCH]
+                rows.filter(id__in=own).update(**WAITING, reopens_all=is_anew, is_due=begins)
+                notes.filter(step_id__in=own).delete()
         rows.bulk_update(changed, KEPT, batch_size=200)
-        self._count(chosen)
+        self._count_parents(chosen)
 
     def reopen_task(self, step: Step, task_id: UUID) -> None:
         """Have a member of a running step be sent again that did not succeed."""
         tasks = Task.objects.using(self._connection.alias).filter(id=task_id)
-        step.held += self._block(tasks.filter(status__in=sorted(FAILED_TASKS)))
-        step.members = self._members(step)
+        step.held += _block(self._connection, tasks.filter(status__in=sorted(FAILED_TASKS)))
+        step.members = _members(self._connection, step)
         step.is_due = True
         step.save(using=self._connection.alias, update_fields=[*KEPT, "is_due"])
-        self._count([step])
+        _save_counts(self._connection, [step])
 
     def _drop(self, anew: Collection[int]) -> None:
         """Delete what belongs to one run of these steps: fan-outs, children, and made calls."""
         made = [id for id in anew if source_of(self._steps[id].request) is not None]
-        unlike = [id for id in anew if has_parts(self._steps[id].request)]
-        gone = delete_below(self._connection, list(anew), [*made, *unlike])
+        gone = delete_below(self._connection, list(anew))
         # Those of unlike members are kept, and send them anew.
         StepCalls.objects.using(self._connection.alias).filter(step_id__in=made).delete()
         for id in gone:
@@ -84,61 +100,131 @@ class Reopener:
             step = self._steps[id]
             self._workflow.members -= step.members or 0
             step.members, step.released = None, 0
-        for id in unlike:
-            self._steps[id].released = 0
+        for id in anew:
+            if has_parts(self._steps[id].request):
+                self._steps[id].released = 0
 
-    def _block_tasks(self, steps: Sequence[Step], anew: Collection[int]) -> None:
-        """Have the finished tasks of these steps wait: all of them, or those without success."""
-        notes = StepEnd.objects.using(self._connection.alias)
-        for is_anew, statuses in ((False, FAILED_TASKS), (True, FINISHED)):
-            ids = [step.id for step in steps if (step.id in anew) == is_anew]
-            for first in range(0, len(ids), BATCH):
-                own = ids[first : first + BATCH]
-                notes.filter(step_id__in=own).delete()
-                for tasks in tasks_of(self._connection, own, statuses):
-                    self._block(tasks)
-
-    def _block(self, tasks: QuerySet[Task]) -> int:
-        """Lock finished tasks and have them wait; how many."""
-        ids = list(tasks.order_by("id").select_for_update().values_list("id", flat=True))
-        own: QuerySet[Task] = Task.objects.using(self._connection.alias).filter(id__in=ids)
-        make_blocked(own)
-        for task in own.exclude(workers=1, broadcast=False):
-            multi_worker.begin_anew(self._connection, task)
-        return len(ids)
-
-    def _reset(self, step: Step) -> bool:
+    def _reset(self, step: Step, *, is_anew: bool) -> bool:
         """Have the step wait as if it had not begun; whether more of it changes than `WAITING`."""
         for name, value in WAITING.items():
             setattr(step, name, value)
+        step.reopens_all = is_anew
         is_made = source_of(step.request) is not None
         was_resolved = step.request.pop(RESOLVED, self) is not self
         if step.kind == StepKind.MAP and step.members is not None:
-            step.members = self._members(step)
-            blocked = tasks_of(self._connection, [step.id], BLOCKED_ONLY)
-            children = held_children(self._connection, [step.id])
-            step.held = sum(tasks.count() for tasks in blocked) + children.count()
+            step.members = _members(self._connection, step)
         return step.kind == StepKind.MAP or is_made or was_resolved
 
-    def _members(self, step: Step) -> int:
-        """Return how many members a map has, those too that its failure kept from being sent."""
-        kept = StepCalls.objects.using(self._connection.alias)
-        last = kept.filter(step_id=step.id, lease_id=0).order_by("first_place").last()
-        return max(step.released, 0 if last is None else last.first_place + len(last.calls))
+    def _count_parents(self, steps: Sequence[Step]) -> None:
+        """Count the ends of the steps that these are fan-outs of."""
+        ids = {step.parent_step_id for step in steps}
+        above = [step for id, step in sorted(self._steps.items()) if id in ids]
+        _save_counts(self._connection, [step for step in above if step.reopen_from is None])
 
-    def _count(self, steps: Sequence[Step]) -> None:
-        """Count what has ended of these steps, and of those that they are members of."""
-        counted = {step.id: step for step in steps if step.kind != StepKind.WORKFLOW}
-        for step in steps:
-            if step.parent_step_id is not None and step.parent_step_id in self._steps:
-                counted[step.parent_step_id] = self._steps[step.parent_step_id]
-        ids = {"steps": sorted(counted), "workflows": [self._workflow.id.hex]}
-        found = {row[0]: row[1:] for row in select(self._connection, COUNTED, **ids)}
-        moved = []
-        for id, step in counted.items():
-            before = step.ended, step.failures
-            step.ended, step.failures = map(int, found.get(id, (0, 0)))
-            if before != (step.ended, step.failures):
-                moved.append(step)
-        rows = Step.objects.using(self._connection.alias)
-        rows.bulk_update(moved, ["ended", "failures"], batch_size=200)
+
+def reopen_some(
+    connection: BaseDatabaseWrapper, steps: Sequence[Step], *, most: int
+) -> tuple[list[Step], int]:
+    """Have tasks of steps wait that are to, so many at most.
+
+    Return the steps of which all do now, and how many tasks there were. The caller has locked their
+    workflows. A step that has more of them stays due.
+    """
+    done: list[Step] = []
+    moved = 0
+    narrow: dict[bool, list[Step]] = {False: [], True: []}
+    left = most
+    for step in sorted(steps, key=attrgetter("id")):
+        if step.kind == StepKind.MAP:
+            continue
+        if left <= 0:
+            break
+        narrow[step.reopens_all].append(step)
+        left -= 1
+    for reopens_all, alike in narrow.items():
+        moved += _block_of(connection, alike, reopens_all=reopens_all)
+        done += alike
+    for step in sorted(steps, key=attrgetter("id")):
+        if step.kind != StepKind.MAP or moved >= most:
+            continue
+        number = _reopen_map(connection, step, most - moved)
+        moved += number
+        if step.reopen_from is None:
+            done.append(step)
+    _finish(connection, done)
+    return done, moved
+
+
+def _block_of(connection: BaseDatabaseWrapper, steps: Sequence[Step], *, reopens_all: bool) -> int:
+    """Have the tasks of steps wait that are no maps."""
+    statuses = FINISHED if reopens_all else FAILED_TASKS
+    found = find_tasks(connection, [step.id for step in steps], statuses)
+    ids = [as_uuid(id) for id, *_ in found]
+    for step in steps:
+        step.reopen_from = None
+    return _block(connection, Task.objects.using(connection.alias).filter(id__in=ids))
+
+
+def _reopen_map(connection: BaseDatabaseWrapper, step: Step, most: int) -> int:
+    """Have tasks of a map wait, or delete those that it is to make anew; how many."""
+    if step.reopens_all and (source_of(step.request) is not None or has_parts(step.request)):
+        number = delete_members(connection, step.id, most)
+        if number < most:
+            step.reopen_from = None
+        return number
+    statuses = FINISHED if step.reopens_all else FAILED_TASKS
+    start = step.reopen_from or 0
+    found = find_tasks(connection, [step.id], statuses, start=start, limit=most)
+    ids = [as_uuid(id) for id, *_ in found]
+    _block(connection, Task.objects.using(connection.alias).filter(id__in=ids))
+    step.reopen_from = found[-1][2] + 1 if len(found) == most else None
+    if step.reopen_from is not None:
+        rows = Step.objects.using(connection.alias).filter(id=step.id)
+        rows.update(reopen_from=step.reopen_from)
+    return len(found)
+
+
+def _block(connection: BaseDatabaseWrapper, tasks: QuerySet[Task]) -> int:
+    """Lock finished tasks and have them wait; how many."""
+    ids = list(tasks.order_by("id").select_for_update().values_list("id", flat=True))
+    own: QuerySet[Task] = Task.objects.using(connection.alias).filter(id__in=ids)
+    make_blocked(own)
+    for task in own.exclude(workers=1, broadcast=False):
+        multi_worker.begin_anew(connection, task)
+    return len(ids)
+
+
+def _finish(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
+    """Count what steps have of which all tasks wait, and let the advance decide on them."""
+    for step in steps:
+        if step.kind == StepKind.MAP and step.members is not None:
+            children = held_children(connection, [step.id])
+            step.held = count_blocked(connection, step.id) + children.count()
+    _save_counts(connection, [step for step in steps if step.kind != StepKind.WORKFLOW])
+    rows = Step.objects.using(connection.alias)
+    for first in range(0, len(steps), BATCH):
+        ids = [step.id for step in steps[first : first + BATCH]]
+        rows.filter(id__in=ids).update(reopen_from=None, is_due=False)
+
+
+def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
+    """Count what has ended of these steps."""
+    if not steps:
+        return
+    workflows = {step.workflow_id.hex for step in steps}
+    ids = {"steps": sorted(step.id for step in steps), "workflows": sorted(workflows)}
+    found = {row[0]: row[1:] for row in select(connection, COUNTED, **ids)}
+    changed = []
+    for step in steps:
+        before = step.ended, step.failures
+        step.ended, step.failures = map(int, found.get(step.id, (0, 0)))
+        if step.held or before != (step.ended, step.failures):
+            changed.append(step)
+    Step.objects.using(connection.alias).bulk_update(changed, COUNTS, batch_size=200)
+
+
+def _members(connection: BaseDatabaseWrapper, step: Step) -> int:
+    """Return how many members a map has, those too that its failure kept from being sent."""
+    kept = StepCalls.objects.using(connection.alias)
+    last = kept.filter(step_id=step.id, lease_id=0).order_by("first_place").last()
+    return max(step.released, 0 if last is None else last.first_place + len(last.calls))

@@ -164,7 +164,9 @@ class Retry:
         if self._workflow.stop_requested_at is not None:
             # What was stopped waits again, whatever it depended on.
             seeds |= self._with_status(StepStatus.CANCELLED)
-        fresh = self._behind_these(seeds | self._resolved, set(anew))
+        # Those too that were to, and were stopped before all of their tasks waited.
+        unfinished = {id for id in seeds if self._is_unfinished(self._steps[id])}
+        fresh = self._behind_these(seeds | self._resolved, set(anew) | unfinished)
         seeds = (seeds | self._fans_of(seeds)) - fresh
         for id in sorted(seeds):
             self._reopen_children(self._steps[id])
@@ -173,6 +175,9 @@ class Retry:
         waiting = self._with_status(StepStatus.WAITING)
         count_anew(self._connection, sorted(waiting))
         self._reopen_workflow()
+
+    def _is_unfinished(self, step: Step) -> bool:
+        return step.reopens_all and step.reopen_from is not None
 
     def _behind_these(self, seeds: Collection[int], anew: set[int]) -> set[int]:
         """Return what runs anew: what is told to, and what ended behind a step that runs again.

@@ -233,9 +233,14 @@ def _is_of_session(error: Exception) -> bool:
 
 
 def _note_trouble(connection: BaseDatabaseWrapper, id: UUID, error: Exception) -> None:
-    with orm_transaction(connection):
-        rows = Workflow.objects.using(connection.alias).filter(id=id)
-        rows.update(trouble=one_line(error))
+    """Have its row tell why it cannot be advanced; not if somebody has locked it, or it refuses."""
+    try:
+        with orm_transaction(connection):
+            rows = Workflow.objects.using(connection.alias).filter(id=id)
+            if rows.select_for_update(skip_locked=True).exists():
+                rows.update(trouble=one_line(error))
+    except (DataError, IntegrityError):
+        logger.exception("Trouble of a workflow not noted workflow=%s", id)
 
 
 def _left(

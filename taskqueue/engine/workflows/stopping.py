@@ -86,14 +86,32 @@ def request_stop(
     )  # fmt: skip
 
 
-def cancel_steps(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
-    """Cancel the blocked tasks of steps that are not released.
+def cancel_steps(
+    connection: BaseDatabaseWrapper, steps: Sequence[Step], *, most: int
+) -> tuple[int, list[Step]]:
+    """Cancel the blocked tasks of steps that are not released, so many at most.
 
-    The calls of maps are kept, and their children: a retry sends them.
+    Return how many there were, and the steps that may have more of them. The calls of maps are
+    kept, and their children: a retry sends them.
     """
-    if ids := [step.id for step in steps if step.kind in (StepKind.TASK, StepKind.MAP)]:
-        cancel_blocked(connection, ids)
-        held_children(connection, ids).update(finished_at=F("moved_at"))
+    has_tasks = [
+        step
+        for step in steps
+        if step.kind == StepKind.TASK
+        or (step.kind == StepKind.MAP and (step.released or step.reopen_from is not None))
+    ]
+    number, last = 0, None
+    if has_tasks and most > 0:
+        ids = [step.id for step in has_tasks]
+        number, last = cancel_blocked(connection, ids, limit=most)
+    left = has_tasks
+    if number < most:
+        left = []
+    elif last is not None:  # Tasks were found in the order of their steps.
+        left = [step for step in has_tasks if step.id >= last]
+    done = {step.id for step in steps} - {step.id for step in left}
+    held_children(connection, sorted(done)).update(finished_at=F("moved_at"))
+    return number, left
 
 
 def held_children(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> QuerySet[Workflow]:

@@ -50,7 +50,7 @@ KEEP_CALLS = Statement(
 # task of that status would be compared with each member.
 FIND_TASKS = Statement(
     postgresql="""
-        SELECT task.id
+        SELECT task.id, member.step_id, member.place
         FROM taskqueue_member AS member
         CROSS JOIN LATERAL (
             SELECT id
@@ -58,19 +58,36 @@ FIND_TASKS = Statement(
             WHERE id = member.task_id AND status = ANY (%(statuses)s::text[])
             OFFSET 0
         ) AS task
-        WHERE member.step_id = ANY (%(steps)s::bigint[])
+        WHERE member.step_id = ANY (%(steps)s::bigint[]) AND member.place >= %(start)s
         ORDER BY member.step_id, member.place
         LIMIT %(limit)s
     """,
     sqlite="""
-        SELECT task.id
+        SELECT task.id, member.step_id, member.place
         FROM taskqueue_member AS member
         CROSS JOIN taskqueue_task AS task ON task.id = member.task_id
         WHERE member.step_id IN (SELECT value FROM json_each(%(steps)s))
+            AND member.place >= %(start)s
             AND task.status IN (SELECT value FROM json_each(%(statuses)s))
         ORDER BY member.step_id, member.place
         LIMIT %(limit)s
     """,
+)
+_COUNT_BLOCKED = """
+SELECT count(*)
+FROM taskqueue_member AS member
+{task}
+WHERE member.step_id = %(step)s AND task.status = 'blocked'
+"""
+COUNT_BLOCKED = Statement(
+    postgresql=_COUNT_BLOCKED.format(
+        task="""CROSS JOIN LATERAL (
+    SELECT status FROM taskqueue_task WHERE id = member.task_id OFFSET 0
+) AS task"""
+    ),
+    sqlite=_COUNT_BLOCKED.format(
+        task="CROSS JOIN taskqueue_task AS task ON task.id = member.task_id"
+    ),
 )
 BLOCKED_ONLY = frozenset({TaskStatus.BLOCKED})
 BLOCKED: dict[str, Any] = {
@@ -200,19 +217,19 @@ def insert_members(
 
 
 def cancel_blocked(
-    connection: BaseDatabaseWrapper, step_ids: Sequence[int], *, limit: int = MOST_FOUND
-) -> int:
-    """Cancel the tasks of steps that were not released; how many.
+    connection: BaseDatabaseWrapper, step_ids: Sequence[int], *, limit: int
+) -> tuple[int, int | None]:
+    """Cancel tasks of steps that were not released, in the order of the steps.
 
-    As a release does, this waits for one that somebody changes: who holds a task waits for no
-    workflow, and left out it would stay blocked for good.
+    Return how many, and the step of the last one. As a release does, this waits for one that
+    somebody changes: who holds a task waits for no workflow, and left out it would stay blocked for
+    good.
     """
-    number = 0
-    for blocked in tasks_of(connection, step_ids, BLOCKED_ONLY, limit=limit):
+    found = find_tasks(connection, step_ids, BLOCKED_ONLY, limit=limit)
+    for blocked in _batches(connection, found, BLOCKED_ONLY):
         tasks = list(blocked.order_by("id").select_for_update())
         cancel_waiting(connection, tasks, reason="Its step was not released.")
-        number += len(tasks)
-    return number
+    return len(found), found[-1][1] if found else None
 
 
 def tasks_of(
@@ -223,13 +240,40 @@ def tasks_of(
     limit: int = MOST_FOUND,
 ) -> Iterator[QuerySet[Task]]:
     """Yield the tasks of steps in one of these statuses, by their places, a batch at a time."""
+    found = find_tasks(connection, step_ids, statuses, limit=limit)
+    yield from _batches(connection, found, statuses)
+
+
+def _batches(
+    connection: BaseDatabaseWrapper,
+    found: Sequence[tuple[Any, int, int]],
+    statuses: Collection[TaskStatus],
+) -> Iterator[QuerySet[Task]]:
     rows: QuerySet[Task] = Task.objects.using(connection.alias).filter(status__in=sorted(statuses))
-    found = select(
-        connection, FIND_TASKS, steps=list(step_ids), statuses=sorted(statuses), limit=limit
-    )
-    ids = [as_uuid(id) for (id,) in found]
+    ids = [as_uuid(id) for id, _, _ in found]
     for first in range(0, len(ids), MOST_INSERTED):
         yield rows.filter(id__in=ids[first : first + MOST_INSERTED])
+
+
+def find_tasks(
+    connection: BaseDatabaseWrapper,
+    step_ids: Sequence[int],
+    statuses: Collection[TaskStatus],
+    *,
+    start: int = FIRST,
+    limit: int = MOST_FOUND,
+) -> list[tuple[Any, int, int]]:
+    """Return tasks of steps in one of these statuses, with their steps and places, in order."""
+    return select(
+        connection, FIND_TASKS,
+        steps=list(step_ids), statuses=sorted(statuses), start=start, limit=limit,
+    )  # fmt: skip
+
+
+def count_blocked(connection: BaseDatabaseWrapper, step_id: int) -> int:
+    """Return how many tasks of a step wait to be sent again."""
+    ((number,),) = select(connection, COUNT_BLOCKED, step=step_id)
+    return int(number)
 
 
 def has_limits(workflow: Workflow, step: StepRow) -> bool:

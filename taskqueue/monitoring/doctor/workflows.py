@@ -12,6 +12,7 @@ from taskqueue.core.workflow_states import FINAL_STEPS, FINAL_WORKFLOWS, StepKin
 from taskqueue.declarations.definition import registry
 from taskqueue.engine.dialect import select
 from taskqueue.engine.statement import Statement
+from taskqueue.engine.workflows.requests import SPECS
 from taskqueue.models import Step, Workflow
 from taskqueue.monitoring.doctor.finding import LATE, WORKFLOWS, Finding
 from taskqueue.monitoring.notice import duration
@@ -65,7 +66,10 @@ def _unknown(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iter
         workflow__in=rows.values("id"), kind__in=[StepKind.TASK, StepKind.MAP]
     )
     due = steps.exclude(status__in=sorted(FINAL_STEPS)).order_by("id")
-    names = [name for name in due.values_list("request__name", flat=True)[:MOST_STEPS] if name]
+    names: list[str] = []
+    for name, specs in due.values_list("request__name", f"request__{SPECS}")[:MOST_STEPS]:
+        # Of a group of unlike calls, those of its tasks.
+        names += [spec["name"] for spec in specs] if specs else [name] if name else []
     for name in sorted(set(names)):
         if registry.find(name) is None:
             yield WORKFLOWS.warning(

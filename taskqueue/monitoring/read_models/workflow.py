@@ -63,6 +63,7 @@ class ListedWorkflow:
     unique_key: str | None
     parent: UUID | None = about("The workflow that runs it as a step.")
     parent_step: str = about("The name of that step.")
+    parent_place: int | None = about("Which member of that step it is, where it has several.")
     schedule: str | None = about("The name of the schedule that enqueued it.")
     nominal_at: datetime | None = about("The time of the schedule that it stands for.")
     paused_at: datetime | None
@@ -89,6 +90,7 @@ class ChildWorkflow:
 
     id: UUID
     step: str
+    place: int | None = about("Which member of that step it is, where it has several.")
     name: str
     status: str = about(choices=STATUSES)
 
@@ -181,8 +183,11 @@ def children_of(workflow_id: UUID) -> list[ChildWorkflow]:
     steps = Step.objects.using(database_alias()).filter(workflow_id=workflow_id)
     names = dict(steps.filter(kind__in=["workflow", "map"]).values_list("id", "name"))
     children = Workflow.objects.using(database_alias()).filter(parent_step_id__in=list(names))
-    first = children.only("name", "status", "parent_step_id").order_by("id")[:MOST_CHILDREN]
-    return [from_row(ChildWorkflow, row, step=names[row.parent_step_id or 0]) for row in first]
+    read = children.only("name", "status", "parent_step_id", "parent_place")
+    return [
+        from_row(ChildWorkflow, row, step=names[row.parent_step_id or 0], place=row.parent_place)
+        for row in read.order_by("id")[:MOST_CHILDREN]
+    ]
 
 
 @dataclass(frozen=True)

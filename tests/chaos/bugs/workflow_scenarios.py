@@ -18,6 +18,7 @@ from tests.chaos.workflow_bodies import (
     random_chord,
     random_graph,
     random_tree,
+    sides,
     spread_late,
     story,
     together,
@@ -41,6 +42,15 @@ def graphs(trial: Trial) -> None:
     for seed in range(3):
         random_graph.enqueue(str(trial.journal), seed, 60)
     _settle(trial, 15)
+
+
+def side_by_side(trial: Trial) -> None:
+    """Steps of one workflow that end at the same time, each on another worker."""
+    trial.lengthen_leases()
+    trial.start_workers(4, 2)
+    for _ in range(12):
+        sides.enqueue(str(trial.journal), 0.1)
+    _settle(trial, 8)
 
 
 def trees(trial: Trial) -> None:

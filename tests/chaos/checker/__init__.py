@@ -31,6 +31,7 @@ from tests.chaos.checker.fan_outs import calls_count_once
 from tests.chaos.checker.figures import Figures, figures
 from tests.chaos.checker.healing import faults_heal, told_workers_claim_nothing
 from tests.chaos.checker.keys import keys_have_one_holder
+from tests.chaos.checker.limits import members_keep_to_limits
 from tests.chaos.checker.ownership import (
     ended_leases_write_nothing,
     ownership_does_not_overlap,
@@ -46,6 +47,7 @@ __all__ = ["INVARIANTS", "Evidence", "Figures", "Violation", "check", "figures"]
 
 WORKFLOW_RULES: tuple[Callable[[Evidence], Iterator[Violation]], ...] = (
     workflows_follow_their_graphs,
+    members_keep_to_limits,
     calls_count_once,
     contexts_are_folds,
     callbacks_are_called_once,

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
 from tests.chaos.checker.evidence import Evidence, Violation, is_finished
 from tests.chaos.checker.graphs import Graphs
+from tests.chaos.checker.results import Values
+from tests.chaos.mixture_bodies import given
 from tests.chaos.workflow_bodies import DEPTH, gathered, names_of, together
 from tests.chaos.workflow_rows import RESOLVED, WorkflowRow
 
@@ -46,25 +48,22 @@ def _early(graphs: Graphs, row: WorkflowRow, task_id: str) -> Iterator[Violation
 
 
 def _wrong_results(graphs: Graphs) -> Iterator[Violation]:
-    """The ends of chords and trees return what they were given."""
+    """The ends of chords, groups and trees return what they were given."""
+    values = Values(graphs)
     for member in graphs.history.members:
         task = graphs.evidence.tasks.get(member.task_id)
         if task is None or member.status != "succeeded":
             continue
         if task.name == together.name:
-            expected: object = _results(graphs, member.step_id)
+            (edge,) = graphs.edges_to[member.step_id]
+            expected = values.of_step(graphs.steps[edge.upstream_id])
         elif task.name == gathered.name:
             expected = names_of(DEPTH)
+        elif task.name == given.name:
+            expected = values.of_given(member)
         else:
             continue
         if member.return_value not in (expected, RESOLVED):
             details = f"{member.return_value}, not {expected}"
             sentence = "A callback was not given all results in order."
             yield graphs.violation(member.step_id, sentence, details, member.task_id)
-
-
-def _results(graphs: Graphs, step_id: int) -> list[object]:
-    """What the members of the step before returned, by their places."""
-    (edge,) = graphs.edges_to[step_id]
-    members = graphs.members.get(edge.upstream_id, [])
-    return [each.return_value for each in sorted(members, key=lambda member: member.place)]

@@ -64,9 +64,13 @@ def _wrong_context(graphs: Graphs, row: WorkflowRow, own: list[Mark]) -> Iterato
     expected = {mark.text for mark in own}
     found = row.context.keys() - {LAST}
     if graphs.evidence.reopened[row.id]:
-        # A retry deletes the fan-outs of what it runs anew; what they set stays, and new ones
-        # have the same names.
-        lasting = (step for step in graphs.steps_of[row.id] if step.parent_step_id is None)
+        # A retry deletes the fan-outs and the unlike members of what it runs anew; what they set
+        # stays, and new ones have the same names.
+        lasting = (
+            step
+            for step in graphs.steps_of[row.id]
+            if step.parent_step_id is None and not step.is_unlike
+        )
         names = {step.name for step in lasting}
         found = {text for text in found if text in expected or text.split("/")[0] in names}
     if found != expected:

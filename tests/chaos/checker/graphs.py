@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tests.chaos.checker.evidence import Evidence, Violation
-from tests.chaos.workflow_rows import EdgeRow, MemberRow, StepRow
+from tests.chaos.workflow_rows import EdgeRow, MemberRow, StepRow, WorkflowRow
 
 
 class Graphs:
@@ -48,10 +48,13 @@ class Graphs:
         return dict(found)
 
     @cached_property
-    def child_of(self) -> dict[int, str]:
-        """The workflow that a step runs."""
-        rows = self.history.workflows
-        return {row.parent_step_id: row.id for row in rows if row.parent_step_id is not None}
+    def children_of(self) -> dict[int, list[WorkflowRow]]:
+        """The workflows that a step runs: one, or as many as members of it are workflows."""
+        found: dict[int, list[WorkflowRow]] = defaultdict(list)
+        for row in self.history.workflows:
+            if row.parent_step_id is not None:
+                found[row.parent_step_id].append(row)
+        return dict(found)
 
     @cached_property
     def parent_of(self) -> dict[str, int]:
@@ -105,6 +108,10 @@ class Graphs:
             ahead += ids
         return found
 
+    def tasks_in(self, workflow_id: str) -> set[str]:
+        """The tasks of a workflow, with those of its children."""
+        return set().union(*(self._tasks(step.id) for step in self.steps_of.get(workflow_id, [])))
+
     def violation(self, step_id: int, sentence: str, details: str, task_id: str = "") -> Violation:
         """What is wrong with a step."""
         step = self.steps.get(step_id)
@@ -112,8 +119,8 @@ class Graphs:
         return Violation(12, sentence, task_id, f"{about}: {details}")
 
     def _tasks(self, step_id: int) -> set[str]:
-        if step_id in self.child_of:
-            inner = self.steps_of.get(self.child_of[step_id], [])
-            return set().union(*(self._tasks(step.id) for step in inner))
         own = {member.task_id for member in self.members.get(step_id, [])}
-        return own.union(*(self._tasks(fan.id) for fan in self.fans_of.get(step_id, [])))
+        below = [*self.fans_of.get(step_id, [])]
+        for child in self.children_of.get(step_id, []):
+            below += self.steps_of.get(child.id, [])
+        return own.union(*(self._tasks(step.id) for step in below))

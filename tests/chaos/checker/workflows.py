@@ -18,7 +18,7 @@ from taskqueue.declarations.workflows.graph import Edge
 from tests.chaos.checker.evidence import Evidence, Violation, is_finished
 from tests.chaos.checker.graphs import Graphs
 from tests.chaos.history import Change
-from tests.chaos.workflow_rows import EdgeRow, WorkflowRow
+from tests.chaos.workflow_rows import EdgeRow, StepRow, WorkflowRow
 from tests.workflows.model import fate
 
 RAN = {StepStatus.SUCCEEDED, StepStatus.FAILED}
@@ -40,9 +40,13 @@ def workflows_follow_their_graphs(evidence: Evidence) -> Iterator[Violation]:
 
 def _places_sent_twice(graphs: Graphs) -> Iterator[Violation]:
     sent = Counter((member.step_id, member.place) for member in graphs.history.members)
+    for row in graphs.history.workflows:
+        if row.parent_step_id is not None and row.parent_place is not None:
+            sent[row.parent_step_id, row.parent_place] += 1
     for (step_id, place), number in sent.items():
         if number > 1:
-            yield graphs.violation(step_id, "A place has several tasks.", f"{place}: {number}")
+            sentence = "A place has several tasks or workflows."
+            yield graphs.violation(step_id, sentence, f"{place}: {number}")
 
 
 def _early_attempts(graphs: Graphs) -> Iterator[Violation]:
@@ -118,12 +122,13 @@ def _unended(graphs: Graphs) -> Iterator[Violation]:
 
 def _wrong_totals(graphs: Graphs, row: WorkflowRow) -> Iterator[Violation]:
     steps = graphs.steps_of.get(row.id, [])
-    found = len(steps), sum(step.members or 0 for step in steps)
-    # With children, it counts their members too, as far as they were known.
-    has_children = any(step.kind == StepKind.WORKFLOW for step in steps)
-    said = row.total_steps, found[1] if has_children else row.members
-    if row.total_steps is not None and said != found:
-        details = f"{found[0]} steps and {found[1]} members: {row}"
+    members = sum(step.members or 0 for step in steps)
+    # With children, it counts their members too, as far as they were known; of a map that did not
+    # succeed, those too that were kept from being sent.
+    has_more = any(step.id in graphs.children_of or _may_be_cut(step) for step in steps)
+    is_right = row.members == members or (has_more and (row.members or 0) > members)
+    if row.total_steps is not None and not (row.total_steps == len(steps) and is_right):
+        details = f"{len(steps)} steps and {members} members: {row}"
         yield Violation(12, "A workflow miscounts its steps or members.", "", details)
     failed = [step for step in steps if step.status == StepStatus.FAILED]
     decisive = [step.name for step in failed if step.on_failure == OnFailure.FAIL]
@@ -132,15 +137,22 @@ def _wrong_totals(graphs: Graphs, row: WorkflowRow) -> Iterator[Violation]:
         yield Violation(12, "A workflow succeeded though a step failed.", "", details)
 
 
+def _may_be_cut(step: StepRow) -> bool:
+    return step.kind == StepKind.MAP and step.status in (StepStatus.FAILED, StepStatus.CANCELLED)
+
+
 def _wrong_counts(graphs: Graphs) -> Iterator[Violation]:
     for step in graphs.history.steps:
         if step.kind not in (StepKind.TASK, StepKind.MAP) or step.status not in FINAL_STEPS:
             continue
         ended = [member for member in graphs.members.get(step.id, []) if is_finished(member.status)]
-        failures = sum(member.status != "succeeded" for member in ended)
+        children = graphs.children_of.get(step.id, [])
+        statuses = [member.status for member in ended]
+        statuses += [str(child.status) for child in children if child.status in FINAL_WORKFLOWS]
+        failures = sum(status != "succeeded" for status in statuses)
         failures += sum(fan.status != "succeeded" for fan in graphs.fans_of.get(step.id, []))
-        if (step.ended, step.failures) != (len(ended), failures):
-            details = f"{len(ended)} tasks have ended, {failures} of them badly: {step}"
+        if (step.ended, step.failures) != (len(statuses), failures):
+            details = f"{len(statuses)} members have ended, {failures} of them badly: {step}"
             yield graphs.violation(step.id, "A step miscounts its members.", details)
         if step.status == StepStatus.SUCCEEDED and step.ended != step.members:
             yield graphs.violation(step.id, "A step succeeded without all members.", str(step))

@@ -8,11 +8,12 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from taskqueue import group
 from taskqueue.models import Step, Task, Workflow
 from taskqueue.monitoring.doctor import Severity, examine
 from taskqueue.monitoring.doctor.workflows import look_at_workflows
 from tests.monitoring.rows import HOUR, MINUTE, ago
-from tests.sample.tasks import add
+from tests.sample.tasks import add, echo
 from tests.workflows.steps_of import finish
 from tests.workflows.test_reconciling import end_without_folding
 from tests.workflows.test_running import diamond
@@ -55,6 +56,17 @@ def test_steps_that_need_what_the_code_has_not_are_told() -> None:
     ]
     Step.objects.filter(workflow=run.id, name="left").update(status="succeeded")
     assert found() == []
+
+
+def test_members_of_unlike_groups_that_the_code_has_not_are_told() -> None:
+    run = group([add.s(1, 2), echo.s(1)], concurrency=1).enqueue()
+    assert found() == []
+    step = Step.objects.get(workflow=run.id)
+    step.request["specs"][1]["name"] = "shop.gone"
+    step.save()
+    assert found() == [
+        ("warning", "Steps of workflows run shop.gone, which this code does not have: 1.")
+    ]
 
 
 def test_ends_that_nobody_counts_are_a_problem_after_a_minute() -> None:

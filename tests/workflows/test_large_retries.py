@@ -1,0 +1,238 @@
+"""Retries of wide maps: their tasks wait again, or are cancelled, in many short transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+
+from taskqueue import group, task, workflow
+from taskqueue.engine.workflows import advancing
+from taskqueue.engine.workflows.serving import _advance_chunk, serve
+from taskqueue.models import Lease, Step, Task, Workflow
+from taskqueue.results.workflows import WorkflowRun
+from taskqueue.workflows import Builder
+from tests.engine.steps import another_connection
+from tests.workflows.steps_of import assert_settled, finish, statuses
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AT_ONCE = 10
+WIDTH = 35
+BAD: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(advancing, "MOST_REOPENED", AT_ONCE)
+    monkeypatch.setattr(advancing, "MOST_CANCELLED", AT_ONCE)
+    BAD.clear()
+    BAD.update(range(WIDTH))
+    yield
+    BAD.clear()
+
+
+@task
+def picky(number: int) -> int:
+    if number in BAD:
+        raise ValueError(f"{number} is bad")
+    return number
+
+
+@task
+def numbers() -> list[int]:
+    return list(range(WIDTH))
+
+
+def tasks_by_status() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for status in Task.objects.filter(step__kind="map").values_list("status", flat=True):
+        found[status] = found.get(status, 0) + 1
+    return found
+
+
+def advance_once(run: WorkflowRun) -> None:
+    """Do what one transaction of a worker does."""
+    _advance_chunk(connection, [run.id])
+
+
+def wide() -> WorkflowRun:
+    """A map that has run; all its members fail that are bad."""
+    return finish(group(picky.s(n) for n in range(WIDTH)).enqueue())
+
+
+def test_a_retry_lets_so_many_tasks_wait_in_a_transaction() -> None:
+    run = wide()
+    assert tasks_by_status() == {"failed": WIDTH}
+    run.retry()
+    assert run.status == "running"
+    for waiting in (1, 2, 3):
+        assert tasks_by_status() == {
+            "failed": WIDTH - waiting * AT_ONCE,
+            "blocked": waiting * AT_ONCE,
+        }
+        advance_once(run)
+    assert tasks_by_status() == {"ready": WIDTH}
+
+    BAD.clear()
+    finish(run)
+    assert run.status == "succeeded"
+    assert run.return_value == list(range(WIDTH))
+    assert_settled(run)
+    assert Lease.objects.count() == 2 * WIDTH
+
+
+def test_no_member_runs_before_all_of_them_wait() -> None:
+    run = wide()
+    run.retry()
+    (step,) = Step.objects.filter(workflow=run.id, kind="map")
+    assert (step.status, step.is_due, step.reopen_from) == ("waiting", True, AT_ONCE)
+    assert not Task.objects.filter(status="ready").exists()
+
+
+def test_another_session_goes_on_where_one_stopped_in_the_middle() -> None:
+    run = wide()
+    run.retry()
+    BAD.clear()
+    with another_connection() as other:
+        while serve(other):
+            pass
+    assert tasks_by_status() == {"ready": WIDTH}
+    assert finish(run).status == "succeeded"
+
+
+def test_members_that_succeeded_are_left_out_wherever_a_transaction_ends() -> None:
+    BAD.difference_update(range(0, WIDTH, 2))
+    run = wide()
+    BAD.clear()
+    run.retry()
+    finish(run)
+    assert run.return_value == list(range(WIDTH))
+    attempts = list(
+        Task.objects.filter(name=picky.name).order_by("place").values_list("attempt", flat=True)
+    )
+    assert attempts == [1 + place % 2 for place in range(WIDTH)]
+    assert_settled(run)
+
+
+def test_a_retry_from_a_map_runs_all_of_it_anew() -> None:
+    BAD.clear()
+    run = wide()
+    run.retry(from_step="picky")
+    assert tasks_by_status() == {"succeeded": WIDTH - AT_ONCE, "blocked": AT_ONCE}
+    finish(run)
+    assert run.status == "succeeded"
+    assert set(Task.objects.filter(name=picky.name).values_list("attempt", flat=True)) == {2}
+    assert_settled(run)
+
+
+def test_a_map_that_is_made_anew_is_deleted_step_by_step() -> None:
+    BAD.clear()
+    run: WorkflowRun = (numbers.s() | picky.map()).enqueue()
+    finish(run)
+    before = set(Task.objects.filter(name=picky.name).values_list("id", flat=True))
+    run.retry(from_step="picky")
+    assert tasks_by_status() == {"succeeded": WIDTH - AT_ONCE}
+    finish(run)
+    assert run.return_value == list(range(WIDTH))
+    after = set(Task.objects.filter(name=picky.name).values_list("id", flat=True))
+    assert len(after) == WIDTH
+    assert not before & after
+    row = Workflow.objects.get(id=run.id)
+    assert (row.total_steps, row.members) == (2, WIDTH + 1)
+    assert_settled(run)
+
+
+def test_a_retry_in_the_middle_of_another_runs_all_anew_that_was_to() -> None:
+    BAD.clear()
+    run = wide()
+    run.retry(from_step="picky")
+    run.cancel("wait")
+    while serve(connection):
+        pass
+    run.refresh()
+    assert run.status == "cancelled"
+    assert not Task.objects.filter(status="blocked").exists()
+    run.retry()
+    finish(run)
+    assert run.status == "succeeded"
+    assert set(Task.objects.filter(name=picky.name).values_list("attempt", flat=True)) == {2}
+    assert_settled(run)
+
+
+def test_a_pause_in_the_middle_of_a_retry_holds_the_step() -> None:
+    run = wide()
+    BAD.clear()
+    run.retry()
+    run.pause()
+    while serve(connection):
+        pass
+    assert tasks_by_status() == {"blocked": WIDTH}
+    run.resume()
+    while serve(connection):
+        pass
+    assert finish(run).status == "succeeded"
+
+
+@workflow(name="tests.large_child")
+def inner(wf: Builder) -> None:
+    wf.step(picky.starmap([(n,) for n in range(WIDTH)]), name="map")
+
+
+@workflow(name="tests.large_parent")
+def outer(wf: Builder) -> None:
+    wf.step(inner.s(), name="inner")
+
+
+def test_the_wide_map_of_a_child_waits_again_step_by_step() -> None:
+    run = finish(outer.enqueue())
+    BAD.clear()
+    run.retry()
+    assert tasks_by_status() == {"failed": WIDTH - AT_ONCE, "blocked": AT_ONCE}
+    finish(run)
+    assert run.status == "succeeded"
+    assert_settled(run)
+
+
+@workflow(name="tests.large_waiting")
+def behind(wf: Builder) -> None:
+    first = wf.step(picky.s(0), name="first")
+    wf.step(picky.starmap([(n,) for n in range(1, WIDTH + 1)]), name="map", after=first)
+
+
+def waiting_map() -> WorkflowRun:
+    """A workflow whose map waits with all of its tasks, which ran before."""
+    BAD.clear()
+    run = finish(behind.enqueue())
+    run.retry(from_step="first")
+    while serve(connection):
+        pass
+    assert tasks_by_status() == {"blocked": WIDTH}
+    return run
+
+
+def test_a_map_that_waits_is_cancelled_so_many_tasks_in_a_transaction() -> None:
+    run = waiting_map()
+    run.cancel("enough")
+    assert tasks_by_status() == {"blocked": WIDTH - AT_ONCE, "cancelled": AT_ONCE}
+    assert statuses(run)["map"] == "waiting"
+    while serve(connection):
+        pass
+    run.refresh()
+    assert run.status == "cancelled"
+    assert_settled(run)
+
+
+def test_a_map_behind_a_step_that_fails_is_cancelled_step_by_step() -> None:
+    run = waiting_map()
+    BAD.add(0)
+    finish(run)
+    assert run.status == "failed"
+    assert tasks_by_status() == {"cancelled": WIDTH}
+    assert statuses(run) == {"first": "failed", "map": "cancelled"}
+    assert_settled(run)
+    BAD.clear()
+    run.retry()
+    assert finish(run).status == "succeeded"
+    assert_settled(run)
