@@ -97,8 +97,11 @@ class Advance:
             complete = [step for step in due if (step.members or 0) <= step.ended]
             others = [step for step in due if (step.members or 0) > step.ended]
             self._releaser.has_due = False
-            ended = self._end(complete) + self._go_on(waiting)
+            ended = self._end(complete)
             self._follow(ended)
+            gone_on = self._go_on(waiting)  # What they read of others is written by now.
+            self._follow(gone_on)
+            ended += gone_on
             tell_parents(self._connection, ended)
             if not self._feed(others) and not self._may_have_made_due(ended):
                 break
@@ -160,8 +163,7 @@ class Advance:
             self._touched.add(step.workflow_id)
         # Of one workflow they may depend on each other, which `pass_on` does not allow.
         are_apart = len({step.workflow_id for step in new}) == len(new)
-        # Those of an earlier call may be left to write too.
-        if are_apart and not self._successes and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
+        if are_apart and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
             self._successes = alike.popitem()[1]
         for (status, reason), ids in alike.items():
             rows = Step.objects.using(self._connection.alias).filter(id__in=ids)
