@@ -20,6 +20,7 @@ from taskqueue.engine.control.locking import Seen, TaskId
 from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.queues import pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import (
     WorkerFilter,
     kill_worker,
@@ -45,6 +46,7 @@ __all__ = [
     "cancel",
     "cancel_many",
     "cancel_operation",
+    "change_worker",
     "count_held_by_lost",
     "delete",
     "delete_many",

@@ -26,6 +26,7 @@ NEEDS = {
     ("queue", "resume"): "control_queues",
     ("worker", "quiet"): "stop",
     ("worker", "resume"): "stop",
+    ("worker", "change"): "stop",
     ("worker", "stop"): "stop",
     ("worker", "kill"): "stop",
     ("schedule", "create"): MAKING,

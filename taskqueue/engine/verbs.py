@@ -20,6 +20,7 @@ from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.queues import pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import kill_worker, quiet_worker, resume_worker, stop_worker
 from taskqueue.engine.operations.asking import cancel_operation
 from taskqueue.engine.schedules.verbs import (
@@ -84,6 +85,19 @@ WORKER_VERBS = _table(
         done=_("Worker %(name)s is asked to claim tasks again."),
         help="let a quiet worker claim tasks again",
         details="409 if the worker is not quiet, or is asked to stop.",
+    ),
+    worker_verb(
+        name="change",
+        function=change_worker,
+        label=_("Change"),
+        entry=_("change worker"),
+        effect=_("Its slots and queues change until it restarts; running bodies are not ended."),
+        done=_("Worker %(name)s is asked to change its slots or queues."),
+        help="change the slots and queues of a running worker, until it restarts",
+        details=(
+            "It takes them up with its next ping; `wanted_seen_at` tells when. With fewer slots, "
+            "running bodies finish first."
+        ),
     ),
     worker_verb(
         name="stop",

@@ -16,7 +16,8 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.limits import NO_LIMITS, Room
+from taskqueue.worker.quotas import QueueQuotas
 
 # Seconds for which a worker of all queues trusts the list of those that have tasks.
 DISCOVERY_INTERVAL = 1.0
@@ -44,6 +45,7 @@ class Claims:
         self._quotas = quotas
         self._worker_name = worker_name
         self._slots = slots
+        self._room = NO_LIMITS
         self._lease_duration = lease_duration
         self._known_queues: list[str] = []
         self._discovered_at = 0.0
@@ -54,6 +56,10 @@ class Claims:
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
         self._slow_looks = 0  # Slow looks in a row.
+
+    def begin(self, room: Room, *, slots: int) -> None:
+        """Begin a request: its claims take no more than this room, and let that know."""
+        self._room, self._slots = room, slots
 
     def claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str]
@@ -128,17 +134,19 @@ class Claims:
     def _apart(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str], names: list[str]
     ) -> list[Claimed]:
-        began = time.monotonic()
+        began, room = time.monotonic(), self._room
+        names = [name for name in names if room.is_in(name)]
         if not names or want <= 0 or began < self._slow_until:
             return []
         claimed = claim_apart(
             connection,
             worker=self._worker_name,
             queue_names=names,
-            unknown=unknown,
-            limit=min(want, self._slots),
+            unknown=[*unknown, *room.full],
+            limit=room.least_of(names, min(want, self._slots)),
             lease_duration=self._lease_duration,
         )
+        room.take(claimed)
         ended = time.monotonic()
         if not claimed and ended - began > SLOW_LOOK:
             # Many may wait there that only others may take: they are passed over one by one.
@@ -160,12 +168,39 @@ class Claims:
         unknown: Sequence[str],
         queues: Sequence[str] = (),
     ) -> list[Claimed]:
+        room = self._room
+        if not room.least:
+            return self._of_queues(connection, want, [*unknown, *room.full], queues)
+        claimed: list[Claimed] = []
+        # Whatever is next, but no more than cannot exceed a limit; then others. Where that leaves
+        # slots free, only limited tasks wait, and the next round takes them.
+        while (size := min(want - len(claimed), room.least)) > 0:
+            batch = self._of_queues(connection, size, [*unknown, *room.full], queues)
+            claimed += batch
+            if len(batch) < size:
+                return claimed
+            others = want - len(claimed)
+            batch = self._of_queues(connection, others, [*unknown, *room.definitions], queues)
+            claimed += batch
+            if len(batch) == others:
+                return claimed
+        return claimed
+
+    def _of_queues(
+        self,
+        connection: BaseDatabaseWrapper,
+        want: int,
+        unknown: Sequence[str],
+        queues: Sequence[str],
+    ) -> list[Claimed]:
+        room = self._room
         claimed: list[Claimed] = []
         names = list(queues or self._queues(connection)) if want > 0 else []
+        names = [name for name in names if room.is_in(name)]
         # A queue that is short is looked at without floors anyway.
         floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
         while names and len(claimed) < want:
-            quotas = self._quotas.quotas(names, want - len(claimed))
+            quotas = room.bounded(self._quotas.quotas(names, want - len(claimed)))
             began = time.monotonic()
             batch = dialect_for(connection).claim(
                 connection,
@@ -178,16 +213,21 @@ class Claims:
             if not floors:
                 self._floors.took(time.monotonic() - began)
             claimed += batch
+            room.take(batch)
             counts = Counter(row.queue_name for row in batch)
             short = {name for name, quota in quotas if counts[name] < quota}
             if not short:
-                break
+                # All that was asked for, unless a queue had less room than its share.
+                if len(claimed) >= want:
+                    break
+                names = [name for name in names if room.is_in(name)]
+                continue
             if floors:
                 floors = NO_FLOORS
                 continue
             # What a queue could not give, the others may.
             names = [name for name in names if name not in short]
-            if not self._quotas.weights:
+            if not (self._quotas.weights or room.definitions):
                 self._known_queues = [name for name in self._known_queues if name not in short]
         return claimed
 

@@ -91,6 +91,8 @@ def _make_lanes(made: Everything) -> None:
         trouble=text,
         queues={text: 1}, versions={"python": text, "taskqueue": text, text: text},
         schedules=[text], concurrency=4, running_leases=1, memory_bytes=1_000_000,
+        queue_slots={text: 1}, definition_slots={text: 1}, wanted={"queues": text},
+        wanted_at=now, wanted_by=text, wanted_reason=text,
     )  # fmt: skip
     made.rows["asked worker"] = Worker.objects.create(
         name=f"{text} asked", host=text, pid=2, started_at=now, seen_at=now + 10 * MINUTE,

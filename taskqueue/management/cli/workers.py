@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from taskqueue import control
+from taskqueue.declarations.serving import MOST_CONCURRENCY
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.worker_changes import CHANGES, checked_changes
 from taskqueue.engine.control.workers import WorkerFilter
 from taskqueue.engine.verbs import QUEUE_VERBS, WORKER_VERBS
-from taskqueue.management.cli.acting import act_on_ids
+from taskqueue.management.cli.acting import Lines, act_on_ids, for_each
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (
     PERSON,
     Argument,
+    Subcommand,
+    actions_of,
     argument,
     group,
     not_empty,
@@ -26,7 +30,7 @@ from taskqueue.management.cli.subcommand import (
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import duration, moment
+from taskqueue.management.cli.values import duration, moment, whole_number
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
 from taskqueue.monitoring.read_models.queue import read_queues
@@ -36,12 +40,22 @@ MOST = 1000
 CHOICE = "--worker, --host, --queue or --all-workers"
 WORKER_COLUMNS = (
     "name", "state", "host", "pid", "queues", "busy", "slots", "memory_bytes", "version",
-    "seen_seconds", "request", "trouble",
+    "seen_seconds", "request", "wanted", "trouble",
 )  # fmt: skip
 QUEUE_COLUMNS = (
     "name", "waiting_count", "oldest_seconds", "running", "slots", "is_served",
     "finished_last_hour", "is_paused", "paused_until", "paused_by", "pause_reason",
 )  # fmt: skip
+
+
+# Of `workers` and of `workers list`: a default of its own would undo what stands before `list`.
+_LISTED = (
+    argument(
+        "--all", action="store_true", default=SUPPRESS, help="include workers that have ended"
+    ),
+    argument("--host", default=SUPPRESS, help="only workers on this host"),
+    argument("--queue", default=SUPPRESS, help="only workers that serve this queue"),
+)
 
 
 def _worker_choice(instead_of: str) -> Argument:
@@ -72,24 +86,57 @@ def _chosen_workers(flags: Namespace) -> WorkerFilter | None:
 
 
 @subcommand(
-    "workers",
+    "list",
     "the workers: their state, slots and requests",
-    argument("--all", action="store_true", help="include workers that have ended"),
-    argument("--host", help="only workers on this host"),
-    argument("--queue", help="only workers that serve this queue"),
-    example="workers --queue mail",
+    *_LISTED,
+    example="workers list --queue mail",
 )
-def workers(flags: Namespace, output: Output) -> None:
+def listed_workers(flags: Namespace, output: Output) -> None:
     rows = worker_rows().order_by("name")
-    if not flags.all:
+    given = vars(flags)
+    host, queue = given.get("host"), given.get("queue")
+    if not given.get("all"):
         rows = rows.exclude(status__in=GONE)
-    if flags.host:
-        rows = rows.filter(host=flags.host)
+    if host:
+        rows = rows.filter(host=host)
     shown = [shown_worker(row) for row in rows[:MOST]]
     output.models(
-        [worker for worker in shown if not flags.queue or worker.serves(flags.queue)],
+        [worker for worker in shown if not queue or worker.serves(queue)],
         WORKER_COLUMNS,
     )
+
+
+@subcommand(
+    "change",
+    WORKER_VERBS["change"].help,
+    argument("names", nargs="+", metavar="NAME"),
+    argument("--concurrency", type=whole_number(MOST_CONCURRENCY), help="number of slots"),
+    argument("--queues", help="as of runworker, such as critical=6,mail=3@2; '': all queues"),
+    argument("--definition-slots", metavar="NAME=SLOTS,…", help="as of runworker; '': no limits"),
+    *PERSON,
+    example='workers change paris-1 --concurrency 4 --queues mail=3@2,default --reason "a sale"',
+)
+def change(flags: Namespace, output: Output) -> None:
+    changes = checked_changes({name: getattr(flags, name) for name in CHANGES})
+
+    def attempt(name: str) -> dict[str, Any]:
+        WORKER_VERBS["change"].act(name, **changes, **person_of(flags))
+        return {"wanted": changes}
+
+    def tell(lines: Lines) -> None:
+        text = (f"{line['name']}  {line.get('error') or 'asked to change'}" for line in lines)
+        output.say(text, {"workers": lines})
+
+    for_each(flags.names, attempt, output, key="name", tell=tell)
+
+
+workers = Subcommand(
+    name="workers",
+    help="view workers, and change their slots and queues while they run",
+    arguments=[*_LISTED, actions_of(listed_workers, change)],
+    run=listed_workers.run,
+    example="workers --queue mail",
+)
 
 
 @subcommand(

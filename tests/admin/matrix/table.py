@@ -173,6 +173,8 @@ PAGES: dict[str, Page] = {
                 for verb in ("quiet", "stop", "kill")
             ),
             Act(name="resume", on="asked worker", needs=ways("stop"), body={"verb": "resume"}),
+            Act(name="change", on="worker", needs=ways("stop"),
+                body={"verb": "change", "concurrency": "7", "queues": "mail=3@2"}),
         ),
     ),
     "worker/resume/": Page(

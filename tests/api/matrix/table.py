@@ -107,6 +107,9 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "workers/<path:name>/": (look("view_worker", on="worker"),),
     "workers/<path:name>/quiet/": (act(*WORKER, on="worker", answers=202),),
     "workers/<path:name>/resume/": (act(*WORKER, on="asked worker", answers=202),),
+    "workers/<path:name>/change/": (
+        act(*WORKER, on="worker", body={"concurrency": 2}, answers=202),
+    ),
     "workers/<path:name>/stop/": (act(*WORKER, on="worker", answers=202),),
     "workers/<path:name>/kill/": (act(*WORKER, on="worker", answers=202),),
     "schedules/": (
