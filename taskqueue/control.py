@@ -18,6 +18,12 @@ from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, count_held_b
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Seen, TaskId
 from taskqueue.engine.control.mutable_options import check_changes
+from taskqueue.engine.control.pauses import (
+    pause_all,
+    pause_definition,
+    resume_all,
+    resume_definition,
+)
 from taskqueue.engine.control.queues import pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.worker_changes import change_worker
@@ -58,6 +64,8 @@ __all__ = [
     "kill_worker",
     "operations",
     "pause",
+    "pause_all",
+    "pause_definition",
     "quiet_worker",
     "request_stop",
     "request_stop_many",
@@ -65,6 +73,8 @@ __all__ = [
     "reschedule",
     "reschedule_many",
     "resume",
+    "resume_all",
+    "resume_definition",
     "resume_worker",
     "resume_workers",
     "retry",

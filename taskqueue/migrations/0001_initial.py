@@ -271,6 +271,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Pause",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("paused_at", models.DateTimeField()),
+                ("paused_until", models.DateTimeField(null=True)),
+                ("paused_by", models.CharField(default="", max_length=150)),
+                ("pause_reason", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "pause",
+                "verbose_name_plural": "pauses",
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
             name="Schedule",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

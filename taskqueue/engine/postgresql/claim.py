@@ -11,6 +11,14 @@ from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
+# The definitions that are paused, and '' where everything is. It is read once, in the statement's
+# own snapshot, from a table that holds nothing else.
+PAUSES = """ARRAY(
+    SELECT name::text
+    FROM taskqueue_pause
+    WHERE paused_until IS NULL OR paused_until > clock_timestamp()
+)"""
+
 # The fields of `Claimed` between the id of the lease and the last.
 CLAIMED = """
     task.id::text, task.name, task.attempt, task.args::text, task.kwargs::text,
@@ -47,6 +55,7 @@ WITH clock AS MATERIALIZED (
             AND queue_name = quota.queue_name
             AND run_after >= COALESCE(quota.floor, '-infinity')
             AND name <> ALL (%(unknown)s::text[])
+            AND name <> ALL ({PAUSES})
             AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
             AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
         ORDER BY priority DESC, run_after, id
@@ -59,6 +68,7 @@ WITH clock AS MATERIALIZED (
         WHERE paused_at IS NOT NULL
             AND (paused_until IS NULL OR paused_until > clock_timestamp())
     ))
+        AND '' <> ALL ({PAUSES})
 ), claimed AS (
     UPDATE taskqueue_task AS task
     SET status = 'running',
@@ -184,6 +194,7 @@ CROSS JOIN LATERAL (
         AND open.open_slots > 0
         AND (open.status = 'ready' OR open.workers > 1 OR open.broadcast)
         AND open.name <> ALL (%(unknown)s::text[])
+        AND open.name <> ALL ({PAUSES})
         AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%(worker)s::text))
         AND (
             open.expires_at IS NULL
@@ -210,6 +221,7 @@ WHERE queue.name <> ALL (ARRAY(
     FROM taskqueue_queue
     WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
 ))
+    AND '' <> ALL ({PAUSES})
 ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
 """  # noqa: S608  (of constants)
 

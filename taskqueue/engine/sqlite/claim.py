@@ -20,6 +20,11 @@ from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, clock, dashed, stored
 from taskqueue.engine.statement import fetch
 
+# The definitions that are paused, and '' where everything is.
+PAUSES = """(
+    SELECT name FROM taskqueue_pause WHERE paused_until IS NULL OR paused_until > %(now)s
+)"""
+
 # The fields of `Claimed` between the id of the lease and the last, as they are before the claim.
 CLAIMED = """
     id, name, attempt, args, kwargs,
@@ -45,6 +50,8 @@ WHERE status = 'ready'
         WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
     )
     AND name NOT IN (SELECT value FROM json_each(%(unknown)s))
+    AND name NOT IN {PAUSES}
+    AND '' NOT IN {PAUSES}
     AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > %(now)s)
     AND (deadline_at IS NULL OR deadline_at > %(now)s)
 ORDER BY priority DESC, run_after, id
@@ -138,6 +145,8 @@ WHERE task.route = 1
     AND task.open_slots > 0
     AND (task.status = 'ready' OR task.workers > 1 OR task.broadcast)
     AND task.name NOT IN (SELECT value FROM json_each(%(unknown)s))
+    AND task.name NOT IN {PAUSES}
+    AND '' NOT IN {PAUSES}
     AND (
         task.worker_names IS NULL
         OR EXISTS (SELECT 1 FROM json_each(task.worker_names) WHERE value = %(worker)s)

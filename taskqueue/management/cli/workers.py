@@ -14,7 +14,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.worker_changes import CHANGES, checked_changes
 from taskqueue.engine.control.workers import WorkerFilter
-from taskqueue.engine.verbs import QUEUE_VERBS, WORKER_VERBS
+from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS, WORKER_VERBS
 from taskqueue.management.cli.acting import Lines, act_on_ids, for_each
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
@@ -33,6 +33,7 @@ from taskqueue.management.cli.subcommand import (
 from taskqueue.management.cli.values import duration, moment, whole_number
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
+from taskqueue.monitoring.read_models.pause import pause_of, read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import GONE, shown_worker, worker_rows
 
@@ -55,6 +56,12 @@ _LISTED = (
     ),
     argument("--host", default=SUPPRESS, help="only workers on this host"),
     argument("--queue", default=SUPPRESS, help="only workers that serve this queue"),
+)
+
+
+_OTHER_PAUSES = (
+    argument("--definition", type=not_empty, metavar="NAME", help="in place of a queue"),
+    argument("--all", action="store_true", help="everything, in place of a queue"),
 )
 
 
@@ -188,16 +195,23 @@ def _request(which: WorkerFilter, flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "resume",
-    "end the pause of a queue, or let quiet workers claim tasks again",
+    "end the pause of a queue, a definition or everything, or let quiet workers claim again",
     argument("paused", nargs="?", metavar="queue", help="a paused queue"),
+    *_OTHER_PAUSES,
     _worker_choice("a queue"),
     *PERSON,
     example="resume --worker paris-1",
 )
 def resume(flags: Namespace, output: Output) -> None:
     which = _chosen_workers(flags)
-    if (flags.paused is None) == (which is None):
-        raise usage_error(f"Give a paused queue, or {CHOICE} for quiet workers.")
+    chosen = [flags.paused is not None, which is not None, flags.definition, flags.all]
+    if sum(map(bool, chosen)) != 1:
+        raise usage_error(
+            f"Give a paused queue, --definition NAME, --all, or {CHOICE} for quiet workers."
+        )
+    if flags.definition or flags.all:
+        _pause_other(flags, output, "resume")
+        return
     if which is None:
         QUEUE_VERBS["resume"].act(flags.paused, **person_of(flags))
         told = QUEUE_VERBS["resume"].told(flags.paused)
@@ -211,8 +225,9 @@ def resume(flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "pause",
-    QUEUE_VERBS["pause"].help,
-    argument("queue"),
+    "let no worker claim the tasks of a queue, of a definition, or any; running tasks continue",
+    argument("queue", nargs="?"),
+    *_OTHER_PAUSES,
     one_of(
         argument("--for", type=duration, dest="until", help="a duration such as 10m"),
         argument("--until", type=moment, help="a time such as 2026-03-01T12:00+00:00"),
@@ -220,8 +235,28 @@ def resume(flags: Namespace, output: Output) -> None:
     *PERSON,
 )
 def pause(flags: Namespace, output: Output) -> None:
+    if sum(map(bool, [flags.queue is not None, flags.definition, flags.all])) != 1:
+        raise usage_error("Give a queue, --definition NAME, or --all.")
+    if flags.queue is None:
+        _pause_other(flags, output, "pause", until=flags.until)
+        return
     QUEUE_VERBS["pause"].act(flags.queue, until=flags.until, **person_of(flags))
     output.say(QUEUE_VERBS["pause"].told(flags.queue), {"name": flags.queue, "is_paused": True})
+
+
+def _pause_other(flags: Namespace, output: Output, verb: str, **arguments: Any) -> None:
+    """Pause or resume a definition, or everything."""
+    done = ALL_VERBS[f"{verb}_all"] if flags.all else DEFINITION_VERBS[verb]
+    done.act(flags.definition or "", **arguments, **person_of(flags))
+    output.say(done.told(flags.definition or ""), pause_of(flags.definition))
+
+
+@subcommand("pauses", "what is paused beside queues: everything, or definitions")
+def pauses(flags: Namespace, output: Output) -> None:
+    output.models(
+        read_pauses(),
+        ("definition", "paused_at", "paused_until", "paused_by", "pause_reason"),
+    )
 
 
 @subcommand("queues", "what waits and runs in each queue, who serves it, and which are paused")

@@ -183,6 +183,19 @@ PAGES: dict[str, Page] = {
     ),
     **_of_rows("queue", ways("view_queue")),
     "queue/named/": Page(look=ways("view_queue"), query={"name": "unseen"}),
+    "queue/pauses/": Page(
+        look=None,
+        acts=(
+            Act(name="pause_all", on="", needs=ways("control_queues"),
+                body={"verb": "pause_all", "minutes": "5"}),
+            Act(name="resume_all", on="", needs=ways("control_queues"),
+                body={"verb": "resume_all"}),
+            Act(name="pause definition", on="", needs=ways("control_queues"),
+                body={"verb": "pause", "definition": "shop.tasks.export"}),
+            Act(name="resume definition", on="", needs=ways("control_queues"),
+                body={"verb": "resume", "definition": "shop.paused"}),
+        ),
+    ),
     "queue/<taskqueue_name:name>/act/": Page(
         look=None,
         acts=(
