@@ -16,8 +16,9 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
+from taskqueue.worker.backlogs import Backlogs, Levels
 from taskqueue.worker.limits import NO_LIMITS, Room
-from taskqueue.worker.quotas import QueueQuotas
+from taskqueue.worker.quotas import QueueQuotas, Quotas
 
 # Seconds for which a worker of all queues trusts the list of those that have tasks.
 DISCOVERY_INTERVAL = 1.0
@@ -53,6 +54,7 @@ class Claims:
         self._announced: set[str] = set()  # Queues to remember, whose tasks no look may meet.
         self._is_busy = False  # Whether the last claim gave all that was wanted.
         self._floors = Floors()
+        self._backlogs = Backlogs()
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
         self._slow_looks = 0  # Slow looks in a row.
@@ -198,20 +200,19 @@ class Claims:
         names = list(queues or self._queues(connection)) if want > 0 else []
         names = [name for name in names if room.is_in(name)]
         # A queue that is short is looked at without floors anyway.
-        floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
+        levels = self._backlogs.levels(connection, names, unknown) if names else None
+        use_floors = names and self._is_busy and levels is None
+        floors = self._floors.of(connection, names) if use_floors else NO_FLOORS
         while names and len(claimed) < want:
             quotas = room.bounded(self._quotas.quotas(names, want - len(claimed)))
             began = time.monotonic()
-            batch = dialect_for(connection).claim(
-                connection,
-                worker=self._worker_name,
-                quotas=quotas,
-                unknown=unknown,
-                lease_duration=self._lease_duration,
-                floors=floors,
-            )
-            if not floors:
-                self._floors.took(time.monotonic() - began)
+            if levels is not None:
+                batch = self._behind_backlogs(connection, quotas, unknown, levels)
+            else:
+                batch = self._claimed(connection, quotas, unknown, floors)
+                if not floors:
+                    self._floors.took(time.monotonic() - began)
+                self._backlogs.took(time.monotonic() - began)
             claimed += batch
             room.take(batch)
             counts = Counter(row.queue_name for row in batch)
@@ -229,6 +230,42 @@ class Claims:
             names = [name for name in names if name not in short]
             if not (self._quotas.weights or room.definitions):
                 self._known_queues = [name for name in self._known_queues if name not in short]
+        return claimed
+
+    def _claimed(
+        self,
+        connection: BaseDatabaseWrapper,
+        quotas: Quotas,
+        unknown: Sequence[str],
+        floors: Mapping[str, datetime],
+        priority: int | None = None,
+    ) -> list[Claimed]:
+        return dialect_for(connection).claim(
+            connection,
+            worker=self._worker_name,
+            quotas=quotas,
+            unknown=unknown,
+            lease_duration=self._lease_duration,
+            floors=floors,
+            priority=priority,
+        )
+
+    def _behind_backlogs(
+        self,
+        connection: BaseDatabaseWrapper,
+        quotas: Quotas,
+        unknown: Sequence[str],
+        levels: Levels,
+    ) -> list[Claimed]:
+        claimed: list[Claimed] = []
+        for name, size in quotas:
+            left = size
+            for priority, since in levels.get(name, ()):
+                floors = NO_FLOORS if since is None else {name: since}
+                if left > 0:
+                    batch = self._claimed(connection, [(name, left)], unknown, floors, priority)
+                    claimed += batch
+                    left -= len(batch)
         return claimed
 
     def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -40,7 +41,7 @@ CLAIMED = """
 # pass the dead entries at the head of the index: from version 18 on it skips their pages, before
 # it reads the pages and none of the rows.
 # The server keeps the plan, as that of RECORD_SUCCESSES.
-CLAIM = f"""
+_CLAIM = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
 ), picked AS MATERIALIZED (
@@ -53,7 +54,7 @@ WITH clock AS MATERIALIZED (
         WHERE status = 'ready'
             AND route = 0
             AND queue_name = quota.queue_name
-            AND run_after >= COALESCE(quota.floor, '-infinity')
+            AND run_after >= COALESCE(quota.floor, '-infinity'){{further}}
             AND name <> ALL (%(unknown)s::text[])
             AND name <> ALL ({PAUSES})
             AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
@@ -93,6 +94,9 @@ SELECT lease_id, {CLAIMED.format(failures="task.failures")}
 FROM claimed AS task
 ORDER BY lane, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
+CLAIM = _CLAIM.replace("{further}", "")
+# Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
+CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", " AND priority = %(priority)s")
 
 # A loose scan of the claim's index: one probe a priority of each queue.
 EARLIEST_READY = """
@@ -133,12 +137,13 @@ def claim(
     unknown: Sequence[str],
     lease_duration: timedelta,
     floors: Mapping[str, datetime] = NO_FLOORS,
+    priority: int | None = None,
 ) -> list[Claimed]:
-    """Lease up to the quota of each queue's ready tasks.
+    """Lease up to the quota of each queue's ready tasks, of one priority where that is given.
 
     A queue's floor leaves out those that were due before it.
     """
-    parameters = {
+    parameters: dict[str, Any] = {
         "queues": [queue_name for queue_name, _ in quotas],
         "sizes": [size for _, size in quotas],
         "floors": [floors.get(queue_name) for queue_name, _ in quotas],
@@ -146,8 +151,11 @@ def claim(
         "worker": worker,
         "lease_duration": lease_duration,
     }
+    statement = CLAIM
+    if priority is not None:
+        statement, parameters["priority"] = CLAIM_AT_PRIORITY, priority
     with kept_plan(connection) as series:
-        rows = fetch(connection, CLAIM, parameters | {"series": series})
+        rows = fetch(connection, statement, parameters | {"series": series})
     return [Claimed._make((*row, False)) for row in rows]
 
 

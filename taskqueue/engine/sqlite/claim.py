@@ -37,13 +37,13 @@ CLAIMED = """
     ping_interval / 1000000.0,
     (julianday(%(now)s) - julianday(ready_at)) * 86400.0"""
 
-PICK = f"""
+_PICK = f"""
 SELECT
     {CLAIMED.format(failures="failures")}
 FROM taskqueue_task
 WHERE status = 'ready'
     AND route = 0
-    AND queue_name = %(queue_name)s
+    AND queue_name = %(queue_name)s{{further}}
     AND queue_name NOT IN (
         SELECT name
         FROM taskqueue_queue
@@ -57,6 +57,11 @@ WHERE status = 'ready'
 ORDER BY priority DESC, run_after, id
 LIMIT %(size)s
 """  # noqa: S608  (of constants)
+
+PICK = _PICK.replace("{further}", "")
+PICK_AT_PRIORITY = _PICK.replace(
+    "{further}", " AND priority = %(priority)s AND run_after >= %(floor)s"
+)
 
 CLAIM = f"""
 UPDATE {TASKS_BY_ID}
@@ -86,7 +91,12 @@ def claim(
     unknown: Sequence[str],
     lease_duration: timedelta,
     floors: Mapping[str, datetime] = NO_FLOORS,
+    priority: int | None = None,
 ) -> list[Claimed]:
+    """Lease up to the quota of each queue's ready tasks, of one priority where that is given.
+
+    A queue's floor, which leaves out those that were due before it, counts only then.
+    """
     moment = clock()
     now = stored(moment)
     ends_at = stored(moment + lease_duration)
@@ -94,7 +104,12 @@ def claim(
     picked: list[tuple[Any, ...]] = []
     with connection.cursor() as cursor:
         for queue_name, size in quotas:
-            cursor.execute(PICK, {**parameters, "queue_name": queue_name, "size": size})
+            own = {**parameters, "queue_name": queue_name, "size": size}
+            if priority is None:
+                cursor.execute(PICK, own)
+            else:
+                floor = stored(floors.get(queue_name)) or ""
+                cursor.execute(PICK_AT_PRIORITY, {**own, "priority": priority, "floor": floor})
             picked += cursor.fetchall()
         if not picked:
             return []
