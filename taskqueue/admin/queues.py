@@ -41,7 +41,8 @@ class ActForm(forms.Form):
     )
 
 
-PAUSING = {verb.name: verb for verb in (*DEFINITION_VERBS.values(), *ALL_VERBS.values())}
+# By the values of the buttons, unlike those of queues.
+PAUSING = {f"{name}_definition": verb for name, verb in DEFINITION_VERBS.items()} | ALL_VERBS
 
 
 class PauseForm(ActForm):
@@ -70,7 +71,7 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             text=text,
             is_cut=len(queues) == MOST_QUEUES,
             pauses=read_pauses(),
-            pause_verbs=[DEFINITION_VERBS["pause"], ALL_VERBS["pause_all"]],
+            pausing=[(name, PAUSING[name]) for name in ("pause_definition", "pause_all")],
             may_control=QUEUE_VERBS["pause"].is_for(request.user),
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip

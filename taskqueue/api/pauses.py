@@ -15,13 +15,13 @@ from taskqueue.api.fields import Reasoned
 from taskqueue.api.queues import Pause
 from taskqueue.api.views import OneView, act_view
 from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS
-from taskqueue.monitoring.read_models.pause import ShownPause, pause_of, read_pauses
+from taskqueue.monitoring.read_models.pause import ShownPauseState, pause_of, read_pauses
 
 
 class Pauses(serializers.Serializer[Any]):
     """The pauses that last, that of everything first."""
 
-    results = serializer_for(ShownPause)(many=True)
+    results = serializer_for(ShownPauseState)(many=True)
 
 
 class PauseList(ApiView):
@@ -44,16 +44,16 @@ class PauseView(OneView):
     tag = "pauses"
     is_row = False
     compared = ("definition", "paused_at", "paused_until", "paused_by", "pause_reason")
-    answers = {200: ShownPause}
+    answers = {200: ShownPauseState}
 
-    def find(self, key: str | None) -> ShownPause:
+    def find(self, key: str | None) -> ShownPauseState:
         return pause_of(key)
 
 
 class EverythingView(PauseView):
     """The pause of everything."""
 
-    def find(self, key: str | None) -> ShownPause:
+    def find(self, key: str | None) -> ShownPauseState:
         return pause_of(None)
 
 

@@ -17,7 +17,7 @@ MOST = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownPause:
+class ShownPauseState:
     """A pause that lasts; or, for one definition or everything, that there is none."""
 
     definition: str | None = about("The name of the definition; null: everything.")
@@ -28,17 +28,17 @@ class ShownPause:
     pause_reason: str
 
 
-def read_pauses(*, limit: int = MOST) -> list[ShownPause]:
+def read_pauses(*, limit: int = MOST) -> list[ShownPauseState]:
     """Return the pauses that last, that of everything first, then definitions by name."""
     return list(map(_shown, lasting(_rows().order_by("name")[:limit])))
 
 
-def pause_of(definition: str | None) -> ShownPause:
+def pause_of(definition: str | None) -> ShownPauseState:
     """Return whether a definition, or everything, is paused."""
     rows = _rows().filter(name=EVERYTHING if definition is None else definition)
     for row in lasting(rows):
         return _shown(row)
-    return ShownPause(
+    return ShownPauseState(
         definition=definition, is_paused=False, paused_at=None, paused_until=None,
         paused_by="", pause_reason="",
     )  # fmt: skip
@@ -53,5 +53,5 @@ def _rows() -> Any:
     return Pause.objects.using(database_alias()).annotate(now=DatabaseClock())
 
 
-def _shown(row: Any) -> ShownPause:
-    return from_row(ShownPause, row, definition=row.name or None, is_paused=True)
+def _shown(row: Any) -> ShownPauseState:
+    return from_row(ShownPauseState, row, definition=row.name or None, is_paused=True)

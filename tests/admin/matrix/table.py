@@ -191,9 +191,9 @@ PAGES: dict[str, Page] = {
             Act(name="resume_all", on="", needs=ways("control_queues"),
                 body={"verb": "resume_all"}),
             Act(name="pause definition", on="", needs=ways("control_queues"),
-                body={"verb": "pause", "definition": "shop.tasks.export"}),
+                body={"verb": "pause_definition", "definition": "shop.tasks.export"}),
             Act(name="resume definition", on="", needs=ways("control_queues"),
-                body={"verb": "resume", "definition": "shop.paused"}),
+                body={"verb": "resume_definition", "definition": "shop.paused"}),
         ),
     ),
     "queue/<taskqueue_name:name>/act/": Page(
