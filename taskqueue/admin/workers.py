@@ -17,7 +17,7 @@ from taskqueue import control
 from taskqueue.admin.acts import ActsAdmin, reason_of
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
-from taskqueue.declarations.serving import MOST_CONCURRENCY
+from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.verb import Verb
@@ -56,8 +56,8 @@ class ChangeForm(forms.Form):
     concurrency = forms.IntegerField(
         label=gettext_lazy("Slots"), required=False, min_value=1, max_value=MOST_CONCURRENCY
     )
-    queues = forms.CharField(required=False)
-    definition_slots = forms.CharField(required=False)
+    queues = forms.CharField(required=False, max_length=LONGEST_TEXT)
+    definition_slots = forms.CharField(required=False, max_length=LONGEST_TEXT)
 
 
 class WorkerAdmin(ActsAdmin, RowReportAdmin):

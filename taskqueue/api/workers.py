@@ -9,12 +9,10 @@ from taskqueue.access.permissions import VIEW_WORKERS
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, Text, Whole
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
-from taskqueue.declarations.serving import MOST_CONCURRENCY
+from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, workers_after
-
-LONGEST_TEXT = 20_000
 
 Workers = page_of(ShownWorker, "Workers by name.")
 

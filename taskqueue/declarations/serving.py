@@ -10,7 +10,7 @@ from taskqueue.exceptions import InvalidTask
 
 HIGHEST_WEIGHT, MOST_SLOTS, MOST_CONCURRENCY = 1_000_000, 10_000, 1_000
 # A worker's row and its requests hold them.
-MOST_NAMES = 1_000
+MOST_NAMES, LONGEST_TEXT = 1_000, 20_000
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ def check_concurrency(number: object) -> int:
 def _parts(text: object, source: str) -> list[str]:
     if not isinstance(text, str):
         raise InvalidTask(f"{source} must be a text such as those of runworker, not {text!r}.")
+    if len(text) > LONGEST_TEXT:
+        raise InvalidTask(f"{source} may have {LONGEST_TEXT} characters, not {len(text)}.")
     parts = [part for part in (part.strip() for part in text.split(",")) if part]
     if len(parts) > MOST_NAMES:
         raise InvalidTask(f"{source} lists {len(parts)} names; {MOST_NAMES} are the most.")

@@ -77,13 +77,12 @@ def notices(
 def _of_pauses() -> Iterator[Notice]:
     """Yield that everything is paused, and which definitions are."""
     for pause in read_pauses(limit=MOST_PAUSES):
-        until = f" until {pause.paused_until:%Y-%m-%d %H:%M} UTC" if pause.paused_until else ""
-        by = f" by {pause.paused_by}" if pause.paused_by else ""
-        reason = f" ({pause.pause_reason})" if pause.pause_reason else ""
+        until = f"→ {pause.paused_until:%Y-%m-%d %H:%M} UTC" if pause.paused_until else ""
+        said = ", ".join(filter(None, (pause.paused_by, until, pause.pause_reason)))
+        detail = f" ({said})" if said else ""
         if pause.definition is None:
-            yield Notice("all_paused", ERROR, detail=f"{by}{until}{reason}")
+            yield Notice("all_paused", ERROR, detail=detail)
         else:
-            detail = f"{by}{until}{reason}"
             yield Notice("definition_paused", WARNING, pause.definition, detail=detail)
 
 

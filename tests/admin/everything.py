@@ -87,7 +87,7 @@ def _make_lanes(made: Everything) -> None:
     paused = {"paused_at": now, "paused_by": text, "pause_reason": text}
     made.rows["queue"] = Queue.objects.create(name=text)
     made.rows["paused queue"] = Queue.objects.create(name=f"{text} paused", **paused)
-    made.rows["paused definition"] = Pause.objects.create(name="shop.paused", **paused)
+    made.rows["paused definition"] = Pause.objects.create(name=text, **paused)
     made.rows["pause of everything"] = Pause.objects.create(name="", **paused)
     made.rows["worker"] = Worker.objects.create(
         name=text, host=text, pid=1, started_at=now - 2 * MINUTE, seen_at=now + 10 * MINUTE,

@@ -103,6 +103,7 @@ def test_a_change_is_audited() -> None:
         ({"definition_slots": "shop export=1"}, "not the name of a definition"),
         ({"definition_slots": "a=1,a=2"}, "listed twice in definition_slots"),
         ({"definition_slots": ",".join(f"t{n}=1" for n in range(1001))}, "1000 are the most"),
+        ({"queues": "x" * 20_001}, "20000 characters, not 20001"),
     ],
 )
 def test_what_no_worker_can_do_is_refused(changes: dict[str, Any], reason: str) -> None:

@@ -124,6 +124,7 @@ def _locked(
     take_write_lock(connection)
     rows = Pause.objects.using(connection.alias).filter(name=name)
     pause = rows.select_for_update().first() if is_storable(name) else None
-    if pause is not None:
-        require_seen(pause, seen, f"The pause of {pause}")
+    # Where there is none, that is what the caller has to have seen.
+    seen_row = pause or Pause(name=name)
+    require_seen(seen_row, seen, f"The pause of {seen_row}")
     return pause, dialect_for(connection).now(connection)

@@ -192,8 +192,6 @@ PAGES: dict[str, Page] = {
                 body={"verb": "resume_all"}),
             Act(name="pause definition", on="", needs=ways("control_queues"),
                 body={"verb": "pause_definition", "definition": "shop.tasks.export"}),
-            Act(name="resume definition", on="", needs=ways("control_queues"),
-                body={"verb": "resume_definition", "definition": "shop.paused"}),
         ),
     ),
     "queue/<taskqueue_name:name>/act/": Page(

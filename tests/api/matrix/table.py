@@ -104,9 +104,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "pauses/": (look("view_queue"),),
     "pauses/everything/pause/": (act(*QUEUE, body={"until": 300}),),
     "pauses/everything/resume/": (act(*QUEUE, on="pause of everything"),),
-    "pauses/definitions/<path:name>/pause/": (
-        act(*QUEUE, on="paused definition", body={"until": 300}),
-    ),
+    "pauses/definitions/<path:name>/pause/": (act(*QUEUE, on="failed", body={"until": 300}),),
     "pauses/definitions/<path:name>/resume/": (act(*QUEUE, on="paused definition"),),
     "queues/<path:name>/pause/": (act(*QUEUE, on="queue", body={"until": 300}),),
     "queues/<path:name>/resume/": (act(*QUEUE, on="paused queue"),),

@@ -1,0 +1,64 @@
+"""Workers while a definition, or everything, is paused: they leave it, and come back at once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from taskqueue.control import pause_all, pause_definition, resume_all, resume_definition
+from taskqueue.models import Pause, Task
+from tests.conftest import Drain, StartWorker
+from tests.sample import tasks
+from tests.worker_process import wait_until
+
+pytestmark = pytest.mark.slow
+SOON = timedelta(seconds=20)
+
+
+def test_a_drain_leaves_tasks_of_a_paused_definition_and_exits(drain: Drain) -> None:
+    tasks.noop.enqueue_many([((), {})] * 50)
+    tasks.add.enqueue_many([((1, 2), {})] * 50)
+    pause_definition(tasks.noop.name)
+    drain()
+    statuses = Task.objects.order_by().values_list("name", "status").distinct()
+    assert set(statuses) == {(tasks.noop.name, "ready"), (tasks.add.name, "succeeded")}
+
+
+def test_a_drain_ends_while_everything_is_paused(drain: Drain) -> None:
+    tasks.noop.enqueue_many([((), {})] * 5)
+    pause_all()
+    drain()
+    assert Task.objects.filter(status="ready").count() == 5
+
+
+@pytest.mark.parametrize("is_all", [False, True])
+def test_a_resume_wakes_the_workers(is_all: bool, start_worker: StartWorker) -> None:
+    start_worker("--concurrency", "1")
+    assert tasks.noop.enqueue().wait(timeout=SOON).status == "succeeded"
+    if is_all:
+        pause_all()
+    else:
+        pause_definition(tasks.noop.name)
+    paused = tasks.noop.enqueue()
+    other = tasks.add.enqueue(1, 2)
+    if not is_all:
+        assert other.wait(timeout=SOON).status == "succeeded"
+    assert Task.objects.get(id=paused.id).status == "ready"
+    if is_all:
+        resume_all()
+    else:
+        resume_definition(tasks.noop.name)
+    assert paused.wait(timeout=SOON).status == "succeeded"
+    assert other.wait(timeout=SOON).status == "succeeded"
+
+
+def test_a_pause_with_an_end_ends_by_itself(start_worker: StartWorker) -> None:
+    pause_all(until=timedelta(seconds=2))
+    paused = tasks.noop.enqueue()
+    start_worker("--concurrency", "1")
+    assert paused.wait(timeout=SOON).status == "succeeded"
+    ends = Pause.objects.values_list("paused_until", flat=True).first()
+    started = Task.objects.get(id=paused.id).started_at
+    assert ends is None or (started is not None and started >= ends)
+    wait_until(lambda: not Pause.objects.exists(), 60, what="the end of the pause's row")
