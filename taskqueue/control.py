@@ -18,8 +18,15 @@ from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, count_held_b
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Seen, TaskId
 from taskqueue.engine.control.mutable_options import check_changes
+from taskqueue.engine.control.pauses import (
+    pause_all,
+    pause_definition,
+    resume_all,
+    resume_definition,
+)
 from taskqueue.engine.control.queues import pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import (
     WorkerFilter,
     kill_worker,
@@ -45,6 +52,7 @@ __all__ = [
     "cancel",
     "cancel_many",
     "cancel_operation",
+    "change_worker",
     "count_held_by_lost",
     "delete",
     "delete_many",
@@ -56,6 +64,8 @@ __all__ = [
     "kill_worker",
     "operations",
     "pause",
+    "pause_all",
+    "pause_definition",
     "quiet_worker",
     "request_stop",
     "request_stop_many",
@@ -63,6 +73,8 @@ __all__ = [
     "reschedule",
     "reschedule_many",
     "resume",
+    "resume_all",
+    "resume_definition",
     "resume_worker",
     "resume_workers",
     "retry",

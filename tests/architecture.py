@@ -57,7 +57,8 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "exports failures forecast idempotency rollups step_ends tally totals wedged workers",
+        "backlogs exports failures forecast idempotency rollups step_ends tally totals wedged "
+        "workers",
         siblings=True,
     ),
     _layer(

@@ -12,14 +12,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.acts import ActsAdmin
+from taskqueue.admin.acts import ActsAdmin, reason_of
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
+from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
+from taskqueue.monitoring.read_models.pause import read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.series import series
@@ -38,11 +41,22 @@ class ActForm(forms.Form):
     )
 
 
+# By the values of the buttons, unlike those of queues.
+PAUSING = {f"{name}_definition": verb for name, verb in DEFINITION_VERBS.items()} | ALL_VERBS
+
+
+class PauseForm(ActForm):
+    """The fields of the buttons for a definition or everything, besides the reason."""
+
+    verb = forms.ChoiceField(choices=[(name, name) for name in PAUSING])
+    definition = forms.CharField(required=False)
+
+
 class QueueAdmin(ActsAdmin, RowReportAdmin):
     """A queue has a row after a worker has seen it; before, it has a page by its name."""
 
     list_template = "admin/taskqueue/queue/change_list.html"
-    routes = (("named/", "named"), ("<taskqueue_name:name>/act/", "act"))
+    routes = (("named/", "named"), ("pauses/", "pauses"), ("<taskqueue_name:name>/act/", "act"))
     page_template = "admin/taskqueue/queue/page.html"
 
     class Media:
@@ -56,6 +70,8 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             queues=[queue for queue in queues if text in queue.name],
             text=text,
             is_cut=len(queues) == MOST_QUEUES,
+            pauses=read_pauses(),
+            pausing=[(name, PAUSING[name]) for name in ("pause_definition", "pause_all")],
             may_control=QUEUE_VERBS["pause"].is_for(request.user),
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
@@ -90,6 +106,32 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             may_control=QUEUE_VERBS["pause"].is_for(request.user),
             longest_pause=LONGEST_PAUSE,
         )  # fmt: skip
+
+    def pauses_view(self, request: HttpRequest) -> HttpResponse:
+        """The buttons of the list that pause and resume a definition, or everything."""
+        if not ALL_VERBS["pause_all"].is_for(request.user):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        form = PauseForm(request.POST)
+        if form.is_valid():
+            given = form.cleaned_data
+            verb = PAUSING[given["verb"]]
+            is_timed = verb.name.startswith("pause") and given["minutes"] is not None
+            until = {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
+            self.pause(request, verb, given["definition"], **until)
+        for field, errors in form.errors.items():
+            self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+        return back(request, self.links.url("queue_changelist"))
+
+    def pause(self, request: HttpRequest, verb: Verb, name: str, **arguments: Any) -> None:
+        """Do it, and tell so or why not. No row of the admin keeps it: the audit does."""
+        try:
+            verb.act_by(request.user, name, reason=reason_of(request), **arguments)
+        except TaskQueueError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.message_user(request, verb.told(name), messages.SUCCESS)
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import BooleanField, OuterRef, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
 from taskqueue.admin.acts import ActsAdmin, reason_of
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.verb import Verb
@@ -46,6 +48,16 @@ COLUMNS = (
 )  # fmt: skip
 # The condition of the index of what runs: in the text, or SQLite would not use it.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
+
+
+class ChangeForm(forms.Form):
+    """The fields that change what a worker takes, besides the reason."""
+
+    concurrency = forms.IntegerField(
+        label=gettext_lazy("Slots"), required=False, min_value=1, max_value=MOST_CONCURRENCY
+    )
+    queues = forms.CharField(required=False, max_length=LONGEST_TEXT)
+    definition_slots = forms.CharField(required=False, max_length=LONGEST_TEXT)
 
 
 class WorkerAdmin(ActsAdmin, RowReportAdmin):
@@ -93,6 +105,8 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
             past=_past(worker.name) if sees_leases else None,
             looked_through=NEWEST,
             offered=offered_to(request.user),
+            change=WORKER_VERBS["change"],
+            most_concurrency=MOST_CONCURRENCY,
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
@@ -114,9 +128,28 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
                 self, request, self.kill_template, _("Kill %(worker)s?") % {"worker": worker.name},
                 worker=worker, reason=reason_of(request), next=request.POST.get("next", ""),
             )  # fmt: skip
+        elif verb.name == "change":
+            self._change(request, verb, worker)
         else:
             self.act(request, verb, worker)
         return back(request, self.links.url("worker_change", worker.pk))
+
+    def _change(self, request: HttpRequest, verb: Verb, worker: Worker) -> None:
+        """Do the verb with the fields that differ from what the worker does or is to do."""
+        form, shown = ChangeForm(request.POST), worker_named(worker.name)
+        if shown is None or not form.is_valid():
+            for field, errors in form.errors.items():
+                self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+            return
+        given = form.cleaned_data
+        if given["concurrency"] is None:
+            del given["concurrency"]
+        changes = {
+            name: value
+            for name, value in given.items()
+            if value != getattr(shown, f"wanted_{name}")
+        }
+        self.act(request, verb, worker, **changes)
 
     def resume_all_view(self, request: HttpRequest) -> HttpResponse:
         """The button of the list that resumes every quiet worker."""
@@ -140,6 +173,9 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
 
     def tell(self, request: HttpRequest, verb: Verb, row: Worker) -> None:
         """Tell that it was asked, or that it had been asked for this, or for more, before."""
+        if verb.name == "change":
+            super().tell(request, verb, row)
+            return
         asked = Worker.objects.using(database_alias()).filter(pk=row.pk, request=verb.name)
         if verb.name == "resume" or (verb.name != row.request and asked.exists()):
             super().tell(request, verb, row)

@@ -47,6 +47,7 @@ TAGS = {
     "tasks": "Enqueue, view, wait for, change and end tasks.",
     "operations": "Actions on many tasks in the background.",
     "queues": "Queues of tasks.",
+    "pauses": "Pauses of definitions, and of everything.",
     "workers": "The processes that run tasks.",
     "schedules": "Enqueue tasks by rules in time.",
     "workflows": "Tasks that depend on each other.",

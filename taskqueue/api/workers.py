@@ -7,12 +7,31 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_WORKERS
 from taskqueue.api.base import endpoint
+from taskqueue.api.fields import Reasoned, Text, Whole
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
+from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, workers_after
 
 Workers = page_of(ShownWorker, "Workers by name.")
+
+
+class Change(Reasoned):
+    """What a worker is to take from now on; what is left out, or null, stays as it is."""
+
+    concurrency = Whole(
+        required=False, allow_null=True, default=None, min_value=1, max_value=MOST_CONCURRENCY,
+        help_text="Number of slots.",
+    )  # fmt: skip
+    queues = Text(
+        required=False, allow_null=True, default=None, allow_blank=True, max_length=LONGEST_TEXT,
+        help_text="As --queues of runworker, such as `critical=6,mail=3@2`; empty: all queues.",
+    )  # fmt: skip
+    definition_slots = Text(
+        required=False, allow_null=True, default=None, allow_blank=True, max_length=LONGEST_TEXT,
+        help_text="As --definition-slots, such as `shop.tasks.export=1`; empty: no limits.",
+    )  # fmt: skip
 
 
 class WorkerView(OneView):
@@ -21,7 +40,7 @@ class WorkerView(OneView):
     needs = {"GET": (VIEW_WORKERS,)}
     tag = "workers"
     is_row = False
-    compared = ("id", "state", "request")
+    compared = ("id", "state", "request", "wanted_at")
     answers = {202: ShownWorker}
 
     def find(self, key: str) -> ShownWorker:
@@ -50,4 +69,8 @@ class WorkerDetail(WorkerView):
         return self.answer(name)
 
 
-ACTS = {name: act_view(WorkerView, verb) for name, verb in WORKER_VERBS.items()}
+BODIES = {"change": Change}
+ACTS = {
+    name: act_view(WorkerView, verb, body=BODIES.get(name, Reasoned))
+    for name, verb in WORKER_VERBS.items()
+}

@@ -102,6 +102,11 @@ BEST = Statement(
             AND route = 0
             AND queue_name = %(queue_name)s
             AND name <> ALL (%(unknown)s::text[])
+            AND name <> ALL (ARRAY(
+                SELECT name::text
+                FROM taskqueue_pause
+                WHERE paused_until IS NULL OR paused_until > clock_timestamp()
+            ))
         ORDER BY priority DESC, run_after, id
         LIMIT 1
     """,
@@ -112,6 +117,11 @@ BEST = Statement(
             AND route = 0
             AND queue_name = %(queue_name)s
             AND name NOT IN (SELECT value FROM json_each(%(unknown)s))
+            AND name NOT IN (
+                SELECT name
+                FROM taskqueue_pause
+                WHERE paused_until IS NULL OR paused_until > %(now)s
+            )
         ORDER BY priority DESC, run_after, id
         LIMIT 1
     """,

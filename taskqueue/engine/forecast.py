@@ -58,7 +58,11 @@ READY_QUEUES = Statement(
             FROM taskqueue_queue
             WHERE paused_at IS NOT NULL
                 AND (paused_until IS NULL OR paused_until > clock_timestamp())
-        ))
+        )) AND NOT EXISTS (
+            SELECT
+            FROM taskqueue_pause
+            WHERE name = '' AND (paused_until IS NULL OR paused_until > clock_timestamp())
+        )
     """,
     sqlite="""
         WITH RECURSIVE lane (queue_name) AS (
@@ -81,6 +85,10 @@ READY_QUEUES = Statement(
             SELECT name
             FROM taskqueue_queue
             WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
+        ) AND NOT EXISTS (
+            SELECT 1
+            FROM taskqueue_pause
+            WHERE name = '' AND (paused_until IS NULL OR paused_until > %(now)s)
         )
     """,
 )
@@ -90,7 +98,7 @@ HAS_READY = Fact(
 
 
 def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return the queues that have a ready task and are not paused."""
+    """Return the queues that have a ready task and are not paused; none where everything is."""
     return [row[0] for row in select(connection, READY_QUEUES)]
 
 

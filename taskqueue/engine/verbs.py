@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
@@ -17,9 +18,16 @@ from taskqueue.access.permissions import (
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.control.locking import Seen
+from taskqueue.engine.control.pauses import (
+    pause_all,
+    pause_definition,
+    resume_all,
+    resume_definition,
+)
 from taskqueue.engine.control.queues import pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import kill_worker, quiet_worker, resume_worker, stop_worker
 from taskqueue.engine.operations.asking import cancel_operation
 from taskqueue.engine.schedules.verbs import (
@@ -33,6 +41,7 @@ from taskqueue.engine.schedules.verbs import (
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
+definition_verb = partial(Verb, noun="definition", permissions=(CONTROL_QUEUES,))
 worker_verb = partial(Verb, noun="worker", permissions=(STOP,))
 schedule_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES,))
 # A schedule makes tasks, so these verbs need the permission to enqueue too.
@@ -65,6 +74,58 @@ QUEUE_VERBS = _table(
         help="end the pause of a queue",
     ),
 )
+
+
+def _pause_all(key: str, **arguments: Any) -> None:
+    pause_all(**arguments)
+
+
+def _resume_all(key: str, **arguments: Any) -> None:
+    resume_all(**arguments)
+
+
+ALL_VERBS = _table(
+    queue_verb(
+        name="pause_all",
+        function=_pause_all,
+        label=_("Pause everything"),
+        entry=_("pause everything"),
+        effect=_("No worker starts any task until this is resumed; running tasks continue."),
+        done=_("Everything is paused; running tasks continue."),
+        help="let no worker claim anything; running tasks continue",
+        details="A second pause replaces time and reason.",
+    ),
+    queue_verb(
+        name="resume_all",
+        function=_resume_all,
+        label=_("Resume everything"),
+        entry=_("resume everything"),
+        done=_("Everything is resumed, but for queues and definitions that are paused."),
+        help="end the pause of everything; paused queues and definitions stay paused",
+        details="409 if not everything is paused.",
+    ),
+)
+DEFINITION_VERBS = _table(
+    definition_verb(
+        name="pause",
+        function=pause_definition,
+        label=_("Pause"),
+        entry=_("pause definition"),
+        effect=_("None of its tasks is started until it is resumed; running tasks continue."),
+        done=_("Definition %(name)s paused; running tasks continue."),
+        help="let no worker claim the tasks of a definition; running tasks continue",
+        details="A second pause replaces time and reason. Schedules go on making tasks.",
+    ),
+    definition_verb(
+        name="resume",
+        function=resume_definition,
+        label=_("Resume"),
+        entry=_("resume definition"),
+        done=_("Definition %(name)s resumed."),
+        help="end the pause of a definition",
+        details="409 if the definition is not paused.",
+    ),
+)
 WORKER_VERBS = _table(
     worker_verb(
         name="quiet",
@@ -84,6 +145,19 @@ WORKER_VERBS = _table(
         done=_("Worker %(name)s is asked to claim tasks again."),
         help="let a quiet worker claim tasks again",
         details="409 if the worker is not quiet, or is asked to stop.",
+    ),
+    worker_verb(
+        name="change",
+        function=change_worker,
+        label=_("Change"),
+        entry=_("change worker"),
+        effect=_("Its slots and queues change until it restarts; running bodies are not ended."),
+        done=_("Worker %(name)s is asked to change its slots or queues."),
+        help="change the slots and queues of a running worker, until it restarts",
+        details=(
+            "It takes them up with its next ping; `wanted_seen_at` tells when. With fewer slots, "
+            "running bodies finish first."
+        ),
     ),
     worker_verb(
         name="stop",
@@ -210,8 +284,8 @@ OTHER_VERBS = _table(
     Verb(noun="", name="prune", permissions=(), label=_("Prune"), entry=_("prune")),
 )
 TABLES: tuple[Mapping[str, Verb], ...] = (
-    TASK_VERBS, QUEUE_VERBS, WORKER_VERBS, SCHEDULE_VERBS, OPERATION_VERBS,
-    WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
+    TASK_VERBS, QUEUE_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS, SCHEDULE_VERBS,
+    OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
 )  # fmt: skip
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +20,8 @@ from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
 
 # A sign of life of a worker that was thought lost takes that back. What was asked of the worker is
-# seen by the statement that tells it.
+# seen by the statement that tells it. SQLite 3.40 finds IS NULL false for every column of a
+# RETURNING where the table has JSON columns: what may be null is returned as it is.
 TOUCH = Statement.of("""
     UPDATE taskqueue_worker
     SET seen_at = {now},
@@ -35,8 +37,31 @@ TOUCH = Statement.of("""
             ELSE {now}
         END
     WHERE id = %(worker)s AND incarnation = %(incarnation)s
-    RETURNING request, requested_by, request_reason
+    RETURNING
+        request, requested_by, request_reason,
+        CAST(wanted AS text), CAST(wanted_at AS text), CAST(wanted_seen_at AS text)
 """)
+
+TAKE_UP = Statement(
+    postgresql="""
+        UPDATE taskqueue_worker
+        SET concurrency = %(concurrency)s::int,
+            queues = %(queues)s::jsonb,
+            queue_slots = %(queue_slots)s::jsonb,
+            definition_slots = %(definition_slots)s::jsonb,
+            wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN clock_timestamp() END
+        WHERE id = %(worker)s AND incarnation = %(incarnation)s
+    """,
+    sqlite="""
+        UPDATE taskqueue_worker
+        SET concurrency = CAST(%(concurrency)s AS integer),
+            queues = %(queues)s,
+            queue_slots = %(queue_slots)s,
+            definition_slots = %(definition_slots)s,
+            wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN %(now)s END
+        WHERE id = %(worker)s AND incarnation = %(incarnation)s
+    """,
+)
 
 # Every worker runs these: rows that somebody else has are left for a later time.
 MARK_LOST = Statement.of("""
@@ -109,6 +134,8 @@ class Registration:
     pool: str
     versions: Mapping[str, str]
     lease_seconds: float
+    queue_slots: Mapping[str, int] = field(default_factory=dict)
+    definition_slots: Mapping[str, int] = field(default_factory=dict)
     incarnation: UUID = field(default_factory=uuid4)
 
 
@@ -139,12 +166,33 @@ RANK = Fact.of("""
 """)
 
 
+class Wanted(NamedTuple):
+    """What people want a worker to do otherwise than it was started for."""
+
+    concurrency: int | None
+    queues: str | None
+    definition_slots: str | None
+    # When it was last changed, as the database writes it: only to be compared with.
+    at: str
+
+
 class Asked(NamedTuple):
     """A request to a worker; `request` is empty if there is none."""
 
     request: str
     by: str
     reason: str
+    # None where nothing is to change, or the worker has taken up all of it.
+    wanted: Wanted | None = None
+
+
+class Terms(TypedDict):
+    """What a worker takes at once: columns of its row."""
+
+    concurrency: int
+    queues: Mapping[str, int]
+    queue_slots: Mapping[str, int]
+    definition_slots: Mapping[str, int]
 
 
 def register(
@@ -197,7 +245,27 @@ def touch(
     None if the name now belongs to another incarnation.
     """
     rows = select(connection, TOUCH, worker=worker_id, incarnation=incarnation, **sign)
-    return Asked._make(rows[0]) if rows else None
+    if not rows:
+        return None
+    request, by, reason, wanted, wanted_at, taken_up_at = rows[0]
+    if wanted_at is None or taken_up_at is not None:
+        return Asked(request, by, reason)
+    changes = json.loads(wanted)
+    parts = {name: changes.get(name) for name in ("concurrency", "queues", "definition_slots")}
+    return Asked(request, by, reason, Wanted(**parts, at=wanted_at))
+
+
+def take_up(
+    connection: BaseDatabaseWrapper, *, worker_id: int, incarnation: UUID, at: str, terms: Terms
+) -> None:
+    """Say what the worker does from now on, after the change that was made then.
+
+    A later change stays to be taken up.
+    """
+    execute(
+        connection, TAKE_UP, worker=worker_id, incarnation=incarnation, at=at,
+        **{name: json.dumps(value) for name, value in terms.items()},
+    )  # fmt: skip
 
 
 def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: bool | None) -> None:

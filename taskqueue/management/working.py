@@ -20,13 +20,15 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.conf import Settings, get_settings
 from taskqueue.declarations.checks import check_transactions, definitions_unread
+from taskqueue.declarations.serving import parse_definition_slots
 from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.exceptions import InvalidTask
 from taskqueue.worker.forks import Template
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.ports import Address, PortRefused, Route, listening
-from taskqueue.worker.state import QueueQuotas, WorkerOptions, default_name
+from taskqueue.worker.quotas import QueueQuotas
+from taskqueue.worker.state import WorkerOptions, default_name
 from taskqueue.worker.supervisor import NameTaken, WorkerFailed, run_worker
 from taskqueue.worker.wakeup import ending_at_once, until_reached
 
@@ -68,6 +70,7 @@ def _warn_of_transactions(command: BaseCommand, alias: str) -> None:
 def _options(settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
     try:
         queues = QueueQuotas.parse(flags["queues"], is_strict=flags["strict"])
+        definition_slots = parse_definition_slots(flags["definition_slots"])
     except InvalidTask as error:
         raise CommandError(str(error)) from None
     name = flags["name"] or default_name()
@@ -89,6 +92,7 @@ def _options(settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
         ),
         poll_interval=poll,
         reload=django_settings.DEBUG if flags["reload"] is None else flags["reload"],
+        definition_slots=definition_slots,
         show_progress=flags["drain"] and flags["verbosity"] > 0,
     )
 

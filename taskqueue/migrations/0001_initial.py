@@ -271,6 +271,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Pause",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("paused_at", models.DateTimeField()),
+                ("paused_until", models.DateTimeField(null=True)),
+                ("paused_by", models.CharField(default="", max_length=150)),
+                ("pause_reason", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "pause",
+                "verbose_name_plural": "pauses",
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
             name="Schedule",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -340,6 +356,8 @@ class Migration(migrations.Migration):
                 ("pid", models.PositiveIntegerField()),
                 ("status", _word(WORKER_STATUSES, default="running")),
                 ("queues", models.JSONField(default=dict)),
+                ("queue_slots", models.JSONField(default=dict)),
+                ("definition_slots", models.JSONField(default=dict)),
                 ("concurrency", models.PositiveIntegerField(default=1)),
                 ("pool", models.CharField(default="process", max_length=10)),
                 ("versions", models.JSONField(default=dict)),
@@ -358,6 +376,11 @@ class Migration(migrations.Migration):
                 ("requested_by", models.CharField(default="", max_length=150)),
                 ("request_reason", models.CharField(default="", max_length=1000)),
                 ("request_seen_at", models.DateTimeField(null=True)),
+                ("wanted", models.JSONField(default=dict)),
+                ("wanted_at", models.DateTimeField(null=True)),
+                ("wanted_by", models.CharField(default="", max_length=150)),
+                ("wanted_reason", models.CharField(default="", max_length=1000)),
+                ("wanted_seen_at", models.DateTimeField(null=True)),
             ],
             options={
                 "verbose_name": "worker",

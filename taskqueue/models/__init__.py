@@ -7,6 +7,7 @@ from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
+from taskqueue.models.pause import Pause
 from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Arrival, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
@@ -28,6 +29,7 @@ __all__ = [
     "Member",
     "Occurrence",
     "Operation",
+    "Pause",
     "Performance",
     "Queue",
     "Rollup",

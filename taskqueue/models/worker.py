@@ -48,6 +48,9 @@ class Worker(models.Model):
         max_length=10, choices=choices(WorkerStatus), default=WorkerStatus.RUNNING
     )
     queues = models.JSONField(default=dict)
+    # The most of its slots that a queue, or a definition, may have, by name.
+    queue_slots = models.JSONField(default=dict)
+    definition_slots = models.JSONField(default=dict)
     concurrency = models.PositiveIntegerField(default=1)
     pool = models.CharField(max_length=10, default="process")
     versions = models.JSONField(default=dict)
@@ -72,6 +75,14 @@ class Worker(models.Model):
     requested_by = models.CharField(max_length=150, default="")
     request_reason = models.CharField(max_length=1000, default="")
     request_seen_at = models.DateTimeField(null=True)
+
+    # What people have changed since it started, by the names of `change_worker`; the columns above
+    # are what it does. It has taken up the latest change where `wanted_seen_at` is not null.
+    wanted = models.JSONField(default=dict)
+    wanted_at = models.DateTimeField(null=True)
+    wanted_by = models.CharField(max_length=150, default="")
+    wanted_reason = models.CharField(max_length=1000, default="")
+    wanted_seen_at = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = VIEW_ONLY

@@ -13,7 +13,7 @@ WARNING, ERROR = "warning", "error"
 Code = Literal[
     "no_worker", "unserved_queue", "paused_with_waiting", "stalled", "failing", "absent_workers",
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
-    "worker_trouble", "wedged", "lost_holds",
+    "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused",
 ]  # fmt: skip
 
 
@@ -76,6 +76,14 @@ TEXTS: dict[Code, Text] = {
     "unserved_queue": Text(
         "No running worker serves the queue {subject}. Waiting tasks: {count}.",
         "Start a worker with --queues {subject}, or one without --queues.",
+    ),
+    "all_paused": Text(
+        "Everything is paused{detail}: no worker claims any task.",
+        "manage.py taskqueue resume --all, unless the pause is still needed.",
+    ),
+    "definition_paused": Text(
+        "The definition {subject} is paused{detail}.",
+        "manage.py taskqueue resume --definition {subject}, unless the pause is still needed.",
     ),
     "paused_with_waiting": Text(
         "The queue {subject} is paused. Waiting tasks: {count}.",

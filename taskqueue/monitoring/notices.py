@@ -13,6 +13,7 @@ from taskqueue.models import Schedule
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
 from taskqueue.monitoring.out_of_reach import out_of_reach, parked
 from taskqueue.monitoring.read_models.attempt import RunningTask, running_now
+from taskqueue.monitoring.read_models.pause import read_pauses
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
@@ -28,7 +29,9 @@ FAILURES_WORTH_NOTICE = 10
 # Shares of failed attempts of a queue: of a warning, and of an error.
 FAILING_SHARE, MOSTLY_FAILING_SHARE = 0.1, 0.5
 # Codes that come before others of their level.
-FOREMOST = frozenset({"no_worker", "lost_holds", "lost_worker"})
+FOREMOST = frozenset({"all_paused", "no_worker", "lost_holds", "lost_worker"})
+# Paused definitions that are named.
+MOST_PAUSES = 20
 # Tasks that are read for each condition without an index.
 LOOKED_AT = 1_000
 
@@ -48,9 +51,13 @@ def notices(
     workers = read_workers() if workers is None else workers
     queues = read_queues(workers=workers) if queues is None else queues
     running = running_now() if running is None else running
+    pauses = list(_of_pauses())
     passing = {queue.name for queue in queues if queue.is_paused or not queue.is_served}
     conditions = [
-        *_of_queues(queues, workers),
+        *pauses,
+        *_of_queues(
+            queues, workers, are_paused=any(notice.code == "all_paused" for notice in pauses)
+        ),
         *out_of_reach(workers, passing=passing, most=most),
         *parked(most=most),
         *resting_schedules(),
@@ -67,7 +74,21 @@ def notices(
     )
 
 
-def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> Iterator[Notice]:
+def _of_pauses() -> Iterator[Notice]:
+    """Yield that everything is paused, and which definitions are."""
+    for pause in read_pauses(limit=MOST_PAUSES):
+        until = f"→ {pause.paused_until:%Y-%m-%d %H:%M} UTC" if pause.paused_until else ""
+        said = ", ".join(filter(None, (pause.paused_by, until, pause.pause_reason)))
+        detail = f" ({said})" if said else ""
+        if pause.definition is None:
+            yield Notice("all_paused", ERROR, detail=detail)
+        else:
+            yield Notice("definition_paused", WARNING, pause.definition, detail=detail)
+
+
+def _of_queues(
+    queues: Sequence[ShownQueue], workers: Sequence[ShownWorker], *, are_paused: bool
+) -> Iterator[Notice]:
     waiting = [queue for queue in queues if queue.waiting]
     if not living(workers):
         yield Notice(
@@ -82,7 +103,11 @@ def _of_queues(queues: Sequence[ShownQueue], workers: Sequence[ShownWorker]) -> 
         elif not queue.is_served:
             if living(workers):
                 yield _of_queue("unserved_queue", ERROR, queue)
-        elif (queue.reachable_seconds or 0.0) > STALLED_SECONDS and _has_free_slot(queue, workers):
+        elif (
+            not are_paused
+            and (queue.reachable_seconds or 0.0) > STALLED_SECONDS
+            and _has_free_slot(queue, workers)
+        ):
             yield _of_queue("stalled", ERROR, queue)
     for queue in queues:
         # Attempts are counted, not tasks: one that is retried for an hour has not failed yet.

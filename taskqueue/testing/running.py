@@ -42,7 +42,8 @@ from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order, aged
 from taskqueue.worker.logs import log_unlogged, note_logged
-from taskqueue.worker.state import QueueQuotas, WorkerOptions
+from taskqueue.worker.quotas import QueueQuotas
+from taskqueue.worker.state import WorkerOptions
 from taskqueue.worker.supervisor import registration_of
 
 # What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for

@@ -61,6 +61,8 @@ class ChildProcess:
         self.is_ready = False
         # Takes nothing new, and is replaced once what runs in it has ended.
         self.is_condemned = False
+        # Is one too many since the number of slots was changed.
+        self.is_surplus = False
         self.is_killed = False
         self.is_exiting = False
         self.is_recalling = False
@@ -78,9 +80,14 @@ class ChildProcess:
         self._sending = threading.Lock()
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether it takes nothing new, and ends with what runs in it."""
+        return self.is_condemned or self.is_surplus
+
+    @property
     def takes_orders(self) -> bool:
         """Whether anything may be sent to it."""
-        return self.is_ready and not (self.is_condemned or self.is_killed or self.is_exiting)
+        return self.is_ready and not (self.is_leaving or self.is_killed or self.is_exiting)
 
     @property
     def is_idle(self) -> bool:
@@ -90,6 +97,10 @@ class ChildProcess:
     def running(self) -> Iterator[Job]:
         """The jobs whose bodies have started."""
         return islice(self.held.values(), self.places.running)
+
+    def occupants(self) -> list[Job]:
+        """The jobs that it has, with those whose bodies run on after their leases."""
+        return [*self.held.values(), *self.stuck.values()]
 
     def waiting(self) -> list[Job]:
         """The jobs that wait behind the running ones."""

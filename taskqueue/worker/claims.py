@@ -17,7 +17,9 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.backlogs import Backlogs, Levels
+from taskqueue.worker.limits import NO_LIMITS, Room
+from taskqueue.worker.quotas import QueueQuotas, Quotas
 
 # Seconds for which a worker of all queues trusts the list of those that have tasks.
 DISCOVERY_INTERVAL = 1.0
@@ -45,6 +47,7 @@ class Claims:
         self._quotas = quotas
         self._worker_name = worker_name
         self._slots = slots
+        self._room = NO_LIMITS
         self._lease_duration = lease_duration
         self._known_queues: list[str] = []
         self._discovered_at = 0.0
@@ -52,9 +55,14 @@ class Claims:
         self._announced: set[str] = set()  # Queues to remember, whose tasks no look may meet.
         self._is_busy = False  # Whether the last claim gave all that was wanted.
         self._floors = Floors()
+        self._backlogs = Backlogs()
         self._looked_apart_at = 0.0
         self._slow_until = 0.0
         self._slow_looks = 0  # Slow looks in a row.
+
+    def begin(self, room: Room, *, slots: int) -> None:
+        """Begin a request: its claims take no more than this room, and let that know."""
+        self._room, self._slots = room, slots
 
     def claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str]
@@ -147,17 +155,19 @@ class Claims:
     def _apart(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str], names: list[str]
     ) -> list[Claimed]:
-        began = time.monotonic()
+        began, room = time.monotonic(), self._room
+        names = [name for name in names if room.is_in(name)]
         if not names or want <= 0 or began < self._slow_until:
             return []
         claimed = claim_apart(
             connection,
             worker=self._worker_name,
             queue_names=names,
-            unknown=unknown,
-            limit=min(want, self._slots),
+            unknown=[*unknown, *room.full],
+            limit=room.least_of(names, min(want, self._slots)),
             lease_duration=self._lease_duration,
         )
+        room.take(claimed)
         ended = time.monotonic()
         if not claimed and ended - began > SLOW_LOOK:
             # Many may wait there that only others may take: they are passed over one by one.
@@ -179,35 +189,102 @@ class Claims:
         unknown: Sequence[str],
         queues: Sequence[str] = (),
     ) -> list[Claimed]:
+        room = self._room
+        if not room.least:
+            return self._of_queues(connection, want, [*unknown, *room.full], queues)
+        claimed: list[Claimed] = []
+        # Whatever is next, but no more than cannot exceed a limit; then others. Where that leaves
+        # slots free, only limited tasks wait, and the next round takes them.
+        while (size := min(want - len(claimed), room.least)) > 0:
+            batch = self._of_queues(connection, size, [*unknown, *room.full], queues)
+            claimed += batch
+            if len(batch) < size:
+                return claimed
+            others = want - len(claimed)
+            batch = self._of_queues(connection, others, [*unknown, *room.definitions], queues)
+            claimed += batch
+            if len(batch) == others:
+                return claimed
+        return claimed
+
+    def _of_queues(
+        self,
+        connection: BaseDatabaseWrapper,
+        want: int,
+        unknown: Sequence[str],
+        queues: Sequence[str],
+    ) -> list[Claimed]:
+        room = self._room
         claimed: list[Claimed] = []
         names = list(queues or self._queues(connection)) if want > 0 else []
+        names = [name for name in names if room.is_in(name)]
         # A queue that is short is looked at without floors anyway.
-        floors = self._floors.of(connection, names) if names and self._is_busy else NO_FLOORS
+        levels = self._backlogs.levels(connection, names, unknown) if names else None
+        use_floors = names and self._is_busy and levels is None
+        floors = self._floors.of(connection, names) if use_floors else NO_FLOORS
         while names and len(claimed) < want:
-            quotas = self._quotas.quotas(names, want - len(claimed))
+            quotas = room.bounded(self._quotas.quotas(names, want - len(claimed)))
             began = time.monotonic()
-            batch = dialect_for(connection).claim(
-                connection,
-                worker=self._worker_name,
-                quotas=quotas,
-                unknown=unknown,
-                lease_duration=self._lease_duration,
-                floors=floors,
-            )
-            if not floors:
-                self._floors.took(time.monotonic() - began)
+            if levels is not None:
+                batch = self._behind_backlogs(connection, quotas, unknown, levels)
+            else:
+                batch = self._claimed(connection, quotas, unknown, floors)
+                if not floors:
+                    self._floors.took(time.monotonic() - began)
+                self._backlogs.took(time.monotonic() - began)
             claimed += batch
+            room.take(batch)
             counts = Counter(row.queue_name for row in batch)
             short = {name for name, quota in quotas if counts[name] < quota}
             if not short:
-                break
+                # All that was asked for, unless a queue had less room than its share.
+                if len(claimed) >= want:
+                    break
+                names = [name for name in names if room.is_in(name)]
+                continue
             if floors:
                 floors = NO_FLOORS
                 continue
             # What a queue could not give, the others may.
             names = [name for name in names if name not in short]
-            if not self._quotas.weights:
+            if not (self._quotas.weights or room.definitions):
                 self._known_queues = [name for name in self._known_queues if name not in short]
+        return claimed
+
+    def _claimed(
+        self,
+        connection: BaseDatabaseWrapper,
+        quotas: Quotas,
+        unknown: Sequence[str],
+        floors: Mapping[str, datetime],
+        priority: int | None = None,
+    ) -> list[Claimed]:
+        return dialect_for(connection).claim(
+            connection,
+            worker=self._worker_name,
+            quotas=quotas,
+            unknown=unknown,
+            lease_duration=self._lease_duration,
+            floors=floors,
+            priority=priority,
+        )
+
+    def _behind_backlogs(
+        self,
+        connection: BaseDatabaseWrapper,
+        quotas: Quotas,
+        unknown: Sequence[str],
+        levels: Levels,
+    ) -> list[Claimed]:
+        claimed: list[Claimed] = []
+        for name, size in quotas:
+            left = size
+            for priority, since in levels.get(name, ()):
+                floors = NO_FLOORS if since is None else {name: since}
+                if left > 0:
+                    batch = self._claimed(connection, [(name, left)], unknown, floors, priority)
+                    claimed += batch
+                    left -= len(batch)
         return claimed
 
     def _queues(self, connection: BaseDatabaseWrapper) -> list[str]:

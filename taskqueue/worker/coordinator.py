@@ -13,6 +13,7 @@ from taskqueue.worker.endings import unconfirmed
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
+from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.outage import Outage
 from taskqueue.worker.recorder import Recorder
 
@@ -55,6 +56,8 @@ class Coordinator:
         self._is_dry = False  # Whether the last claim found nothing.
         self._is_promoted = False  # Whether the duties came after the last outcomes.
         self._is_to_reconcile = False
+        # What the last claim was allowed of limited queues and definitions, less what it took.
+        self._limited: Room | None = None
         self._full_claims = 0  # How many in a row gave all that was wanted.
         self._note_at = self._sent_at = 0.0
 
@@ -98,6 +101,8 @@ class Coordinator:
             self._enter_records(batch, now)
             self._plan_duties(batch, now)
             self._may_claim = True  # What has ended may have made others ready.
+        if self._has_room_again():
+            self._may_claim = True
         jobs: list[Job] | None = None
         if (report := self._database.report()) is not None:
             self._recorder.send(now)
@@ -110,7 +115,7 @@ class Coordinator:
 
     def _may_send_early(self, report: Exchange, now: float) -> bool:
         """Whether the next request has enough to do, and does not depend on this report."""
-        if not report.is_plain or self.outage.is_on or self._is_to_reconcile:
+        if not report.is_plain or self.outage.is_on or self._is_to_reconcile or self._limited:
             return False
         if self._recorder.is_busy:
             count = len(report.claimed)
@@ -121,8 +126,8 @@ class Coordinator:
 
     def hear(self, queues: set[str], now: float) -> None:
         """Take in that tasks were enqueued in these queues, or something happened `ANYWHERE`."""
-        names = self._options.queues.serving(queues)
-        if ANYWHERE in queues or self._options.queues.is_outranked(names):
+        names = self._state.queues.serving(queues)
+        if ANYWHERE in queues or self._state.queues.is_outranked(names):
             self.look_again()
         else:
             self._announced.update(names)
@@ -204,7 +209,12 @@ class Coordinator:
             return None
         queues, self._announced = self._announced, set()
         unknown = self._pending.unknown_names(now, limit=self._unknown_limit)
-        return Exchange(announced=self._options.queues.serving(queues), want=want, unknown=unknown)
+        return Exchange(
+            announced=self._state.queues.serving(queues),
+            want=want,
+            unknown=unknown,
+            room=self._room(),
+        )
 
     def _all_else(self, now: float, arriving: int) -> Exchange:
         """All that there is to write, and a claim of all queues."""
@@ -219,6 +229,7 @@ class Coordinator:
         request = Exchange(
             want=want,
             unknown=pending.unknown_names(now, limit=self._unknown_limit),
+            room=self._room(),
             unsure=list(pending.unsure),
             held=list(self._leases.held) if self._is_to_reconcile else None,
             is_busy=self._full_claims >= BUSY_CLAIMS or self._state.is_quiet,
@@ -231,6 +242,22 @@ class Coordinator:
             self._note_at = now + NOTE_INTERVAL
         request.claimed_ahead = self._pool.ahead
         return request
+
+    def _room(self) -> Room:
+        """What may be claimed of limited queues and definitions."""
+        if not self._state.limits:
+            self._limited = None
+            return NO_LIMITS
+        room = self._dispatcher.room()
+        self._limited = Room(room.queues, room.definitions)
+        return room
+
+    def _has_room_again(self) -> bool:
+        """Whether a body has ended whose limit may have kept the last claim from more."""
+        last = self._limited
+        if last is None or self.is_waiting:
+            return False
+        return self._dispatcher.room().reopens(last)
 
     # Entering what came of it
 
@@ -279,6 +306,8 @@ class Coordinator:
 
     def _claimed(self, report: Exchange, now: float) -> list[Job]:
         want, count = report.want, len(report.claimed)
+        if want and self._limited is not None:
+            self._limited.take(report.claimed)
         if want:
             self._state.meter.claimed_batch(count)
         if report.announced:

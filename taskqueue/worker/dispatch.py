@@ -15,6 +15,7 @@ from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.jobs import Job, Prefetch
 from taskqueue.worker.leases import PendingWrites
+from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.logs import note_logged
 from taskqueue.worker.meter import Occupancy
 from taskqueue.worker.pool import Pool
@@ -32,7 +33,6 @@ class Dispatcher:
 
     def __init__(self, state: WorkerState, pool: Pool) -> None:
         self._max_tasks = state.options.max_tasks or math.inf
-        self._slots = state.options.concurrency
         self.state = state
         self.pool = pool
         self.pending = PendingWrites()
@@ -65,13 +65,23 @@ class Dispatcher:
         )
         reserve = self.prefetch.reserve(size, _longest_running(ready, now))
         waiting = len(self._backlog) + sum(child.places.waiting for child in ready)
-        return max(0, free + reserve - waiting)
+        return max(0, free + reserve - waiting - self.pool.leaving)
+
+    def room(self) -> Room:
+        """What may be claimed of limited queues and definitions, beside what is here.
+
+        Bodies that cannot be stopped count until they have ended.
+        """
+        if not self.state.limits:
+            return NO_LIMITS
+        held = [job for child in self.pool.children for job in child.occupants()]
+        return self.state.limits.room([*self._backlog, *held])
 
     def occupancy(self) -> Occupancy:
         """How busy it is; any thread may ask: only lengths are read, for the dicts may change."""
         children = list(self.pool.children)
         return Occupancy(
-            slots=self._slots,
+            slots=self.state.concurrency,
             busy=sum(min(len(child.held) + len(child.stuck), child.slots) for child in children),
             held=self.held,
             pids=tuple(self.pool.process_ids()),
@@ -97,8 +107,14 @@ class Dispatcher:
         if not self._backlog:
             return
         ready = sorted(self.pool.ready, key=lambda child: len(child.held))
+        leaving = self.pool.leaving
         for child in ready:
-            self._hand(child, child.places.startable(self._backlog), now)
+            room = child.places.startable(self._backlog)
+            self._hand(
+                child, min(room, max(0, child.places.free - leaving)) if leaving else room, now
+            )
+        if leaving:
+            return
         swift = [
             child
             for child in ready
@@ -152,7 +168,8 @@ class Dispatcher:
                 child.recall()
         while self._backlog and now - self._backlog[0].claimed_at > LONG_STALL:
             first = self._backlog[0]
-            has_room = any(child.places.startable([first]) for child in self.pool.ready)
+            ready = [] if self.pool.leaving else self.pool.ready
+            has_room = any(child.places.startable([first]) for child in ready)
             if has_room and not first.needs_own_child:
                 break
             for child in children:

@@ -18,6 +18,7 @@ from taskqueue.engine import broadcast, multi_worker, pruning, rollups, wedged, 
 from taskqueue.engine.apart import HAS_APART
 from taskqueue.engine.batches.firing import HAS_COLLECTED, fire_due
 from taskqueue.engine.connections import transaction
+from taskqueue.engine.control.pauses import lift_pauses
 from taskqueue.engine.ends import NEXT_END, end_overdue
 from taskqueue.engine.failures import log_failed_tasks
 from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, Forecast, promote
@@ -103,6 +104,7 @@ class Duties:
             Timed(merge_counts, every=60).step,
             Timed(mark_wedged, every=60).step,
             Timed(rest_schedules, every=60).step,
+            Timed(lift_pauses, every=30).step,
             Timed(call_roll, every=15).step,
         )
         self._batches_at = 0.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from taskqueue.core.outcomes import Outcome, Recorded
 from taskqueue.engine.rows import Claimed, Note
 from taskqueue.worker.frames import Line
+from taskqueue.worker.limits import NO_LIMITS, Room
 
 
 @dataclass(kw_only=True)
@@ -21,6 +22,8 @@ class Exchange:
     want: int = 0
     announced: Sequence[str] = ()  # The queues to claim from, before all else; none: all of them.
     unknown: Sequence[str] = ()  # Names that this worker cannot run, and does not claim.
+    # What may be claimed of queues and definitions that have so many slots at most.
+    room: Room = NO_LIMITS
     unsure: Sequence[int] = ()  # Leases whose COMMIT got no answer.
     # The leases that the worker knows, where it is to hand back those that it does not.
     held: list[int] | None = None

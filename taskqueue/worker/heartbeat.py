@@ -51,6 +51,7 @@ class Heartbeat:
         self._tally = Tally()
         self._connection: BaseDatabaseWrapper | None = None
         self._wake = threading.Event()
+        self._told: workers.Wanted | None = None  # The change of which the row tells.
         self._is_over = False
         self._is_lost = False
         # Whether the last ping could not renew what somebody else had locked.
@@ -118,6 +119,8 @@ class Heartbeat:
             self._state.wake()
             return
         self._state.set_request(asked)
+        self._state.set_wanted(asked.wanted)
+        self._tell_taken_up(connection)
         # Bodies that run are ended by the main thread, after their grace periods.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
         # A lease whose row was locked was skipped, not renewed: it may be taken over as soon as the
@@ -129,6 +132,19 @@ class Heartbeat:
         if renewal.ended or renewal.stops:
             self._state.renewals.append(renewal)
             self._state.wake()
+
+    def _tell_taken_up(self, connection: BaseDatabaseWrapper) -> None:
+        """Write what the worker does since it has taken up a change."""
+        if (taken := self._state.taken_up) is None or taken == self._told:
+            return
+        workers.take_up(
+            connection,
+            worker_id=self._state.registered.id,
+            incarnation=self._state.registration.incarnation,
+            at=taken.at,
+            terms=self._state.terms,
+        )
+        self._told = taken
 
     def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
         if not held:

@@ -144,6 +144,11 @@ class MainLoop:
 
     def _take_requests(self, now: float) -> None:
         state, is_quiet = self._state, self._state.request != ""
+        if (wanted := state.wanted) is not None and wanted != state.taken_up:
+            state.take_up(wanted)
+            self._pool.resize()
+            self._coordinator.look_again()
+            self._heartbeat.hurry()
         stops = self._signals.count + STOPS.get(state.request, 0)
         if is_quiet != state.is_quiet:
             state.is_quiet = is_quiet

@@ -34,7 +34,6 @@ class Pool:
         self.template = template or Template()
         # Whether a body can be killed without its siblings.
         self.can_kill = state.options.pool == "process"
-        self._size = state.options.concurrency if self.can_kill else 1
         self.children: list[ChildProcess] = []
         self.trouble = ""
         # Whether a child has brought the declared schedules to the database.
@@ -45,9 +44,31 @@ class Pool:
     # Looking
 
     @property
+    def _size(self) -> int:
+        """How many children there are to be."""
+        return self._state.concurrency if self.can_kill else 1
+
+    @property
+    def staying(self) -> list[ChildProcess]:
+        """The children that are not left over since the number of slots was changed."""
+        return [child for child in self.children if not child.is_surplus]
+
+    @property
     def ready(self) -> list[ChildProcess]:
         """The children that take orders."""
+        if self._excess > 0:
+            return []
         return [child for child in self.children if child.takes_orders]
+
+    @property
+    def _excess(self) -> int:
+        """How many children there are beyond the number of slots."""
+        return len(self.staying) - self._size
+
+    @property
+    def leaving(self) -> int:
+        """How many bodies take slots in children that are left over."""
+        return sum(len(child.occupants()) for child in self.children if child.is_surplus)
 
     @property
     def has_plenty(self) -> bool:
@@ -76,7 +97,7 @@ class Pool:
     @property
     def respawn_at(self) -> float | None:
         """When missing children are started, if any are missing and need not wait for others."""
-        missing = len(self.children) < self._size and not self._state.is_stopping
+        missing = len(self.staying) < self._size and not self._state.is_stopping
         return self._respawn_at if missing and not self.template.is_loading else None
 
     def running(self) -> Iterator[Job]:
@@ -96,10 +117,10 @@ class Pool:
         if self._state.is_stopping or now < self._respawn_at:
             return []
         started = []
-        while len(self.children) < self._size and not self.template.is_loading:
+        while len(self.staying) < self._size and not self.template.is_loading:
             child = ChildProcess(
                 self._options,
-                slots=1 if self.can_kill else self._options.concurrency,
+                slots=1 if self.can_kill else self._state.concurrency,
                 declares=self._lacks_declarer,
                 watchdog=self._watchdog,
                 presence=self._state.presence,
@@ -114,7 +135,7 @@ class Pool:
     def _lacks_declarer(self) -> bool:
         """Whether no child has declared its schedules, and none is about to."""
         return not self.has_declared and not any(
-            child.declares and not child.is_condemned for child in self.children
+            child.declares and not child.is_leaving for child in self.children
         )
 
     def on_started(self, child: ChildProcess, files: list[str]) -> None:
@@ -132,10 +153,28 @@ class Pool:
             child.recall()
         self.retire()
 
-    def retire(self) -> None:
-        """End condemned children that have nothing left to run."""
+    def resize(self) -> None:
+        """Fit the children to the number of slots: what is missing is started by `populate`.
+
+        Where there are too many, none takes anything new until enough of them have nothing left
+        to run, and end. A thread pool gets a new child; the old one ends with its bodies.
+        """
         for child in self.children:
-            if child.is_condemned and not child.held and not child.is_exiting:
+            if not self.can_kill:
+                child.is_surplus = child.slots != self._state.concurrency
+            elif not child.is_exiting:
+                child.is_surplus = False
+            if child.is_surplus or self._excess > 0:
+                child.recall()
+        self.retire()
+
+    def retire(self) -> None:
+        """End condemned and surplus children that have nothing left to run."""
+        for child in self.children:
+            if self._excess > 0 and not child.held:
+                child.is_surplus = True
+        for child in self.children:
+            if child.is_leaving and not child.held and not child.is_exiting:
                 if child.stuck or not child.is_ready:
                     child.kill()
                 else:

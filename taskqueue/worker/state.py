@@ -7,17 +7,22 @@ import os
 import secrets
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
-from taskqueue.declarations.option_kinds import QUEUE_NAME
+from taskqueue.declarations.serving import (
+    definition_slots_text,
+    parse_definition_slots,
+    parse_queues,
+)
 from taskqueue.engine.rows import Renewal
-from taskqueue.engine.workers import Asked, Registered, Registration
-from taskqueue.exceptions import InvalidTask
+from taskqueue.engine.workers import Asked, Registered, Registration, Terms, Wanted
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
+from taskqueue.worker.limits import SlotLimits
 from taskqueue.worker.meter import Meter
+from taskqueue.worker.quotas import QueueQuotas
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -50,6 +55,12 @@ class WorkerState:
         self.is_replaced = False
         self.heard: deque[str] = deque()  # The payloads of notifications.
         self.request = ""
+        self.concurrency = options.concurrency
+        self.queues = options.queues
+        self.limits = SlotLimits(options.queues, options.definition_slots)
+        # What people have last asked it to change, and what of that the main thread has taken up.
+        self.wanted: Wanted | None = None
+        self.taken_up: Wanted | None = None
         self.renewals: deque[Renewal] = deque()  # Pings that found something to do.
 
     @property
@@ -71,6 +82,39 @@ class WorkerState:
             heard.add(self.heard.popleft())
         return heard
 
+    def set_wanted(self, wanted: Wanted | None) -> None:
+        """Keep a change that a ping brought, for the main thread to take up."""
+        if wanted is not None and wanted != self.wanted:
+            self.wanted = wanted
+            self.wake()
+
+    def take_up(self, wanted: Wanted) -> None:
+        """Do what is wanted, from now on."""
+        if wanted.concurrency is not None:
+            self.concurrency = wanted.concurrency
+        if wanted.queues is not None:
+            self.queues.change(parse_queues(wanted.queues, source="queues"))
+        if wanted.definition_slots is not None:
+            self.limits.definitions = parse_definition_slots(
+                wanted.definition_slots, source="definition_slots"
+            )
+        self.taken_up = wanted
+        logger.info(
+            "Changed concurrency=%s queues=%s definition_slots=%s",
+            self.concurrency, self.queues.choice or "all",
+            definition_slots_text(self.limits.definitions) or "none",
+        )  # fmt: skip
+
+    @property
+    def terms(self) -> Terms:
+        """What it takes, as its row tells."""
+        return {
+            "concurrency": self.concurrency,
+            "queues": self.queues.weights,
+            "queue_slots": self.queues.slots,
+            "definition_slots": self.limits.definitions,
+        }
+
     def set_request(self, asked: Asked) -> None:
         """Keep the request of a ping; the database keeps a weaker one from replacing it.
 
@@ -87,9 +131,6 @@ class WorkerState:
             return
         self.request = asked.request
         self.wake()
-
-
-Quotas = list[tuple[str, int]]
 
 
 def default_name() -> str:
@@ -112,67 +153,5 @@ class WorkerOptions:
     poll_interval: float | None = None
     reload: bool = False
     show_progress: bool = False
-
-
-class QueueQuotas:
-    """The queues of `--queues` and `--strict`, and what a claim takes from each.
-
-    Without weights: all queues, alike. Weighted: smooth weighted round robin, as nginx does it
-    (https://github.com/nginx/nginx/commit/52327e0627f49dbda1e8db695e63a4b0af4448b1): every queue
-    gains its weight in each round, the richest is served and pays the sum of the weights.
-    """
-
-    def __init__(self, weights: dict[str, int] | None = None, *, is_strict: bool = False) -> None:
-        self.weights = weights or {}
-        self._is_strict = is_strict
-        self._credits: dict[str, int] = {}
-
-    @classmethod
-    def parse(cls, text: str, *, is_strict: bool = False) -> QueueQuotas:
-        """Read `critical=6,default=3,low`. Raises `InvalidTask`."""
-        weights: dict[str, int] = {}
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            name, _, weight = part.partition("=")
-            if not QUEUE_NAME.fullmatch(name):
-                raise InvalidTask(f"{name!r} is not the name of a queue.")
-            if name in weights:
-                raise InvalidTask(f"The queue {name!r} is listed twice in --queues.")
-            if weight and not (weight.isdecimal() and 1 <= int(weight) <= 1_000_000):
-                raise InvalidTask(
-                    f"The weight of {name!r} must be a whole number from 1 to 1000000, "
-                    f"not {weight!r}."
-                )
-            weights[name] = int(weight or 1)
-        if text and not weights:
-            raise InvalidTask(f"--queues {text!r} names no queue; omit it to serve all.")
-        if is_strict and not weights:
-            raise InvalidTask("--strict needs --queues: it empties them in their order.")
-        return cls(weights, is_strict=is_strict)
-
-    def serving(self, ready: Iterable[str]) -> list[str]:
-        """Of the queues that have tasks, those that this worker serves, in its order."""
-        names = set(ready)
-        return [name for name in self.weights or sorted(names) if name in names]
-
-    def is_outranked(self, names: Sequence[str]) -> bool:
-        """Whether a queue goes before all of these, however little waits in it."""
-        return self._is_strict and names[:1] != list(self.weights)[:1]
-
-    def quotas(self, names: Sequence[str], size: int) -> Quotas:
-        """How many of `size` tasks to take from each of these queues."""
-        if not names or size <= 0:
-            return []
-        if len(names) == 1 or self._is_strict:
-            return [(names[0], size)]
-        weights = {name: self.weights.get(name, 1) for name in names}
-        total = sum(weights.values())
-        rounds, rest = divmod(size, total)
-        # Whole rounds serve each queue by its weight and leave the credits as they were.
-        quotas = {name: weight * rounds for name, weight in weights.items()}
-        for _ in range(rest):
-            for name, weight in weights.items():
-                self._credits[name] = self._credits.get(name, 0) + weight
-            richest = max(names, key=lambda name: self._credits[name])
-            self._credits[richest] -= total
-            quotas[richest] += 1
-        return [(name, quota) for name, quota in quotas.items() if quota]
+    # The most slots that a definition may have, by name.
+    definition_slots: Mapping[str, int] = field(default_factory=dict)

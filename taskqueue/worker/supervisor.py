@@ -89,7 +89,7 @@ def _log_start(options: WorkerOptions, settings: Settings) -> None:
         os.getpid(),
         options.pool,
         options.concurrency,
-        ",".join(options.queues.weights) or "all",
+        options.queues.choice or "all",
         settings.DATABASE,
         project_connection().vendor,
         __version__,
@@ -136,6 +136,8 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
             "python": platform.python_version(),
         },
         lease_seconds=settings.LEASE_DURATION.total_seconds(),
+        queue_slots=options.queues.slots,
+        definition_slots=dict(options.definition_slots),
     )
 
 

@@ -49,10 +49,10 @@ class WorkerSession:
         self._claims = Claims(
             options.queues,
             worker_name=options.name,
-            slots=options.concurrency,
+            slots=state.concurrency,
             lease_duration=settings.LEASE_DURATION,
         )
-        self._registered = state.registered
+        self._state, self._registered = state, state.registered
         self._heard = heard
         self._tally = tally
         self._connection: BaseDatabaseWrapper | None = None
@@ -118,6 +118,7 @@ class WorkerSession:
         """Carry out a request; the exchange tells how far it got, also where this raises."""
         self.open()
         connection, unknown = self.connection, exchange.unknown
+        self._claims.begin(exchange.room, slots=self._state.concurrency)
         if exchange.held is not None:
             exchange.unknown_leases = workers.unknown_leases(
                 connection,

@@ -19,6 +19,7 @@ from taskqueue.models import (
     Lease,
     Occurrence,
     Operation,
+    Pause,
     Queue,
     Rollup,
     Schedule,
@@ -86,11 +87,15 @@ def _make_lanes(made: Everything) -> None:
     paused = {"paused_at": now, "paused_by": text, "pause_reason": text}
     made.rows["queue"] = Queue.objects.create(name=text)
     made.rows["paused queue"] = Queue.objects.create(name=f"{text} paused", **paused)
+    made.rows["paused definition"] = Pause.objects.create(name=text, **paused)
+    made.rows["pause of everything"] = Pause.objects.create(name="", **paused)
     made.rows["worker"] = Worker.objects.create(
         name=text, host=text, pid=1, started_at=now - 2 * MINUTE, seen_at=now + 10 * MINUTE,
         trouble=text,
         queues={text: 1}, versions={"python": text, "taskqueue": text, text: text},
         schedules=[text], concurrency=4, running_leases=1, memory_bytes=1_000_000,
+        queue_slots={text: 1}, definition_slots={text: 1}, wanted={"queues": text},
+        wanted_at=now, wanted_by=text, wanted_reason=text,
     )  # fmt: skip
     made.rows["asked worker"] = Worker.objects.create(
         name=f"{text} asked", host=text, pid=2, started_at=now, seen_at=now + 10 * MINUTE,

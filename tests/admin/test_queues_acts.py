@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from taskqueue import control
 from taskqueue.admin.links import Links, NameConverter
-from taskqueue.models import Audit, Queue
+from taskqueue.models import Audit, Pause, Queue
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
 from tests.admin.schedule_rows import messages_of
@@ -139,3 +139,53 @@ def test_a_button_leads_back_to_pages_of_this_site_only(
     assert answer.status_code == 302
     otherwise = f"{reverse('admin:taskqueue_queue_named')}?name=mail"
     assert answer["Location"] == (leads_to or otherwise)
+
+
+def press_for_all(client: Client, verb: str, **more: str) -> str:
+    """Press a button for a definition, or for everything."""
+    return messages_of(client, LINKS.url("queue_pauses"), {"verb": verb, **more})
+
+
+def test_a_definition_and_everything_are_paused_and_resumed(log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_queue", "control_queues")
+    definition = {"definition": "shop.export"}
+    assert "shop.export paused" in press_for_all(
+        client, "pause_definition", reason=EVIL, minutes="90", **definition
+    )
+    assert "Everything is paused" in press_for_all(client, "pause_all", reason="an incident")
+    rows = {row.name: row for row in Pause.objects.all()}
+    assert (rows["shop.export"].paused_by, rows["shop.export"].pause_reason) == ("user", EVIL)
+    assert rows["shop.export"].paused_until is not None
+    assert rows[""].paused_until is None
+    page = client.get(LIST).content.decode()
+    assert "an incident" in page
+    assert 'value="resume_all"' in page
+    assert 'value="resume_definition"' in page
+    assert "resumed" in press_for_all(client, "resume_definition", **definition)
+    assert "is not paused" in press_for_all(client, "resume_definition", **definition)
+    assert "Everything is resumed" in press_for_all(client, "resume_all")
+    assert not Pause.objects.exists()
+    assert Audit.objects.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("verb", "more"),
+    [
+        ("pause_definition", {"definition": ""}),
+        ("pause_definition", {"definition": "two words"}),
+        ("pause_all", {"minutes": "0"}),
+        ("pause_all", {"minutes": "x"}),
+        ("stop_all", {}),
+    ],
+)
+def test_a_pause_that_cannot_be_is_told(verb: str, more: dict[str, str], log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    assert press_for_all(client, verb, **more)
+    assert not Pause.objects.exists()
+    assert not Audit.objects.exists()
+
+
+def test_the_dashboard_says_that_everything_is_paused(log_in_as: LogIn) -> None:
+    control.pause_all(by="ada", reason="an incident")
+    page = log_in_as("superuser").get("/admin/taskqueue/dashboard/").content.decode()
+    assert "Everything is paused (ada, an incident): no worker claims any task." in page

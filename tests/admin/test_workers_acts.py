@@ -117,3 +117,38 @@ def test_a_get_changes_nothing(rows: Rows, log_in_as: LogIn) -> None:
         address = url("worker", "act", rows.worker.pk)
         assert client.get(address, {"verb": verb, "confirmed": "yes"}).status_code == 405
     assert state() == before
+
+
+def test_a_worker_is_changed_by_the_fields_that_differ(rows: Rows, log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_worker", "stop")
+    Worker.objects.update(concurrency=4, queues={"mail": 3}, queue_slots={"mail": 2})
+    page = client.get(url("worker", "change", rows.worker.pk)).content.decode()
+    assert 'name="queues" value="mail=3@2"' in page
+    fields = {"concurrency": "4", "queues": "mail=3@1,web", "definition_slots": ""}
+    told = press(client, rows.worker, "change", reason=EVIL, **fields)
+    assert "is asked to change" in told
+    worker = Worker.objects.get(pk=rows.worker.pk)
+    assert worker.wanted == {"queues": "mail=3@1,web=1"}
+    assert (worker.wanted_by, worker.wanted_reason) == ("user", EVIL)
+    assert "not received this yet" in client.get(
+        url("worker", "change", rows.worker.pk)
+    ).content.decode()  # fmt: skip
+    assert Audit.objects.filter(noun="worker", verb="change", actor="user").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"concurrency": "0"}, "concurrency"),
+        ({"concurrency": "x"}, "concurrency"),
+        ({"queues": "mail@0"}, "behind @"),
+        ({"definition_slots": "a"}, "whole number"),
+        ({"queues": "x" * 20_001}, "queues"),
+    ],
+)
+def test_a_change_that_no_worker_can_make_is_told(
+    fields: dict[str, str], reason: str, rows: Rows, log_in_as: LogIn
+) -> None:
+    client = log_in_as("superuser")
+    assert reason in press(client, rows.worker, "change", **fields)
+    assert Worker.objects.get(pk=rows.worker.pk).wanted == {}

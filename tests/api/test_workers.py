@@ -114,3 +114,41 @@ def test_an_address_that_there_is_not_is_told_so_as_all_else_is(
             answer = root.ask(method, path)
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), path
             assert anonymous.ask(method, path).status_code == 401
+
+
+def test_a_worker_is_changed_and_shows_what_is_wanted(root: ApiClient, worker: Worker) -> None:
+    seen = root.look("workers/host/1/")["ETag"]
+    body = {"concurrency": 2, "queues": "mail=3@2,web", "definition_slots": "a=1", "reason": "why"}
+    answer = root.act("workers/host/1/change/", body, if_match=seen)
+    assert answer.status_code == 202
+    told = answer.json()
+    assert told["wanted"] == {
+        "concurrency": 2, "queues": "mail=3@2,web=1", "definition_slots": "a=1"
+    }  # fmt: skip
+    assert (told["slots"], told["wanted_reason"], told["wanted_seen_at"]) == (4, "why", None)
+    assert root.act("workers/host/1/change/", body, if_match=seen).status_code == 412
+    Worker.objects.update(status="stopped")
+    assert root.act("workers/host/1/change/", body).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": "4"}, "concurrency"),
+        ({"concurrency": 1001}, "concurrency"),
+        ({"queues": ["mail"]}, "queues"),
+        ({"queue": "mail"}, "queue"),
+        ({"queues": "mail@0"}, None),
+        ({"definition_slots": "a"}, None),
+        ({}, None),
+    ],
+)
+def test_a_change_that_no_worker_can_make_is_refused(
+    body: dict[str, Any], field: str | None, root: ApiClient, worker: Worker
+) -> None:
+    answer = root.act("workers/host/1/change/", body)
+    assert answer.status_code == 422
+    assert field is None or field in str(answer.json())
+    worker.refresh_from_db()
+    assert worker.wanted == {}

@@ -12,8 +12,9 @@ from taskqueue.worker.coordinator import Coordinator
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.leases import Leases, PendingWrites
 from taskqueue.worker.meter import Meter
+from taskqueue.worker.quotas import QueueQuotas
 from taskqueue.worker.recorder import Recorder
-from taskqueue.worker.state import QueueQuotas, WorkerOptions, WorkerState
+from taskqueue.worker.state import WorkerOptions, WorkerState
 
 NOW = 1000.0
 EVERY_QUEUE = QueueQuotas()

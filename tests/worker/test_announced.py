@@ -22,7 +22,7 @@ from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.coordinator import DUTIES_AFTER, LOOK_AFTER
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.quotas import QueueQuotas
 from tests.conftest import StartWorker
 from tests.engine.steps import LEASE
 from tests.engine.test_workers import registered

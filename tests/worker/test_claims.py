@@ -12,7 +12,7 @@ from taskqueue.engine.apart import claim_apart
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker import claims
 from taskqueue.worker.claims import FIRST_APART_PAUSE, Claims
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.steps import LEASE
 from tests.sample.tasks import add
 

@@ -18,7 +18,7 @@ from taskqueue.engine.statement import change
 from taskqueue.models import Task
 from taskqueue.worker import claims as claims_module
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.steps import LEASE, another_connection, past
 from tests.sample.tasks import echo
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taskqueue import InvalidTask
-from taskqueue.worker.state import QueueQuotas
+from taskqueue.worker.quotas import QueueQuotas
 
 PICKS = 10_000
 

@@ -191,6 +191,8 @@ def _template(code: str, count: int) -> str:
             "{count} tasks are waiting, and no running worker serves the queue {subject}.",
             count,
         ),
+        "all_paused": _("Everything is paused{detail}: no worker claims any task."),
+        "definition_paused": _("The definition {subject} is paused{detail}."),
         "paused_with_waiting": ngettext(
             "{count} task is waiting while the queue {subject} is paused.",
             "{count} tasks are waiting while the queue {subject} is paused.",
@@ -257,7 +259,7 @@ def _subject(notice: Notice, links: Links) -> SafeString:
         return links.to_list(Worker, notice.subject, q=notice.subject)
     if notice.code in OF_SCHEDULES:
         return links.to_list(Schedule, notice.subject, q=notice.subject)
-    if notice.code == "parked":
+    if notice.code in ("parked", "definition_paused"):
         return links.to_list(Task, notice.subject, q=search_text(name=notice.subject))
     if notice.code in ("wedged", "lost_holds"):
         return links.to_row(Task, UUID(notice.subject), notice.subject)

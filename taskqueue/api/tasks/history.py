@@ -166,6 +166,8 @@ MOMENT, SUBJECT = frozenset({"moment"}), frozenset({"subject"})
 # By code; all other reasons are the task's own.
 REDACTIONS: dict[str, Redaction] = {
     "retry_due": Redaction((VIEW_LEASES,), is_kept=MOMENT),
+    "all_paused": Redaction((VIEW_QUEUES,)),
+    "definition_paused": Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
     "queue_paused": Redaction((VIEW_QUEUES,), is_kept=SUBJECT),
     "workers_absent": Redaction(
         (VIEW_WORKERS,), "It waits for certain workers that are not running."

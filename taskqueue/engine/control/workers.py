@@ -96,7 +96,7 @@ def request_workers(
         raise ValueError(f"A worker can be asked for {known}, not {request!r}.") from None
     connection = project_connection()
     with atomic(using=connection.alias):
-        chosen = _locked(connection, which, seen)
+        chosen = chosen_workers(connection, which, seen)
         weaker = STRENGTH[: STRENGTH.index(request)]
         asked = [worker for worker in chosen if worker.request in weaker]
         _write(connection, asked, request.value, person(by, reason))
@@ -113,7 +113,7 @@ def resume_workers(
     """
     connection = project_connection()
     with atomic(using=connection.alias):
-        chosen = _locked(connection, which, seen)
+        chosen = chosen_workers(connection, which, seen)
         quiet = [worker for worker in chosen if worker.request == WorkerRequest.QUIET]
         _write(connection, quiet, RESUME, person(by, reason))
     return [worker.name for worker in quiet]
@@ -142,7 +142,10 @@ def _write(
     wake(connection, STOP)
 
 
-def _locked(connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen) -> list[Worker]:
+def chosen_workers(
+    connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen
+) -> list[Worker]:
+    """Lock the workers that match, by name. Raises `WorkerDoesNotExist`, `ChangedMeanwhile`."""
     take_write_lock(connection)
     rows = Worker.objects.using(connection.alias).exclude(status__in=sorted(GONE))
     workers = rows.order_by("name").select_for_update()

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
+
+# The definitions that are paused, and '' where everything is. It is read once, in the statement's
+# own snapshot, from a table that holds nothing else.
+PAUSES = """ARRAY(
+    SELECT name::text
+    FROM taskqueue_pause
+    WHERE paused_until IS NULL OR paused_until > clock_timestamp()
+)"""
 
 # The fields of `Claimed` between the id of the lease and the last.
 CLAIMED = """
@@ -32,7 +41,7 @@ CLAIMED = """
 # pass the dead entries at the head of the index: from version 18 on it skips their pages, before
 # it reads the pages and none of the rows.
 # The server keeps the plan, as that of RECORD_SUCCESSES.
-CLAIM = f"""
+_CLAIM = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
 ), picked AS MATERIALIZED (
@@ -45,8 +54,9 @@ WITH clock AS MATERIALIZED (
         WHERE status = 'ready'
             AND route = 0
             AND queue_name = quota.queue_name
-            AND run_after >= COALESCE(quota.floor, '-infinity')
+            AND run_after >= COALESCE(quota.floor, '-infinity'){{further}}
             AND name <> ALL (%(unknown)s::text[])
+            AND name <> ALL ({PAUSES})
             AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
             AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
         ORDER BY priority DESC, run_after, id
@@ -59,6 +69,7 @@ WITH clock AS MATERIALIZED (
         WHERE paused_at IS NOT NULL
             AND (paused_until IS NULL OR paused_until > clock_timestamp())
     ))
+        AND '' <> ALL ({PAUSES})
 ), claimed AS (
     UPDATE taskqueue_task AS task
     SET status = 'running',
@@ -83,6 +94,9 @@ SELECT lease_id, {CLAIMED.format(failures="task.failures")}
 FROM claimed AS task
 ORDER BY lane, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
+CLAIM = _CLAIM.replace("{further}", "")
+# Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
+CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", " AND priority = %(priority)s")
 
 # A loose scan of the claim's index: one probe a priority of each queue.
 EARLIEST_READY = """
@@ -123,12 +137,13 @@ def claim(
     unknown: Sequence[str],
     lease_duration: timedelta,
     floors: Mapping[str, datetime] = NO_FLOORS,
+    priority: int | None = None,
 ) -> list[Claimed]:
-    """Lease up to the quota of each queue's ready tasks.
+    """Lease up to the quota of each queue's ready tasks, of one priority where that is given.
 
     A queue's floor leaves out those that were due before it.
     """
-    parameters = {
+    parameters: dict[str, Any] = {
         "queues": [queue_name for queue_name, _ in quotas],
         "sizes": [size for _, size in quotas],
         "floors": [floors.get(queue_name) for queue_name, _ in quotas],
@@ -136,8 +151,11 @@ def claim(
         "worker": worker,
         "lease_duration": lease_duration,
     }
+    statement = CLAIM
+    if priority is not None:
+        statement, parameters["priority"] = CLAIM_AT_PRIORITY, priority
     with kept_plan(connection) as series:
-        rows = fetch(connection, CLAIM, parameters | {"series": series})
+        rows = fetch(connection, statement, parameters | {"series": series})
     return [Claimed._make((*row, False)) for row in rows]
 
 
@@ -184,6 +202,7 @@ CROSS JOIN LATERAL (
         AND open.open_slots > 0
         AND (open.status = 'ready' OR open.workers > 1 OR open.broadcast)
         AND open.name <> ALL (%(unknown)s::text[])
+        AND open.name <> ALL ({PAUSES})
         AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%(worker)s::text))
         AND (
             open.expires_at IS NULL
@@ -210,6 +229,7 @@ WHERE queue.name <> ALL (ARRAY(
     FROM taskqueue_queue
     WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
 ))
+    AND '' <> ALL ({PAUSES})
 ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
 """  # noqa: S608  (of constants)
 

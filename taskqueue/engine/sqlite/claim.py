@@ -20,6 +20,11 @@ from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, clock, dashed, stored
 from taskqueue.engine.statement import fetch
 
+# The definitions that are paused, and '' where everything is.
+PAUSES = """(
+    SELECT name FROM taskqueue_pause WHERE paused_until IS NULL OR paused_until > %(now)s
+)"""
+
 # The fields of `Claimed` between the id of the lease and the last, as they are before the claim.
 CLAIMED = """
     id, name, attempt, args, kwargs,
@@ -32,24 +37,31 @@ CLAIMED = """
     ping_interval / 1000000.0,
     (julianday(%(now)s) - julianday(ready_at)) * 86400.0"""
 
-PICK = f"""
+_PICK = f"""
 SELECT
     {CLAIMED.format(failures="failures")}
 FROM taskqueue_task
 WHERE status = 'ready'
     AND route = 0
-    AND queue_name = %(queue_name)s
+    AND queue_name = %(queue_name)s{{further}}
     AND queue_name NOT IN (
         SELECT name
         FROM taskqueue_queue
         WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
     )
     AND name NOT IN (SELECT value FROM json_each(%(unknown)s))
+    AND name NOT IN {PAUSES}
+    AND '' NOT IN {PAUSES}
     AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > %(now)s)
     AND (deadline_at IS NULL OR deadline_at > %(now)s)
 ORDER BY priority DESC, run_after, id
 LIMIT %(size)s
 """  # noqa: S608  (of constants)
+
+PICK = _PICK.replace("{further}", "")
+PICK_AT_PRIORITY = _PICK.replace(
+    "{further}", " AND priority = %(priority)s AND run_after >= %(floor)s"
+)
 
 CLAIM = f"""
 UPDATE {TASKS_BY_ID}
@@ -79,7 +91,12 @@ def claim(
     unknown: Sequence[str],
     lease_duration: timedelta,
     floors: Mapping[str, datetime] = NO_FLOORS,
+    priority: int | None = None,
 ) -> list[Claimed]:
+    """Lease up to the quota of each queue's ready tasks, of one priority where that is given.
+
+    A queue's floor, which leaves out those that were due before it, counts only then.
+    """
     moment = clock()
     now = stored(moment)
     ends_at = stored(moment + lease_duration)
@@ -87,7 +104,12 @@ def claim(
     picked: list[tuple[Any, ...]] = []
     with connection.cursor() as cursor:
         for queue_name, size in quotas:
-            cursor.execute(PICK, {**parameters, "queue_name": queue_name, "size": size})
+            own = {**parameters, "queue_name": queue_name, "size": size}
+            if priority is None:
+                cursor.execute(PICK, own)
+            else:
+                floor = stored(floors.get(queue_name)) or ""
+                cursor.execute(PICK_AT_PRIORITY, {**own, "priority": priority, "floor": floor})
             picked += cursor.fetchall()
         if not picked:
             return []
@@ -138,6 +160,8 @@ WHERE task.route = 1
     AND task.open_slots > 0
     AND (task.status = 'ready' OR task.workers > 1 OR task.broadcast)
     AND task.name NOT IN (SELECT value FROM json_each(%(unknown)s))
+    AND task.name NOT IN {PAUSES}
+    AND '' NOT IN {PAUSES}
     AND (
         task.worker_names IS NULL
         OR EXISTS (SELECT 1 FROM json_each(task.worker_names) WHERE value = %(worker)s)

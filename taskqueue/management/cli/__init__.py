@@ -14,7 +14,7 @@ from taskqueue.management.cli import (
 
 SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
-    workers.stop, workers.pause, workers.resume, workers.queues, workers.workers,
+    workers.stop, workers.pause, workers.resume, workers.pauses, workers.queues, workers.workers,
     schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
     top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from functools import partial
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from taskqueue import control
+from taskqueue.declarations.serving import MOST_CONCURRENCY
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.worker_changes import CHANGES, checked_changes
 from taskqueue.engine.control.workers import WorkerFilter
-from taskqueue.engine.verbs import QUEUE_VERBS, WORKER_VERBS
-from taskqueue.management.cli.acting import act_on_ids
+from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS, WORKER_VERBS
+from taskqueue.management.cli.acting import Lines, act_on_ids, for_each
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (
     PERSON,
     Argument,
+    Subcommand,
+    actions_of,
     argument,
     group,
     not_empty,
@@ -26,9 +30,10 @@ from taskqueue.management.cli.subcommand import (
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import duration, moment
+from taskqueue.management.cli.values import duration, moment, whole_number
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
+from taskqueue.monitoring.read_models.pause import pause_of, read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import GONE, shown_worker, worker_rows
 
@@ -36,12 +41,28 @@ MOST = 1000
 CHOICE = "--worker, --host, --queue or --all-workers"
 WORKER_COLUMNS = (
     "name", "state", "host", "pid", "queues", "busy", "slots", "memory_bytes", "version",
-    "seen_seconds", "request", "trouble",
+    "seen_seconds", "request", "wanted", "trouble",
 )  # fmt: skip
 QUEUE_COLUMNS = (
     "name", "waiting_count", "oldest_seconds", "running", "slots", "is_served",
     "finished_last_hour", "is_paused", "paused_until", "paused_by", "pause_reason",
 )  # fmt: skip
+
+
+# Of `workers` and of `workers list`: a default of its own would undo what stands before `list`.
+_LISTED = (
+    argument(
+        "--all", action="store_true", default=SUPPRESS, help="include workers that have ended"
+    ),
+    argument("--host", default=SUPPRESS, help="only workers on this host"),
+    argument("--queue", default=SUPPRESS, help="only workers that serve this queue"),
+)
+
+
+_OTHER_PAUSES = (
+    argument("--definition", type=not_empty, metavar="NAME", help="in place of a queue"),
+    argument("--all", action="store_true", help="everything, in place of a queue"),
+)
 
 
 def _worker_choice(instead_of: str) -> Argument:
@@ -72,24 +93,57 @@ def _chosen_workers(flags: Namespace) -> WorkerFilter | None:
 
 
 @subcommand(
-    "workers",
+    "list",
     "the workers: their state, slots and requests",
-    argument("--all", action="store_true", help="include workers that have ended"),
-    argument("--host", help="only workers on this host"),
-    argument("--queue", help="only workers that serve this queue"),
-    example="workers --queue mail",
+    *_LISTED,
+    example="workers list --queue mail",
 )
-def workers(flags: Namespace, output: Output) -> None:
+def listed_workers(flags: Namespace, output: Output) -> None:
     rows = worker_rows().order_by("name")
-    if not flags.all:
+    given = vars(flags)
+    host, queue = given.get("host"), given.get("queue")
+    if not given.get("all"):
         rows = rows.exclude(status__in=GONE)
-    if flags.host:
-        rows = rows.filter(host=flags.host)
+    if host:
+        rows = rows.filter(host=host)
     shown = [shown_worker(row) for row in rows[:MOST]]
     output.models(
-        [worker for worker in shown if not flags.queue or worker.serves(flags.queue)],
+        [worker for worker in shown if not queue or worker.serves(queue)],
         WORKER_COLUMNS,
     )
+
+
+@subcommand(
+    "change",
+    WORKER_VERBS["change"].help,
+    argument("names", nargs="+", metavar="NAME"),
+    argument("--concurrency", type=whole_number(MOST_CONCURRENCY), help="number of slots"),
+    argument("--queues", help="as of runworker, such as critical=6,mail=3@2; '': all queues"),
+    argument("--definition-slots", metavar="NAME=SLOTS,…", help="as of runworker; '': no limits"),
+    *PERSON,
+    example='workers change paris-1 --concurrency 4 --queues mail=3@2,default --reason "a sale"',
+)
+def change(flags: Namespace, output: Output) -> None:
+    changes = checked_changes({name: getattr(flags, name) for name in CHANGES})
+
+    def attempt(name: str) -> dict[str, Any]:
+        WORKER_VERBS["change"].act(name, **changes, **person_of(flags))
+        return {"wanted": changes}
+
+    def tell(lines: Lines) -> None:
+        text = (f"{line['name']}  {line.get('error') or 'asked to change'}" for line in lines)
+        output.say(text, {"workers": lines})
+
+    for_each(flags.names, attempt, output, key="name", tell=tell)
+
+
+workers = Subcommand(
+    name="workers",
+    help="view workers, and change their slots and queues while they run",
+    arguments=[*_LISTED, actions_of(listed_workers, change)],
+    run=listed_workers.run,
+    example="workers --queue mail",
+)
 
 
 @subcommand(
@@ -141,16 +195,23 @@ def _request(which: WorkerFilter, flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "resume",
-    "end the pause of a queue, or let quiet workers claim tasks again",
+    "end the pause of a queue, a definition or everything, or let quiet workers claim again",
     argument("paused", nargs="?", metavar="queue", help="a paused queue"),
+    *_OTHER_PAUSES,
     _worker_choice("a queue"),
     *PERSON,
     example="resume --worker paris-1",
 )
 def resume(flags: Namespace, output: Output) -> None:
     which = _chosen_workers(flags)
-    if (flags.paused is None) == (which is None):
-        raise usage_error(f"Give a paused queue, or {CHOICE} for quiet workers.")
+    chosen = [flags.paused is not None, which is not None, flags.definition, flags.all]
+    if sum(map(bool, chosen)) != 1:
+        raise usage_error(
+            f"Give a paused queue, --definition NAME, --all, or {CHOICE} for quiet workers."
+        )
+    if flags.definition or flags.all:
+        _pause_other(flags, output, "resume")
+        return
     if which is None:
         QUEUE_VERBS["resume"].act(flags.paused, **person_of(flags))
         told = QUEUE_VERBS["resume"].told(flags.paused)
@@ -164,8 +225,9 @@ def resume(flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "pause",
-    QUEUE_VERBS["pause"].help,
-    argument("queue"),
+    "let no worker claim the tasks of a queue, of a definition, or any; running tasks continue",
+    argument("queue", nargs="?"),
+    *_OTHER_PAUSES,
     one_of(
         argument("--for", type=duration, dest="until", help="a duration such as 10m"),
         argument("--until", type=moment, help="a time such as 2026-03-01T12:00+00:00"),
@@ -173,8 +235,28 @@ def resume(flags: Namespace, output: Output) -> None:
     *PERSON,
 )
 def pause(flags: Namespace, output: Output) -> None:
+    if sum(map(bool, [flags.queue is not None, flags.definition, flags.all])) != 1:
+        raise usage_error("Give a queue, --definition NAME, or --all.")
+    if flags.queue is None:
+        _pause_other(flags, output, "pause", until=flags.until)
+        return
     QUEUE_VERBS["pause"].act(flags.queue, until=flags.until, **person_of(flags))
     output.say(QUEUE_VERBS["pause"].told(flags.queue), {"name": flags.queue, "is_paused": True})
+
+
+def _pause_other(flags: Namespace, output: Output, verb: str, **arguments: Any) -> None:
+    """Pause or resume a definition, or everything."""
+    done = ALL_VERBS[f"{verb}_all"] if flags.all else DEFINITION_VERBS[verb]
+    done.act(flags.definition or "", **arguments, **person_of(flags))
+    output.say(done.told(flags.definition or ""), pause_of(flags.definition))
+
+
+@subcommand("pauses", "what is paused beside queues: everything, or definitions")
+def pauses(flags: Namespace, output: Output) -> None:
+    output.models(
+        read_pauses(),
+        ("definition", "paused_at", "paused_until", "paused_by", "pause_reason"),
+    )
 
 
 @subcommand("queues", "what waits and runs in each queue, who serves it, and which are paused")

@@ -30,9 +30,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        weights = "queues and weights, such as critical=6,default=3,low; default: all queues"
+        weights = (
+            "queues with weights, and the most slots of this worker for a queue, such as "
+            "critical=6,mail=3@2,low@1; default: all queues"
+        )
         add("--queues", default="", help=weights)
         add("--strict", action="store_true", help="empty the queues in the order of --queues")
+        slots = "the most slots of this worker for a definition, such as shop.tasks.export=1"
+        add("--definition-slots", default="", metavar="NAME=SLOTS,…", help=slots)
         add("--concurrency", type=_count, help="number of slots; default: one per CPU")
         add("--pool", choices=("process", "thread"))
         add("--name", default="", help="default: host, process id and a random part")

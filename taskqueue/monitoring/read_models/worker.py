@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 from django.db.models.expressions import RawSQL
 
+from taskqueue.declarations.serving import QueueChoice, definition_slots_text
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Worker
@@ -50,6 +51,8 @@ class ShownWorker:
     versions: dict[str, Any] = about("Versions of Python, Django and other packages.")
     queues: list[str] = about("Empty: all.", empty="all")
     weights: dict[str, float] = about("The weight of each queue; empty: all.", column="queues")
+    queue_slots: dict[str, int] = about("The most of its slots that a queue may have, by name.")
+    definition_slots: dict[str, int] = about("The same of a definition.")
     busy: int = about("Slots in use.")
     slots: int = about(column="concurrency")
     state: str = about(choices=sorted(STATES.values()))
@@ -72,6 +75,37 @@ class ShownWorker:
     requested_by: str
     request_reason: str
     request_seen_at: datetime | None
+    wanted: dict[str, Any] = about(
+        "What was changed since it started: concurrency, queues, definition_slots."
+    )
+    wanted_at: datetime | None
+    wanted_by: str
+    wanted_reason: str
+    wanted_seen_at: datetime | None = about(
+        "When it took up the latest change; null: there is none, or it has not yet."
+    )
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether it has not taken up a change yet."""
+        return self.wanted_at is not None and self.wanted_seen_at is None
+
+    @property
+    def wanted_concurrency(self) -> int:
+        """The slots that it has, or is to have."""
+        return int(self.wanted.get("concurrency", self.slots))
+
+    @property
+    def wanted_queues(self) -> str:
+        """The queues that it serves, or is to serve, as `--queues` has them."""
+        weights = {name: int(weight) for name, weight in self.weights.items()}
+        return str(self.wanted.get("queues", QueueChoice(weights, self.queue_slots)))
+
+    @property
+    def wanted_definition_slots(self) -> str:
+        """The slots of definitions that it keeps, or is to keep, as `--definition-slots`."""
+        slots = definition_slots_text(self.definition_slots)
+        return str(self.wanted.get("definition_slots", slots))
 
     @property
     def takes_tasks(self) -> bool:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop as _
 Code = Literal[
     # Before it runs.
     "blocked", "not_due", "debounced", "retry_due", "due", "deadline_passed", "expired",
-    "unknown", "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
+    "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
     "slots_busy", "behind", "in_line",
     # In a workflow.
     "steps_wait", "member_runs", "member_parked", "child_runs", "step_limited", "ends_waiting",
@@ -45,6 +45,8 @@ SENTENCES: dict[Code, str] = {
         "Since {moment} only workers whose code does not know {subject} have claimed it. It"
         " fails at {fails_at} unless a worker knows it by then."
     ),
+    "all_paused": _("Everything is paused: no worker claims any task."),
+    "definition_paused": _("The definition {subject} is paused."),
     "queue_paused": _("The queue {subject} is paused."),
     "unserved": _("No running worker serves the queue {subject}."),
     "not_taking": _(
@@ -130,6 +132,20 @@ SENTENCES: dict[Code, str] = {
 FULLER: dict[Code, tuple[str, ...]] = {
     "retry_due": (
         _("Its next attempt is due at {moment}: attempt {attempt} ended with {subject}."),
+    ),
+    "all_paused": (
+        _("Everything is paused until {moment}, by {by}: {reason}"),
+        _("Everything is paused until {moment}, by {by}."),
+        _("Everything is paused until {moment}."),
+        _("Everything is paused, by {by}: {reason}"),
+        _("Everything is paused, by {by}."),
+    ),
+    "definition_paused": (
+        _("The definition {subject} is paused until {moment}, by {by}: {reason}"),
+        _("The definition {subject} is paused until {moment}, by {by}."),
+        _("The definition {subject} is paused until {moment}."),
+        _("The definition {subject} is paused, by {by}: {reason}"),
+        _("The definition {subject} is paused, by {by}."),
     ),
     "queue_paused": (
         _("The queue {subject} is paused until {moment}, by {by}: {reason}"),

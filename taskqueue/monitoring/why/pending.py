@@ -14,7 +14,8 @@ from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
 from taskqueue.declarations.admission import is_debounced
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.lost import lost_attempts
-from taskqueue.models import Lease, Queue, Task
+from taskqueue.models import Lease, Pause, Queue, Task
+from taskqueue.models.pause import EVERYTHING
 from taskqueue.models.task import Route
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
@@ -68,6 +69,12 @@ class Surroundings:
     def queue(self) -> Queue | None:
         """The row of its queue, if there is one."""
         return Queue.objects.using(database_alias()).filter(name=self.task.queue_name).first()
+
+    @property
+    def pauses(self) -> list[Pause]:
+        """The pauses of everything and of its definition that last."""
+        rows = Pause.objects.using(database_alias()).filter(name__in=[EVERYTHING, self.task.name])
+        return [row for row in rows.order_by("name") if row.is_paused_at(self.now)]
 
     @cached_property
     def leases(self) -> list[Any]:
@@ -136,7 +143,13 @@ def _unknown(around: Surroundings) -> Iterator[Reason]:
 
 
 def paused(around: Surroundings) -> Iterator[Reason]:
-    """Yield that its queue is paused."""
+    """Yield that everything, its definition or its queue is paused."""
+    for pause in around.pauses:
+        why = {"by": pause.paused_by, "reason": pause.pause_reason}
+        if pause.name:
+            yield because("definition_paused", pause.name, pause.paused_until, **why)
+        else:
+            yield because("all_paused", moment=pause.paused_until, **why)
     queue = around.queue
     if queue is not None and queue.is_paused_at(around.now):
         why = {"by": queue.paused_by, "reason": queue.pause_reason}

@@ -173,6 +173,8 @@ PAGES: dict[str, Page] = {
                 for verb in ("quiet", "stop", "kill")
             ),
             Act(name="resume", on="asked worker", needs=ways("stop"), body={"verb": "resume"}),
+            Act(name="change", on="worker", needs=ways("stop"),
+                body={"verb": "change", "concurrency": "7", "queues": "mail=3@2"}),
         ),
     ),
     "worker/resume/": Page(
@@ -181,6 +183,17 @@ PAGES: dict[str, Page] = {
     ),
     **_of_rows("queue", ways("view_queue")),
     "queue/named/": Page(look=ways("view_queue"), query={"name": "unseen"}),
+    "queue/pauses/": Page(
+        look=None,
+        acts=(
+            Act(name="pause_all", on="", needs=ways("control_queues"),
+                body={"verb": "pause_all", "minutes": "5"}),
+            Act(name="resume_all", on="", needs=ways("control_queues"),
+                body={"verb": "resume_all"}),
+            Act(name="pause definition", on="", needs=ways("control_queues"),
+                body={"verb": "pause_definition", "definition": "shop.tasks.export"}),
+        ),
+    ),
     "queue/<taskqueue_name:name>/act/": Page(
         look=None,
         acts=(

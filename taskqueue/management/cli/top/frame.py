@@ -123,7 +123,9 @@ def _worker(worker: ShownWorker) -> Cells:
         worker.name,
         worker.host,
         str(worker.pid),
-        worker.state + (f", asked to {worker.request}" if worker.request else ""),
+        worker.state
+        + (f", asked to {worker.request}" if worker.request else "")
+        + (", changing" if worker.is_changing else ""),
         f"{worker.busy}/{worker.slots}",
         size(worker.memory_bytes),
         f"{short_duration(worker.seen_seconds)} ago",

@@ -1,0 +1,130 @@
+"""Pause and resume definitions, and everything: nothing of it is claimed, what runs goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.option_kinds import DEFINITION_NAME, Moment
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.changes import moment_of
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.locking import Seen, require_seen
+from taskqueue.engine.dialect import dialect_for, execute
+from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.statement import Statement
+from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.models import Pause
+from taskqueue.models.pause import EVERYTHING
+
+ALL_QUEUES = "all queues"
+# Claims have left it since its end, by their own clock.
+LIFT = Statement.of("DELETE FROM taskqueue_pause WHERE paused_until <= {now}")
+
+
+def pause_definition(
+    name: str,
+    *,
+    until: Moment | None = None,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> None:
+    """Pause a definition: later claims leave its tasks, running ones continue.
+
+    Enqueues and schedules go on making tasks. `until`, a datetime or a duration from now, ends
+    the pause by itself. Pausing again replaces time and reason. The definition need not be known
+    here. Raises `InvalidTask` for a name that none can have, or a time in the past.
+    """
+    if not (isinstance(name, str) and DEFINITION_NAME.fullmatch(name)):
+        raise InvalidTask(f"{name!r} is not the name of a definition.")
+    _pause("definition", name, until=until, by=by, reason=reason, seen=seen)
+
+
+def resume_definition(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """End the pause of a definition, and wake the workers.
+
+    Raises `TransitionRefused` if it is not paused.
+    """
+    _resume("definition", name, by=by, reason=reason, seen=seen)
+
+
+def pause_all(
+    *, until: Moment | None = None, by: object = "", reason: str = "", seen: Seen = None
+) -> None:
+    """Pause everything: no worker claims anything, running tasks continue.
+
+    Raises `InvalidTask` for a time in the past.
+    """
+    _pause("queue", EVERYTHING, until=until, by=by, reason=reason, seen=seen)
+
+
+def resume_all(*, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """End the pause of everything; queues and definitions that are paused stay so.
+
+    Raises `TransitionRefused` if not everything is paused.
+    """
+    _resume("queue", EVERYTHING, by=by, reason=reason, seen=seen)
+
+
+def lift_pauses(connection: BaseDatabaseWrapper) -> int:
+    """Delete the pauses that are over; how many there were."""
+    return execute(connection, LIFT)
+
+
+def _pause(
+    noun: str, name: str, *, until: Moment | None, by: object, reason: str, seen: Seen
+) -> None:
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        pause, now = _locked(connection, name, seen)
+        ends = None if until is None else moment_of(until, now, what="until")
+        if ends is not None and ends <= now:
+            raise InvalidTask(f"until must be in the future, not at {ends.isoformat()}.")
+        values = {
+            "paused_at": now, "paused_until": ends,
+            "paused_by": who.by, "pause_reason": who.reason,
+        }  # fmt: skip
+        Pause.objects.using(connection.alias).update_or_create(name=name, defaults=values)
+        before = "paused" if pause is not None and pause.is_paused_at(now) else ""
+        act = Act(name or ALL_QUEUES, before, "" if ends is None else f"until {ends.isoformat()}")
+        audit(connection, noun, _verb(name, "pause"), [act], person=who)
+
+
+def _resume(noun: str, name: str, *, by: object, reason: str, seen: Seen) -> None:
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        pause, now = _locked(connection, name, seen)
+        if pause is None or not pause.is_paused_at(now):
+            rows = Pause.objects.using(connection.alias).exclude(name=EVERYTHING)
+            hint = did_you_mean(name, [row.name for row in rows if row.is_paused_at(now)])
+            what = f"Definition {name!r} is" if name else "Not everything is"
+            raise TransitionRefused(f"{what} {'not ' if name else ''}paused.{hint if name else ''}")
+        pause.delete()
+        act = Act(name or ALL_QUEUES, "paused")
+        audit(connection, noun, _verb(name, "resume"), [act], person=who)
+        wake(connection, ANYWHERE)
+
+
+def _verb(name: str, verb: str) -> str:
+    return verb if name else f"{verb}_all"
+
+
+def _locked(
+    connection: BaseDatabaseWrapper, name: str, seen: Seen
+) -> tuple[Pause | None, datetime]:
+    """Lock the pause, if there is one, as the caller saw it; return it and the time."""
+    take_write_lock(connection)
+    rows = Pause.objects.using(connection.alias).filter(name=name)
+    pause = rows.select_for_update().first() if is_storable(name) else None
+    # Where there is none, that is what the caller has to have seen.
+    seen_row = pause or Pause(name=name)
+    require_seen(seen_row, seen, f"The pause of {seen_row}")
+    return pause, dialect_for(connection).now(connection)

@@ -1,0 +1,77 @@
+"""Changing what a running worker takes: its slots, its queues, the slots that these may have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.transaction import atomic
+
+from taskqueue.declarations.serving import (
+    check_concurrency,
+    definition_slots_text,
+    parse_definition_slots,
+    parse_queues,
+)
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import Seen
+from taskqueue.engine.control.workers import WorkerFilter, chosen_workers
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.notify import STOP, wake
+from taskqueue.exceptions import InvalidTask
+from taskqueue.models import Worker
+
+CHANGES = ("concurrency", "queues", "definition_slots")
+
+
+def change_worker(
+    name: str,
+    *,
+    concurrency: int | None = None,
+    queues: str | None = None,
+    definition_slots: str | None = None,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> None:
+    """Change what a running worker takes, until it restarts; None leaves a part as it is.
+
+    `queues` and `definition_slots` are texts as the flags of `runworker` take them; an empty text
+    stands for all queues, or for no limits. Running bodies end as they would have. Raises
+    `InvalidTask`, and `WorkerDoesNotExist`.
+    """
+    changes = checked_changes(
+        {"concurrency": concurrency, "queues": queues, "definition_slots": definition_slots}
+    )
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        (worker,) = chosen_workers(connection, WorkerFilter(names=[name]), seen)
+        rows = Worker.objects.using(connection.alias).filter(id=worker.id)
+        rows.update(
+            wanted={**worker.wanted, **changes},
+            wanted_at=dialect_for(connection).now(connection),
+            wanted_by=who.by,
+            wanted_reason=who.reason,
+            wanted_seen_at=None,
+        )
+        detail = json.dumps(changes, ensure_ascii=False)
+        audit(connection, "worker", "change", [Act(name, worker.status, detail)], person=who)
+        wake(connection, STOP)
+
+
+def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes that are not None, in their usual form. Raises `InvalidTask`."""
+    checked: dict[str, Any] = {}
+    if (concurrency := changes["concurrency"]) is not None:
+        checked["concurrency"] = check_concurrency(concurrency)
+    if (queues := changes["queues"]) is not None:
+        checked["queues"] = str(parse_queues(queues, source="queues"))
+    if (slots := changes["definition_slots"]) is not None:
+        parsed = parse_definition_slots(slots, source="definition_slots")
+        checked["definition_slots"] = definition_slots_text(parsed)
+    if not checked:
+        raise InvalidTask(f"Nothing to change: give one of {', '.join(CHANGES)}.")
+    return checked

@@ -1,0 +1,78 @@
+"""Claims of a worker behind long backlogs of definitions that it leaves out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.backlogs import beginnings, paused_definitions, priorities
+
+# Seconds: after a claim that takes longer, it is looked where others begin.
+SLOW_CLAIM = 0.02
+USED_FOR = 10.0  # Seconds, until an ordinary claim tells whether that is needed still.
+LOOK_SHARE = 0.05  # The most of its time that a worker spends on such looks.
+SHORTEST = 0.1  # Seconds for which what was found holds at least.
+MOST_KNOWN = 4  # Sets of definitions for which it is known.
+
+# A queue's priorities, the highest first, each with the moment from which to claim there.
+Levels = Mapping[str, Sequence[tuple[int, datetime | None]]]
+
+
+class Beginnings(NamedTuple):
+    """Where the tasks of queues begin that are not left out."""
+
+    by_queue: dict[str, dict[int, datetime]]
+    until: float
+
+
+class Backlogs:
+    """Knows where to claim, while ordinary claims are slow because of what they leave out.
+
+    A task that becomes ready before its queue's beginning waits until that is looked up again.
+    """
+
+    def __init__(self) -> None:
+        self._used_until = 0.0
+        self._known: dict[frozenset[str], Beginnings] = {}
+
+    def took(self, seconds: float) -> None:
+        """Note how long an ordinary claim has taken."""
+        if seconds > SLOW_CLAIM:
+            self._used_until = time.monotonic() + max(USED_FOR, seconds / LOOK_SHARE)
+
+    def levels(
+        self, connection: BaseDatabaseWrapper, names: Collection[str], unknown: Sequence[str]
+    ) -> Levels | None:
+        """Where to claim from these queues; None: from their heads."""
+        if time.monotonic() >= self._used_until:
+            return None
+        left_out = paused_definitions(connection) | frozenset(unknown)
+        if not left_out:
+            return None
+        found = self._beginnings(connection, names, left_out)
+        return {
+            # A priority that is new since then has no backlog yet.
+            name: [
+                (priority, found[name].get(priority)) for priority in priorities(connection, name)
+            ]
+            for name in names
+        }
+
+    def _beginnings(
+        self, connection: BaseDatabaseWrapper, names: Collection[str], left_out: frozenset[str]
+    ) -> dict[str, dict[int, datetime]]:
+        began = time.monotonic()
+        known = self._known.pop(left_out, Beginnings({}, 0.0))
+        if began >= known.until or not known.by_queue.keys() >= set(names):
+            by_queue = {name: beginnings(connection, name, left_out) for name in names}
+            ended = time.monotonic()
+            known = Beginnings(by_queue, ended + max(SHORTEST, (ended - began) / LOOK_SHARE))
+        # The latest last: the first is the one to forget.
+        self._known[left_out] = known
+        while len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        return known.by_queue

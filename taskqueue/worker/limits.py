@@ -1,0 +1,90 @@
+"""Slots inside a worker: the most that a queue, or a definition, may have of them at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from taskqueue.worker.quotas import QueueQuotas, Quotas
+
+
+class Room:
+    """How many more tasks of the limited queues and definitions a worker may take.
+
+    It goes with one request, in which several claims may share it. No entry: no limit.
+    """
+
+    def __init__(self, queues: Mapping[str, int], definitions: Mapping[str, int]) -> None:
+        self.queues = dict(queues)
+        self.definitions = dict(definitions)
+
+    def is_in(self, queue_name: str) -> bool:
+        """Whether anything of this queue may be taken."""
+        return self.queues.get(queue_name, 1) > 0
+
+    def bounded(self, quotas: Quotas) -> Quotas:
+        """Return the quotas, none of them above the room of its queue."""
+        if not self.queues:
+            return quotas
+        return [(name, min(size, self.queues.get(name, size))) for name, size in quotas]
+
+    @property
+    def full(self) -> list[str]:
+        """The definitions of which nothing may be taken."""
+        return [name for name, room in self.definitions.items() if room <= 0]
+
+    @property
+    def least(self) -> int:
+        """The number of tasks that no definition with room can exceed; 0: none has room."""
+        return min((room for room in self.definitions.values() if room > 0), default=0)
+
+    def least_of(self, queue_names: Iterable[str], size: int) -> int:
+        """Return how many of `size` tasks cannot exceed any limit, whatever they are."""
+        rooms = [self.queues[name] for name in queue_names if name in self.queues]
+        return max(0, min([size, *rooms, *filter(None, [self.least])]))
+
+    def reopens(self, last: Room) -> bool:
+        """Whether something may be taken of which `last` allowed nothing."""
+        return any(room > 0 >= last.queues.get(name, 1) for name, room in self.queues.items()) or (
+            any(
+                room > 0 >= last.definitions.get(name, 1) for name, room in self.definitions.items()
+            )
+        )
+
+    def take(self, tasks: Iterable[Any]) -> None:
+        """Note that these were taken."""
+        if not (self.queues or self.definitions):
+            return
+        for task in tasks:
+            if task.queue_name in self.queues:
+                self.queues[task.queue_name] -= 1
+            if task.name in self.definitions:
+                self.definitions[task.name] -= 1
+
+
+NO_LIMITS = Room({}, {})
+
+
+class SlotLimits:
+    """The limits of a worker; the main thread may change them."""
+
+    def __init__(self, queues: QueueQuotas, definitions: Mapping[str, int]) -> None:
+        self._queues = queues
+        self.definitions = dict(definitions)
+
+    def __bool__(self) -> bool:
+        return bool(self._queues.slots or self.definitions)
+
+    def room(self, held: Iterable[Any]) -> Room:
+        """Return the room that is left beside these tasks."""
+        queues, definitions = self._queues.slots, self.definitions
+        if not (queues or definitions):
+            return NO_LIMITS
+        held = list(held)
+        in_queues = Counter(task.queue_name for task in held)
+        in_definitions = Counter(task.name for task in held)
+        return Room(
+            {name: most - in_queues[name] for name, most in queues.items()},
+            {name: most - in_definitions[name] for name, most in definitions.items()},
+        )
