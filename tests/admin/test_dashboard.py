@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from taskqueue import Every, schedules
-from taskqueue.models import Lease, Queue, Rollup, Schedule, Task, Worker
+from taskqueue.models import Lease, Queue, Rollup, Schedule, Task, Worker, Workflow
 from tests.admin.conftest import LogIn
 from tests.admin.rows import Rows
 from tests.sample.tasks import add
@@ -24,6 +24,7 @@ CARDS = {
     "view_worker": "workers",
     "view_lease": "running",
     "view_schedule": "schedules",
+    "view_workflow": "workflows",
 }
 """By the permission that shows it."""
 
@@ -211,6 +212,24 @@ def test_the_next_schedules_are_shown_in_words(log_in_as: LogIn, worker: Worker)
     schedules.pause("later")
     shown = words(region(read(client), "schedules"))
     assert "No upcoming runs. 3 schedules are paused" in shown
+
+
+def test_workflows_lead_to_those_that_run_failed_or_stand_still(log_in_as: LogIn) -> None:
+    now = timezone.now()
+    still = Workflow.objects.create(
+        name="shop.nightly", format=1, moved_at=now - timedelta(hours=2), trouble="it is odd"
+    )
+    Workflow.objects.create(name="hourly", status="failed", format=1, finished_at=now)
+    client = log_in_as("viewer")
+    page = region(read(client), "workflows")
+    shown = words(page)
+    assert "running 1 failed 1 in the last hour, 1 in the last day" in shown
+    assert "shop.nightly no step ended for 2 h it is odd" in shown
+    for status in ("running", "failed"):
+        url = f"{reverse('admin:taskqueue_workflow_changelist')}?status__exact={status}"
+        assert f'href="{url}"' in page
+        assert client.get(url).status_code == 200
+    assert reverse("admin:taskqueue_workflow_change", args=[still.pk]) in page
 
 
 def test_the_latest_failures_are_grouped_by_error(log_in_as: LogIn, worker: Worker) -> None:

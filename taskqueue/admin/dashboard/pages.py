@@ -36,6 +36,7 @@ from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import LOST, ShownWorker, living, read_workers
 from taskqueue.monitoring.searching.search_tokens import search_text
 from taskqueue.monitoring.series import series
+from taskqueue.monitoring.workflow_overview import workflow_overview
 
 
 class DashboardAdmin(ReportAdmin):
@@ -100,6 +101,8 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     }
     if request.user.has_perm("taskqueue.view_schedule"):
         context |= _schedules()
+    if request.user.has_perm("taskqueue.view_workflow"):
+        context["workflows"] = workflow_overview()
     return context
 
 

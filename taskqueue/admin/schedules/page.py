@@ -72,7 +72,7 @@ def shown_status(row: Occurrence) -> SafeString:
 
 def shown_requester(row: Occurrence) -> str:
     """Return who requested the run; empty for a run of the rule."""
-    return "" if row.requested_by is None else row.requested_by or _("yes")
+    return "" if row.requested_by is None else row.requested_by or _("somebody")
 
 
 def next_times(schedule: Any) -> SafeString:
