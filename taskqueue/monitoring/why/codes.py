@@ -16,7 +16,8 @@ from django.utils.translation import gettext_noop as _
 Code = Literal[
     # Before it runs.
     "blocked", "not_due", "debounced", "retry_due", "due", "deadline_passed", "expired",
-    "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking", "workers_absent", "worker_trouble",
+    "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking",
+    "workers_absent", "worker_trouble",
     "slots_busy", "behind", "in_line",
     # In a workflow.
     "steps_wait", "member_runs", "member_parked", "child_runs", "step_limited", "ends_waiting",
