@@ -40,10 +40,10 @@ def bad(monkeypatch: pytest.MonkeyPatch) -> Workflow:
     end_without_folding()
     advance = serving.Advance.run
 
-    def run(self: Any) -> None:
+    def run(self: Any, due: list[Step] | None = None) -> None:
         if ids[0] in self._workflows:
             raise ValueError("it is odd")
-        advance(self)
+        advance(self, due)
 
     monkeypatch.setattr(serving.Advance, "run", run)
     return Workflow.objects.get(id=ids[0])

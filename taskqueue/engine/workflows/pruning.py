@@ -116,9 +116,10 @@ def forget_steps(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> No
 
 
 def _delete_tasks(
-    connection: BaseDatabaseWrapper, steps: QuerySet[Step], limit: int = BATCH
+    connection: BaseDatabaseWrapper, steps: QuerySet[Step], limit: int | None = None
 ) -> int:
     """Delete a batch of tasks, with their attempts and log lines; how many."""
+    limit = BATCH if limit is None else limit
     members = Member.objects.using(connection.alias)
     first = members.filter(step__in=steps).order_by("step_id", "place")
     found = list(first.values_list("step_id", "place", "task_id")[:limit])
