@@ -98,7 +98,7 @@ class Duties:
             self._fire_batches,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_workflows, every=10, again=0.1).step,
-            Timed(reconcile, every=10, again=0.1).step,
+            Timed(reconcile, every=10, again=0.5).step,
             Timed(prune_history, every=3600).step,
             Timed(merge_rollups, every=60).step,
             Timed(merge_counts, every=60).step,
