@@ -7,6 +7,7 @@ from taskqueue.core import __version__
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.declarations.admission import Capacity, Debounce, Throttle
 from taskqueue.declarations.batch import Batch
+from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition, task
 from taskqueue.exceptions import (
@@ -21,6 +22,7 @@ from taskqueue.exceptions import (
     InvalidSchedule,
     InvalidTask,
     InvalidWorkflow,
+    LimitDoesNotExist,
     RetryLater,
     ScheduleDoesNotExist,
     Snooze,
@@ -46,6 +48,7 @@ __all__ = [
     "Cancel",
     "Capacity",
     "CapacityReached",
+    "Concurrency",
     "Context",
     "Cron",
     "DailyWindow",
@@ -55,6 +58,7 @@ __all__ = [
     "DuplicateTask",
     "Every",
     "Exponential",
+    "Fair",
     "Fibonacci",
     "Fixed",
     "GiveUp",
@@ -62,11 +66,14 @@ __all__ = [
     "InvalidSchedule",
     "InvalidTask",
     "InvalidWorkflow",
+    "LimitDoesNotExist",
     "Linear",
     "Once",
+    "Rate",
     "RetryLater",
     "ScheduleDoesNotExist",
     "Scheduled",
+    "Sequence",
     "Snooze",
     "Stopped",
     "TaskDoesNotExist",

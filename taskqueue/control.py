@@ -16,6 +16,12 @@ from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, count_held_by_lost, dry_run
 from taskqueue.engine.control.filters import TaskFilter
+from taskqueue.engine.control.limits import (
+    limit_queue,
+    override_limit,
+    release_sequence,
+    reset_limit,
+)
 from taskqueue.engine.control.locking import Seen, TaskId
 from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.pauses import (
@@ -62,16 +68,20 @@ __all__ = [
     "fire_group",
     "get_operation",
     "kill_worker",
+    "limit_queue",
     "operations",
+    "override_limit",
     "pause",
     "pause_all",
     "pause_definition",
     "quiet_worker",
+    "release_sequence",
     "request_stop",
     "request_stop_many",
     "request_workers",
     "reschedule",
     "reschedule_many",
+    "reset_limit",
     "resume",
     "resume_all",
     "resume_definition",

@@ -123,6 +123,10 @@ class TaskResultMismatch(TaskQueueError):
     """The task is one of another definition than the one that was asked for it."""
 
 
+class LimitDoesNotExist(TaskQueueError, LookupError):
+    """No limit has that name."""
+
+
 class WorkerDoesNotExist(TaskQueueError, LookupError):
     """No such worker: its name is unknown, or it has ended."""
 

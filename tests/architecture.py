@@ -63,7 +63,7 @@ FLOORS = (
     ),
     _layer(
         "leases",
-        "apart broadcast ends live_changes multi_worker multi_worker_task record takeover",
+        "apart broadcast ends limits live_changes multi_worker multi_worker_task record takeover",
         siblings=True,
     ),
     _layer(

@@ -46,6 +46,7 @@ class Signature:
             parameters=parameters, return_annotation=inspect.Signature.empty
         )
         self._sensitive = frozenset(sensitive)
+        self.parameters = tuple(parameters)
         self.names = tuple(parameter.name for parameter in parameters)
         # The parameter that takes all other keywords, if there is one.
         self.keywords_name = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)

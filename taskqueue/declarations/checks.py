@@ -1,4 +1,4 @@
-"""System checks of the settings, the database and the declared schedules."""
+"""System checks of the settings, the database, and the declared schedules and limits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from django.utils.module_loading import import_string
 
 from taskqueue import conf
 from taskqueue.declarations.declared_schedules import named
+from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.placement import declared_limits, numbers_of
 from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
 from taskqueue.exceptions import InvalidSchedule
 
@@ -137,3 +139,28 @@ def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
                     id="taskqueue.E005",
                 )
             places.setdefault(name, definition.name)
+
+
+def check_limits(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Check that definitions which share a limit by its name declare the same one."""
+    if _are_skipped.get():
+        return []
+    try:
+        definitions = registry.all()
+    except Exception:  # `check_schedules` reports it.
+        return []
+    return list(_unlike_limits(definitions))
+
+
+def _unlike_limits(definitions: Iterable[BaseDefinition[Any, Any]]) -> Iterator[CheckMessage]:
+    first: dict[str, tuple[str, dict[str, Any]]] = {}
+    for definition in definitions:
+        for limit in declared_limits(definition.limits, definition.name):
+            place, other = first.setdefault(limit["name"], (definition.name, limit))
+            if other != limit:
+                yield Error(
+                    f"Two limits are named {limit['name']!r} and differ: {numbers_of(other)} of "
+                    f"{place}, and {numbers_of(limit)} of {definition.name}.",
+                    hint="Declare the same limit in both, or give one of them another name.",
+                    id="taskqueue.E007",
+                )

@@ -13,8 +13,11 @@ from taskqueue.declarations import snapshots
 from taskqueue.declarations.arguments import Signature, check_names, make_key
 from taskqueue.declarations.context import AttemptContext
 from taskqueue.declarations.limit_keys import check_key_names, key_of_call
+from taskqueue.declarations.limit_plan import plan_of
+from taskqueue.declarations.limits import Limits
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.payload import encode
+from taskqueue.declarations.placement import Placement, place
 from taskqueue.declarations.registry import BaseRegistry
 from taskqueue.declarations.together import check_together
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask, UnknownTask
@@ -54,6 +57,12 @@ class BaseDefinition(Generic[P, R]):
     def snapshot(self) -> str:
         """Return the options that the worker needs, as JSON text, to be stored with each task."""
         return snapshots.dump(self.options)
+
+    @cached_property
+    def limits(self) -> Limits | None:
+        """Return what limits its tasks, or None."""
+        limits = self.options.limits
+        return limits if limits.has_any else None
 
     @property
     def unique_scope(self) -> str:
@@ -112,6 +121,23 @@ class BaseDefinition(Generic[P, R]):
         elif key is None and self.options.admission is not None:
             key = self._admission_key(args, kwargs, stored=(args_text, kwargs_text))
         return args_text, kwargs_text, key
+
+    @cached_property
+    def limit_plan(self) -> str:
+        """Return its limits as data; see `limit_plan`."""
+        return plan_of(self.limits, self.signature)
+
+    def place(self, args: Any, kwargs: Any, *, stored: tuple[str, str]) -> Placement | None:
+        """Return what limits a call, whose arguments are these as JSON text; None for nothing.
+
+        Raises `InvalidTask`, and what a callable key, cost or weight raises.
+        """
+        if self.limits is None:
+            return None
+        return place(
+            self.limits, self.signature, args, kwargs,
+            name=self.name, queue_name=self.options.queue_name, stored=stored,
+        )  # fmt: skip
 
     def _admission_key(self, args: Any, kwargs: Any, *, stored: tuple[str, str]) -> str | None:
         """Return the key under which a call is admitted; None: it becomes a task in any case."""
@@ -202,3 +228,5 @@ def _check_keys(name: str, options: Options, signature: Signature) -> None:
     check_names(name, options.unique_key, signature)
     if (own := options.admission) is not None:
         check_key_names(f"The key of {own.option}=", own.key, signature, name=name)
+    for what, key in options.limits.keys:
+        check_key_names(what, key, signature, name=name)

@@ -24,6 +24,18 @@ from taskqueue.declarations.admission import (
 )
 from taskqueue.declarations.arguments import UniqueKey, check_scope
 from taskqueue.declarations.batch import Batch, check_batch
+from taskqueue.declarations.limits import (
+    Concurrency,
+    Cost,
+    CostKind,
+    Fair,
+    InstanceKind,
+    Limits,
+    LimitsKind,
+    Rate,
+    Sequence,
+    TagsKind,
+)
 from taskqueue.declarations.option import ALWAYS, NOT_SCHEDULED, Option, Use, option
 from taskqueue.declarations.option_kinds import (
     DEFINITION_NAME,
@@ -167,6 +179,30 @@ class Options:
         Switch(), default=False, carried="column",
         help="Every live worker of the queue runs the task.",
     )  # fmt: skip
+    concurrency: tuple[Concurrency, ...] = option(
+        LimitsKind(Concurrency, 'Concurrency(2, key="account_id")'), Use.TASK | Use.USING, (),
+        help="How many of its tasks run at once, of each key, host or worker.",
+    )  # fmt: skip
+    rate: tuple[Rate, ...] = option(
+        LimitsKind(Rate, 'Rate("100/m", key="account_id")'), Use.TASK | Use.USING, (),
+        help="How many of its tasks start in every window of a time.",
+    )  # fmt: skip
+    cost: Cost = option(
+        CostKind(), Use.TASK | Use.USING, 1,
+        help="How many tokens of a rate, or how much of a fair share, a task takes.",
+    )  # fmt: skip
+    fair: Fair | None = option(
+        InstanceKind(Fair, 'Fair("tenant_id")'), Use.TASK | Use.USING,
+        help="Share the queue fairly between the values of a key.",
+    )  # fmt: skip
+    sequence: Sequence | None = option(
+        InstanceKind(Sequence, 'Sequence("order_id")'), Use.TASK | Use.USING,
+        help="Run the tasks of a key one after another.",
+    )  # fmt: skip
+    requires: tuple[str, ...] = option(
+        TagsKind(), Use.TASK | Use.USING, (),
+        help="The tags that a worker must have, by runworker --tags.",
+    )  # fmt: skip
     lease_duration: timedelta | None = option(
         Seconds(1.0), ALWAYS, carried="column", rest_highest=DAY,
         help="How long a worker may be silent before the task is taken over.",
@@ -194,6 +230,19 @@ class Options:
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
     )
+
+    @property
+    def limits(self) -> Limits:
+        """Return all that limits its tasks."""
+        return Limits(
+            concurrency=self.concurrency,
+            rate=self.rate,
+            cost=self.cost,
+            fair=self.fair,
+            sequence=self.sequence,
+            requires=self.requires,
+            sensitive=self.sensitive,
+        )
 
     @property
     def admission(self) -> Admission | None:

@@ -9,6 +9,8 @@ from taskqueue.exceptions import InvalidTask
 
 DAY = 86_400
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": DAY}
+# Characters of a rate.
+LONGEST_RATE = 21
 _RATE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})?([smhd])")
 
 
@@ -38,3 +40,12 @@ def rate_of(what: str, text: object, *, most: int, longest: int = DAY) -> RateOf
             f"({text!r})."
         )
     return RateOf(number, seconds)
+
+
+def rate_text(number: int, seconds: float) -> str:
+    """Return a rate as people write it: 100 in 60 seconds are `100/m`."""
+    for unit, length in reversed(UNITS.items()):
+        if seconds >= length and seconds % length == 0:
+            times = int(seconds // length)
+            return f"{number}/{times if times > 1 else ''}{unit}"
+    return f"{number}/{seconds:g}s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taskqueue.declarations.admission import Admission
+from taskqueue.declarations.limits import check_limits
 from taskqueue.declarations.options import OPTIONS, Options
 from taskqueue.exceptions import InvalidTask
 
@@ -38,6 +39,8 @@ def check_together(options: Options, *, name: str) -> None:
         raise InvalidTask(
             f"{name}: unique_per holds the key until the end of the period; leave out unique_for."
         )
+    is_apart = is_shared or names is not None
+    check_limits(name, options.limits, priority=options.priority, is_apart=is_apart)
     if options.admission is not None:
         _check_admission(options, options.admission, name=name)
 

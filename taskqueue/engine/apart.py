@@ -16,6 +16,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for, select
+from taskqueue.engine.limits.lanes import OPEN_LANES_POSTGRESQL, OPEN_LANES_SQLITE
 from taskqueue.engine.rows import Candidate, Claimed
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
@@ -33,10 +34,11 @@ HAS_APART = Fact.of("""
     )
 """)
 
-# A loose scan of the index: one probe a queue, however many tasks wait there.
+# A loose scan of the index: one probe a queue, however many tasks wait there. In the same statement
+# the lanes with open partitions.
 QUEUES = Statement(
-    postgresql="""
-        WITH RECURSIVE lane (pin, queue_name) AS (
+    postgresql=f"""
+        WITH RECURSIVE {OPEN_LANES_POSTGRESQL}, lane (pin, queue_name) AS (
             SELECT
                 pin.name,
                 (
@@ -63,10 +65,12 @@ QUEUES = Statement(
             FROM lane
             WHERE lane.queue_name IS NOT NULL
         )
-        SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
-    """,
-    sqlite="""
-        WITH RECURSIVE lane (pin, queue_name) AS (
+        SELECT DISTINCT queue_name, NULL AS lane FROM lane WHERE queue_name IS NOT NULL
+        UNION ALL
+        SELECT queue_name, lane FROM open_lanes
+    """,  # noqa: S608  (of constants)
+    sqlite=f"""
+        WITH RECURSIVE {OPEN_LANES_SQLITE}, lane (pin, queue_name) AS (
             SELECT
                 pin.value,
                 (
@@ -90,8 +94,10 @@ QUEUES = Statement(
             FROM lane
             WHERE lane.queue_name IS NOT NULL
         )
-        SELECT DISTINCT queue_name FROM lane WHERE queue_name IS NOT NULL
-    """,
+        SELECT DISTINCT queue_name, NULL AS lane FROM lane WHERE queue_name IS NOT NULL
+        UNION ALL
+        SELECT queue_name, lane FROM open_lanes
+    """,  # noqa: S608  (of constants)
 )
 # The best that any worker of the queue may take.
 BEST = Statement(
@@ -128,9 +134,18 @@ BEST = Statement(
 )
 
 
+def look_apart(
+    connection: BaseDatabaseWrapper, *, worker: str
+) -> tuple[list[str], set[tuple[str, str]]]:
+    """The queues where a task waits that this worker might take; the lanes of `engine.limits`."""
+    rows = select(connection, QUEUES, worker=worker)
+    queues = [queue_name for queue_name, lane in rows if lane is None]
+    return queues, {(queue_name, lane) for queue_name, lane in rows if lane is not None}
+
+
 def queues_apart(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
     """The queues where a task waits that this worker might take."""
-    return [row[0] for row in select(connection, QUEUES, worker=worker)]
+    return look_apart(connection, worker=worker)[0]
 
 
 def claim_apart(
@@ -154,7 +169,7 @@ def claim_apart(
             connection, worker=worker, queue_names=queue_names, unknown=unknown, limit=limit
         )
         best = {
-            name: _best(connection, name, unknown)
+            name: best_ordinary(connection, name, unknown)
             for name in {candidate.task.queue_name for candidate in candidates}
         }
         chosen = [
@@ -167,7 +182,7 @@ def claim_apart(
         ]
 
 
-def _best(
+def best_ordinary(
     connection: BaseDatabaseWrapper, queue_name: str, unknown: Sequence[str]
 ) -> tuple[int, float] | None:
     """Priority and time of the ordinary task that is next in a queue."""

@@ -19,6 +19,8 @@ from taskqueue.engine.sessions import is_sqlite, plan_transaction, set_up_file
 CONNECT_TIMEOUT = 5
 # Seconds that a worker's statement waits for SQLite's write lock before it tries again.
 BUSY_TIMEOUT = 2.0
+# As psycopg numbers it.
+READ_COMMITTED = 2
 
 
 def database_alias() -> str:
@@ -67,6 +69,8 @@ def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silen
     options["server_side_binding"] = True
     # A prepared statement would stay on a session that a pooler may give to others.
     options["prepare_threshold"] = None
+    # Whatever the project or the database has for transactions of its own.
+    options["isolation_level"] = READ_COMMITTED
     options.setdefault("connect_timeout", CONNECT_TIMEOUT)
     options.setdefault("keepalives_idle", max(1, int(silence / 3)))
     options.setdefault("keepalives_interval", 1)
@@ -98,7 +102,8 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     if connection.in_atomic_block:
         yield
         return
-    begin = "BEGIN IMMEDIATE" if is_sqlite(connection) else "BEGIN"
+    # Claims count in a further statement what was committed by those who held the locks before.
+    begin = "BEGIN IMMEDIATE" if is_sqlite(connection) else "BEGIN ISOLATION LEVEL READ COMMITTED"
     with connection.cursor() as cursor:
         cursor.execute(begin)
         try:

@@ -49,7 +49,7 @@ def _put_off(
     waiting = Task.objects.using(connection.alias).filter(
         id=holder.id, holds_unique_key=True, status__in=sorted(PENDING)
     )
-    if not put_off(waiting, due=due, now=now, **arguments_of(payload)):
+    if not put_off(waiting, due=due, now=now, **arguments_of(payload, holder)):
         return False
     if due < holder.run_after:  # A worker may sleep until the earlier time.
         wake(connection, ANYWHERE)

@@ -173,7 +173,7 @@ def _replace(
     if _is_alike(holder, spec, payload, run_after=run_after, now=now):
         return False
     waiting = Task.objects.using(connection.alias).filter(id=holder.id, status__in=sorted(PENDING))
-    return make_due(waiting, due=run_after, now=now, **arguments_of(payload)) > 0
+    return make_due(waiting, due=run_after, now=now, **arguments_of(payload, holder)) > 0
 
 
 def _is_alike(
@@ -213,7 +213,7 @@ def _restart(
             tasks,
             due=spec.run_after_at(now),
             now=now,
-            **arguments_of(payload),
+            **arguments_of(payload, holder),
             deadline_at=spec.deadline_at or later(now, spec.deadline_in),
             expires_at=later(now, spec.expires_in),
         )

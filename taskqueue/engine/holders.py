@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import JSONField, TextField, Value
 from django.db.models.functions import Cast
@@ -10,6 +12,7 @@ from taskqueue.engine.dialect import execute
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Task
+from taskqueue.models.task import Route
 
 # How often an enqueue looks for the holder of its key, should each vanish as it looks.
 TRIES = 20
@@ -47,9 +50,18 @@ def enqueued_of(holder: Task, *, updated: bool = False) -> Enqueued:
     )
 
 
-def arguments_of(payload: Payload) -> dict[str, Cast]:
-    """Return the columns of a holder that gets the arguments of another call."""
-    return {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
+def arguments_of(payload: Payload, holder: Task) -> dict[str, Any]:
+    """Return the columns of a holder that gets the arguments of another call.
+
+    The keys of its limits may be made of them.
+    """
+    columns: dict[str, Any] = {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
+    if payload.placement is not None:
+        partition, limits = payload.placement
+        columns |= {"partition": partition, "limits": _json(limits), "route": Route.PARTITION.value}
+    elif holder.partition is not None:
+        columns |= {"partition": None, "limits": None, "route": Route.ORDINARY.value}
+    return columns
 
 
 def _json(text: str) -> Cast:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -163,3 +164,116 @@ class StepTask(NamedTuple):
     kwargs: str
     step_id: int
     place: int
+    # Of a task that is limited.
+    partition: str | None = None
+    limits: str | None = None
+
+
+class LimiterRow(NamedTuple):
+    """A limiter that a claim has locked, with what its limit allows at this moment."""
+
+    id: str
+    name: str
+    # How many at once; None: any number.
+    concurrency: int | None
+    # How many tokens in so many seconds; None: no rate.
+    rate: int | None
+    seconds: float | None
+    smooth: bool
+    # The starts of the last window, as it keeps them.
+    starts: Any
+    limit_id: int
+
+
+class PartitionRow(NamedTuple):
+    """A partition that a claim has locked. Ids are 32 hexadecimal digits."""
+
+    id: str
+    queue_name: str
+    lane: str
+    # What its tasks have in common; None: all ordinary tasks of a limited queue.
+    limits: dict[str, Any] | None
+    limiters: tuple[str, ...]
+    state: str
+    rank: float
+    waits_for: str | None
+    opens_at: float | None
+    holder: str | None
+
+
+class Locked(NamedTuple):
+    """What a claim under limits has locked, and what it was told of."""
+
+    partitions: list[PartitionRow]
+    limiters: list[LimiterRow]
+    # Partitions and limiters that have notes, whether they could be locked or not.
+    noted: frozenset[str]
+    # The limiters of limited queues, by queue, and queues of which nothing may be claimed.
+    of_queues: Mapping[str, str]
+    paused: frozenset[str]
+
+
+class ReadyTask(NamedTuple):
+    """A task that a claim under limits may take."""
+
+    id: str
+    partition: str
+    priority: int
+    run_after: float
+    cost: int
+    # Whether the worker knows its name; others are told of in sequences only, where they hold up.
+    is_known: bool = True
+
+
+class Counted(NamedTuple):
+    """What is true under the locks of a claim."""
+
+    now: datetime
+    # How many leases take a place, by limiter.
+    running: Mapping[str, int]
+    # Partitions that waited for a limiter that was noted.
+    freed: list[PartitionRow]
+    # The first tasks of each partition, in the order of their claim.
+    tasks: Mapping[str, list[ReadyTask]]
+    # The status of the task that was taken last, by partition.
+    holders: Mapping[str, str]
+    # The least virtual time of tenants that have work, by queue and lane.
+    floors: Mapping[tuple[str, str], float]
+    # What limits say now, by their ids: concurrency, rate, seconds and whether it is smooth.
+    bounds: Mapping[int, tuple[int | None, int | None, float | None, bool]]
+    # Limiters that were noted, for which partitions wait that somebody holds.
+    skipped: Collection[str]
+
+
+class Move(NamedTuple):
+    """A partition as a claim leaves it."""
+
+    id: str
+    # `open`, `waiting` or `halted`; where no task of it is ready it becomes `empty`.
+    state: str
+    rank: float | None
+    waits_for: str | None
+    opens_at: float | None
+    holder: str | None
+
+
+class Taking(NamedTuple):
+    """What a claim under limits takes, and writes."""
+
+    # Ids of tasks in the order of the claim, each with its limiters.
+    tasks: list[tuple[str, tuple[str, ...]]]
+    # For each of them where it was found: its partition, if it has one, and its queue.
+    found_in: list[tuple[str | None, str]]
+    moves: list[Move]
+    # What limiters keep of the starts of the last window.
+    starts: Mapping[str, Any]
+    # Limiters that have places left, for which more partitions may wait.
+    again: list[str]
+
+
+def least_by_lane(rows: Iterable[Sequence[Any]]) -> dict[tuple[str, str], float]:
+    """Return the least rank of each queue and lane."""
+    found: dict[tuple[str, str], float] = {}
+    for queue_name, lane, rank in rows:
+        found[queue_name, lane] = min(float(rank), found.get((queue_name, lane), math.inf))
+    return found

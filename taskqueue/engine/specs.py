@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from taskqueue.conf import Settings, get_settings
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.limit_plan import place_from_plan
 from taskqueue.declarations.option_kinds import LARGEST_METADATA, Moment, Seconds
 from taskqueue.declarations.options import COLUMNS as CARRIED_OPTIONS
 from taskqueue.declarations.options import Options
 from taskqueue.declarations.payload import encode
+from taskqueue.declarations.placement import Placement
 from taskqueue.engine.keys import held_as
 from taskqueue.models.task import Route
 
@@ -62,8 +64,21 @@ class EnqueueSpec:
     debounce_in: float | None = None
     debounce_most: float | None = None
     restart: str | None = None
+    # Its limits as data, for whoever enqueues without the project's code; empty: none.
+    limit_plan: str = ""
     # The moment of the enqueue, where many share one; None: when its statement runs.
     at: datetime | None = None
+
+    def place(self, args: str, kwargs: str) -> Placement | None:
+        """Return what limits a task with these arguments, as JSON text; None for nothing.
+
+        Raises `InvalidTask` where only the project's code could tell.
+        """
+        if not self.limit_plan:
+            return None
+        return place_from_plan(
+            self.limit_plan, name=self.name, queue_name=self.queue_name, stored=(args, kwargs)
+        )
 
     def run_after_at(self, now: datetime) -> datetime:
         """Return when tasks are due that are enqueued at that moment: never before it."""
@@ -138,12 +153,16 @@ class EnqueueSpec:
 
 
 class Payload(NamedTuple):
-    """One task's id, as 32 hexadecimal digits, its arguments, as JSON text, and its key."""
+    """One task's id, as 32 hexadecimal digits, its arguments, as JSON text, and its key.
+
+    Of a task that is limited also its placement.
+    """
 
     id: str
     args: str
     kwargs: str
     unique_key: str | None
+    placement: Placement | None = None
 
 
 class Enqueued(NamedTuple):
@@ -170,12 +189,13 @@ MOMENTS = ("run_at", "deadline_at", "at")
 NOT_STORED = frozenset(
     {
         "run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at",
-        "unique_per", "places", "when_full", "debounce_in", "debounce_most",
+        "unique_per", "places", "when_full", "debounce_in", "debounce_most", "limit_plan",
     }
 )  # fmt: skip
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
 KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
+PLACEMENT_COLUMNS = ("partition", "limits")
 OWN_COLUMNS = ("id", "args", "kwargs")
 # The columns of a new task that is plain, but those that a clock decides.
 PLAIN_PARAMETERS = OWN_COLUMNS + tuple(
@@ -186,21 +206,27 @@ PLAIN_PARAMETERS = OWN_COLUMNS + tuple(
 # The columns of a new task that is plain; the others have a default in the database.
 PLAIN_COLUMNS = (*PLAIN_PARAMETERS, "status", "run_after", "enqueued_at", "ready_at")
 # The columns of any new task.
-COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS)
+COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS, *PLACEMENT_COLUMNS)
 NO_KEY = dict.fromkeys(KEY_COLUMNS) | {
     "unique_scope": "", "unique_for": "", "unique_in": None, "holds_unique_key": False,
 }  # fmt: skip
+NOT_PLACED = dict.fromkeys(PLACEMENT_COLUMNS)
 
 
 def payload_columns(payload: Payload) -> dict[str, Any]:
     """The columns that a payload decides."""
-    id, args, kwargs, unique_key = payload
+    id, args, kwargs, unique_key, placement = payload
+    own = {"id": id, "args": args, "kwargs": kwargs, **placement_columns(placement)}
     if unique_key is None:
-        return {"id": id, "args": args, "kwargs": kwargs, **NO_KEY}
-    return {
-        "id": id, "args": args, "kwargs": kwargs,
-        "unique_key": unique_key, "holds_unique_key": True,
-    }  # fmt: skip
+        return own | NO_KEY
+    return own | {"unique_key": unique_key, "holds_unique_key": True}
+
+
+def placement_columns(placement: Placement | None) -> dict[str, Any]:
+    """The columns of a placement; of a task that is limited also its route."""
+    if placement is None:
+        return NOT_PLACED
+    return {**placement._asdict(), "route": Route.PARTITION.value}
 
 
 def claim_columns(
@@ -254,6 +280,7 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
         deadline_in=deadline_in,
         expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
         unique_scope=definition.unique_scope,
+        limit_plan=definition.limit_plan,
         **held_as(options),
         **_columns(options, settings),
     )

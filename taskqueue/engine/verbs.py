@@ -17,6 +17,12 @@ from taskqueue.access.permissions import (
 )
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.batches.firing import Fired
+from taskqueue.engine.control.limits import (
+    limit_queue,
+    override_limit,
+    release_sequence,
+    reset_limit,
+)
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.control.pauses import (
     pause_all,
@@ -41,6 +47,7 @@ from taskqueue.engine.schedules.verbs import (
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
+limit_verb = partial(Verb, noun="limit", permissions=(CONTROL_QUEUES,))
 definition_verb = partial(Verb, noun="definition", permissions=(CONTROL_QUEUES,))
 worker_verb = partial(Verb, noun="worker", permissions=(STOP,))
 schedule_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES,))
@@ -72,6 +79,36 @@ QUEUE_VERBS = _table(
         entry=_("resume queue"),
         done=_("Queue %(name)s resumed."),
         help="end the pause of a queue",
+    ),
+    queue_verb(
+        name="limit",
+        function=limit_queue,
+        label=_("Limit"),
+        entry=_("limit queue"),
+        effect=_("It holds for all tasks that wait; what runs takes its places at once."),
+        done=_("Limit of queue %(name)s set."),
+        help="limit how many tasks of a queue run at once, and how many start in a time",
+        details="Without numbers the limit is lifted.",
+    ),
+)
+LIMIT_VERBS = _table(
+    limit_verb(
+        name="set",
+        function=override_limit,
+        label=_("Set"),
+        entry=_("set limit"),
+        effect=_("It holds in place of what the code declares; nothing that runs is stopped."),
+        done=_("Limit %(name)s set."),
+        help="have other numbers hold than those that the code declares",
+        details="A concurrency of 0 holds all its tasks.",
+    ),
+    limit_verb(
+        name="reset",
+        function=reset_limit,
+        label=_("Reset"),
+        entry=_("reset limit"),
+        done=_("Limit %(name)s is as the code declares it."),
+        help="have the numbers hold again that the code declares",
     ),
 )
 
@@ -276,6 +313,16 @@ MAKING_WORKFLOWS = _table(
 OTHER_VERBS = _table(
     Verb(
         noun="task",
+        name="release",
+        function=release_sequence,
+        permissions=(OPERATE,),
+        label=_("Release sequence"),
+        entry=_("release sequence"),
+        done=_("The sequence of task %(name)s goes on."),
+        help="let a halted sequence go on behind its task that failed",
+    ),
+    Verb(
+        noun="task",
         name="enqueue",
         permissions=(ENQUEUE,),
         label=_("Enqueue"),
@@ -284,8 +331,8 @@ OTHER_VERBS = _table(
     Verb(noun="", name="prune", permissions=(), label=_("Prune"), entry=_("prune")),
 )
 TABLES: tuple[Mapping[str, Verb], ...] = (
-    TASK_VERBS, QUEUE_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS, SCHEDULE_VERBS,
-    OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
+    TASK_VERBS, QUEUE_VERBS, LIMIT_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS,
+    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
 )  # fmt: skip
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

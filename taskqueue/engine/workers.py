@@ -134,6 +134,7 @@ class Registration:
     pool: str
     versions: Mapping[str, str]
     lease_seconds: float
+    tags: Sequence[str] = ()
     queue_slots: Mapping[str, int] = field(default_factory=dict)
     definition_slots: Mapping[str, int] = field(default_factory=dict)
     incarnation: UUID = field(default_factory=uuid4)

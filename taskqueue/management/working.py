@@ -20,6 +20,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.conf import Settings, get_settings
 from taskqueue.declarations.checks import check_transactions, definitions_unread
+from taskqueue.declarations.limits import check_tags
 from taskqueue.declarations.serving import parse_definition_slots
 from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.exceptions import InvalidTask
@@ -70,6 +71,7 @@ def _warn_of_transactions(command: BaseCommand, alias: str) -> None:
 def _options(settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
     try:
         queues = QueueQuotas.parse(flags["queues"], is_strict=flags["strict"])
+        tags = check_tags("--tags", list(filter(None, flags["tags"].split(","))))
         definition_slots = parse_definition_slots(flags["definition_slots"])
     except InvalidTask as error:
         raise CommandError(str(error)) from None
@@ -82,6 +84,7 @@ def _options(settings: Settings, flags: dict[str, Any]) -> WorkerOptions:
     return WorkerOptions(
         queues=queues,
         concurrency=flags["concurrency"] or settings.CONCURRENCY,
+        tags=tags,
         pool=flags["pool"] or settings.POOL,
         name=name,
         drain=flags["drain"],

@@ -24,6 +24,8 @@ WORKFLOW_STATUSES = ["running", "stopping", "compensating", "succeeded", "failed
 WORKFLOW_COUNTED = ["succeeded", "failed", "cancelled", "repaired"]
 AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
+PER = ["key", "host", "worker", "queue"]
+PARTITION_STATES = ["open", "waiting", "empty", "halted"]
 MISSED = ["skip", "latest", "all", "window"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
 PAGES = [
@@ -81,7 +83,7 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
             "autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, "
             "autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0)"
         )
-    for table in ("worker", "rollup"):
+    for table in ("worker", "rollup", "limiter", "partition"):
         schema_editor.execute(f"ALTER TABLE taskqueue_{table} SET (fillfactor = 50)")
     for table in ("workflow", "step"):
         schema_editor.execute(f"ALTER TABLE taskqueue_{table} SET (fillfactor = 70)")
@@ -91,10 +93,12 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
         "ALTER TABLE taskqueue_arrival DROP CONSTRAINT taskqueue_arrival_pkey, "
         "REPLICA IDENTITY FULL"
     )
-    schema_editor.execute(
-        "ALTER TABLE taskqueue_arrival SET (autovacuum_vacuum_scale_factor = 0, "
-        "autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0)"
-    )
+    # Rows come and go here all the time, and few stay.
+    for table in ("arrival", "limitnote", "slot"):
+        schema_editor.execute(
+            f"ALTER TABLE taskqueue_{table} SET (autovacuum_vacuum_scale_factor = 0, "
+            "autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0)"
+        )
 
 
 # The enqueue of a task that any worker may run at once. In a procedure the server keeps its plans for
@@ -137,6 +141,93 @@ def drop_enqueue(apps: Any, schema_editor: Any) -> None:
     """Undo `create_enqueue`."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute("DROP PROCEDURE taskqueue_enqueue")
+
+
+# Whatever makes a task of a partition ready, or ends a lease that takes places, also writes a note
+# of it: by triggers, so that no statement can forget it. Their conditions are all that other tasks
+# and leases pay. The end of a task matters only to those behind it in its sequence.
+IS_NEWS = """NEW.route = 2 AND (
+        NEW.status = 'ready' OR NEW.finished_at IS NOT NULL AND {in_sequence}
+    )"""
+# ruff: noqa: S608  (of constants)
+TRIGGERS = {
+    "postgresql": [
+        """
+CREATE FUNCTION taskqueue_note_task() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO taskqueue_limitnote (subject) VALUES (NEW.partition);
+    RETURN NULL;
+END $$
+""",
+        f"""
+CREATE TRIGGER taskqueue_note_task
+AFTER INSERT OR UPDATE OF status, partition, priority ON taskqueue_task
+FOR EACH ROW WHEN ({IS_NEWS.format(in_sequence="NEW.limits ? 'sequence'")})
+EXECUTE FUNCTION taskqueue_note_task()
+""",
+        """
+CREATE FUNCTION taskqueue_free_places() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WITH freed AS (
+        DELETE FROM taskqueue_slot WHERE lease_id = OLD.id RETURNING limiter_id
+    )
+    INSERT INTO taskqueue_limitnote (subject) SELECT limiter_id FROM freed;
+    RETURN NULL;
+END $$
+""",
+        """
+CREATE TRIGGER taskqueue_free_places
+AFTER UPDATE OF finished_at ON taskqueue_lease
+FOR EACH ROW WHEN (
+    OLD.is_limited AND OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
+)
+EXECUTE FUNCTION taskqueue_free_places()
+""",
+        """
+CREATE TRIGGER taskqueue_free_places_of_withdrawn
+AFTER DELETE ON taskqueue_lease
+FOR EACH ROW WHEN (OLD.is_limited AND OLD.finished_at IS NULL)
+EXECUTE FUNCTION taskqueue_free_places()
+""",
+    ],
+    "sqlite": [
+        f"""
+CREATE TRIGGER taskqueue_note_{name} AFTER {event} ON taskqueue_task
+WHEN {IS_NEWS.format(in_sequence="json_extract(NEW.limits, '$.sequence') IS NOT NULL")}
+BEGIN
+    INSERT INTO taskqueue_limitnote (subject) VALUES (NEW.partition);
+END
+"""
+        for name, event in (("new", "INSERT"), ("change", "UPDATE OF status, partition, priority"))
+    ]
+    + [
+        f"""
+CREATE TRIGGER taskqueue_free_places_{name} AFTER {event} ON taskqueue_lease
+WHEN OLD.is_limited AND OLD.finished_at IS NULL {further}
+BEGIN
+    INSERT INTO taskqueue_limitnote (subject)
+    SELECT limiter_id FROM taskqueue_slot WHERE lease_id = OLD.id;
+    DELETE FROM taskqueue_slot WHERE lease_id = OLD.id;
+END
+"""
+        for name, event, further in (
+            ("ended", "UPDATE OF finished_at", "AND NEW.finished_at IS NOT NULL"),
+            ("withdrawn", "DELETE", ""),
+        )
+    ],
+}
+
+
+def create_triggers(apps: Any, schema_editor: Any) -> None:
+    """The triggers that write notes for limits."""
+    for statement in TRIGGERS[schema_editor.connection.vendor]:
+        schema_editor.execute(statement)
+
+
+def drop_triggers(apps: Any, schema_editor: Any) -> None:
+    """Undo `create_triggers`; SQLite drops triggers with their tables."""
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("DROP FUNCTION taskqueue_note_task, taskqueue_free_places CASCADE")
 
 
 class Migration(migrations.Migration):
@@ -255,6 +346,7 @@ class Migration(migrations.Migration):
                 ("paused_until", models.DateTimeField(null=True)),
                 ("paused_by", models.CharField(db_default="", max_length=150)),
                 ("pause_reason", models.CharField(db_default="", max_length=1000)),
+                ("limiter_id", models.UUIDField(null=True)),
             ],
             options={
                 "verbose_name": "queue",
@@ -263,9 +355,10 @@ class Migration(migrations.Migration):
                 "default_permissions": ("view",),
                 "indexes": [
                     models.Index(
-                        condition=models.Q(paused_at__isnull=False),
+                        condition=models.Q(paused_at__isnull=False)
+                        | models.Q(limiter_id__isnull=False),
                         fields=["name"],
-                        name="taskqueue_queue_paused",
+                        name="taskqueue_queue_left_out",
                     )
                 ],
             },
@@ -356,6 +449,7 @@ class Migration(migrations.Migration):
                 ("pid", models.PositiveIntegerField()),
                 ("status", _word(WORKER_STATUSES, default="running")),
                 ("queues", models.JSONField(default=dict)),
+                ("tags", models.JSONField(default=list)),
                 ("queue_slots", models.JSONField(default=dict)),
                 ("definition_slots", models.JSONField(default=dict)),
                 ("concurrency", models.PositiveIntegerField(default=1)),
@@ -633,6 +727,8 @@ class Migration(migrations.Migration):
                 ("open_slots", models.IntegerField(db_default=1)),
                 ("running_leases", models.IntegerField(db_default=0)),
                 ("successes", models.IntegerField(db_default=0)),
+                ("partition", models.UUIDField(null=True)),
+                ("limits", models.JSONField(null=True)),
                 ("nominal_at", models.DateTimeField(null=True)),
                 ("place", models.IntegerField(null=True)),
                 ("attempts_before_retry", models.IntegerField(db_default=0)),
@@ -676,6 +772,11 @@ class Migration(migrations.Migration):
                         fields=["pinned_to", "queue_name", "-priority", "run_after", "id"],
                         condition=models.Q(route=1, status__in=["ready", "running"]),
                         name="taskqueue_task_apart",
+                    ),
+                    models.Index(
+                        fields=["partition", "-priority", "run_after", "id"],
+                        condition=models.Q(route=2, status="ready"),
+                        name="taskqueue_task_partition",
                     ),
                     models.Index(
                         condition=models.Q(retry_of__isnull=False),
@@ -762,6 +863,7 @@ class Migration(migrations.Migration):
                 ("expires_at", models.DateTimeField()),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("is_shared", models.BooleanField(db_default=False)),
+                ("is_limited", models.BooleanField(db_default=False)),
                 ("return_value", models.JSONField(null=True)),
                 ("retry_at", models.DateTimeField(null=True)),
                 ("stop_requested_at", models.DateTimeField(null=True)),
@@ -977,6 +1079,106 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="Limit",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("per", _word(PER, default="key")),
+                ("concurrency", models.IntegerField(null=True)),
+                ("rate", models.IntegerField(null=True)),
+                ("seconds", models.FloatField(null=True)),
+                ("smooth", models.BooleanField(db_default=False)),
+                ("concurrency_override", models.IntegerField(null=True)),
+                ("rate_override", models.IntegerField(null=True)),
+                ("seconds_override", models.FloatField(null=True)),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "limit",
+                "verbose_name_plural": "limits",
+                "default_permissions": ("view",),
+                "constraints": [_one_of("per", PER, name="taskqueue_limit_per")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Limiter",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("limit", _reference("limit", models.DO_NOTHING, related_name="limiters")),
+                ("key", models.CharField(db_default="", max_length=255)),
+                ("starts", models.JSONField(null=True)),
+                ("used_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["limit", "id"], name="taskqueue_limiter_limit")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Slot",
+            fields=[
+                ("pk", _key("limiter_id", "lease_id")),
+                ("limiter", _reference("limiter", models.DO_NOTHING, related_name="slots")),
+                ("lease", _reference("lease", models.DO_NOTHING, related_name="slots")),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["lease"], name="taskqueue_slot_lease")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Partition",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("queue_name", models.CharField(max_length=100)),
+                ("lane", models.TextField(db_default="")),
+                ("limits", models.JSONField(null=True)),
+                ("limiters", models.JSONField(default=list)),
+                ("state", _word(PARTITION_STATES, default="empty")),
+                ("head_priority", models.SmallIntegerField(default=0)),
+                ("head_at", models.DateTimeField(null=True)),
+                ("rank", models.FloatField(default=0.0)),
+                ("waits_for", models.UUIDField(null=True)),
+                ("opens_at", models.DateTimeField(null=True)),
+                ("holder", models.UUIDField(null=True)),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(state="open"),
+                        fields=["queue_name", "lane", "-head_priority", "rank", "id"],
+                        name="taskqueue_partition_open",
+                    ),
+                    models.Index(
+                        condition=models.Q(waits_for__isnull=False),
+                        fields=["waits_for", "rank", "id"],
+                        name="taskqueue_partition_waiting",
+                    ),
+                    models.Index(
+                        condition=models.Q(opens_at__isnull=False),
+                        fields=["opens_at"],
+                        name="taskqueue_partition_opens",
+                    ),
+                ],
+                "constraints": [
+                    _one_of("state", PARTITION_STATES, name="taskqueue_partition_state")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LimitNote",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("subject", models.UUIDField()),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["subject"], name="taskqueue_limitnote_subject")],
+            },
+        ),
         *(
             migrations.CreateModel(
                 name=name,
@@ -993,4 +1195,5 @@ class Migration(migrations.Migration):
         ),
         migrations.RunPython(tune_postgresql, migrations.RunPython.noop),
         migrations.RunPython(create_enqueue, drop_enqueue),
+        migrations.RunPython(create_triggers, drop_triggers),
     ]

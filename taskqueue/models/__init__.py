@@ -5,6 +5,7 @@ from taskqueue.models.collected import Collected
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
+from taskqueue.models.limit import Limit, Limiter, LimitNote, Partition, Slot
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.pause import Pause
@@ -26,14 +27,19 @@ __all__ = [
     "Failure",
     "IdempotencyKey",
     "Lease",
+    "Limit",
+    "LimitNote",
+    "Limiter",
     "Member",
     "Occurrence",
     "Operation",
+    "Partition",
     "Pause",
     "Performance",
     "Queue",
     "Rollup",
     "Schedule",
+    "Slot",
     "Step",
     "StepCalls",
     "StepEnd",

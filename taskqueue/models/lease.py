@@ -34,6 +34,8 @@ class Lease(models.Model):
 
     # Whether its task is one for several workers.
     is_shared = models.BooleanField(db_default=False)
+    # Whether it takes places of limiters.
+    is_limited = models.BooleanField(db_default=False)
     # What the body returned; only kept for tasks of several workers.
     return_value = models.JSONField(null=True)
     # When its worker may take the task again; until then others go first.

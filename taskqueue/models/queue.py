@@ -23,6 +23,8 @@ class Queue(models.Model):
     paused_until = models.DateTimeField(null=True)
     paused_by = models.CharField(max_length=150, db_default="")
     pause_reason = models.CharField(max_length=1000, db_default="")
+    # The limiter of its limit. While it has one, the ordinary claim leaves it to `engine.limits`.
+    limiter_id = models.UUIDField(null=True)
 
     class Meta:
         default_permissions = VIEW_ONLY
@@ -30,9 +32,11 @@ class Queue(models.Model):
         verbose_name_plural = _("queues")
         permissions = [("control_queues", "Can pause and resume queues")]
         indexes = [
-            # Every claim asks which queues are paused.
+            # Every claim asks which queues to leave out.
             models.Index(
-                fields=["name"], name="taskqueue_queue_paused", condition=Q(paused_at__isnull=False)
+                fields=["name"],
+                name="taskqueue_queue_left_out",
+                condition=Q(paused_at__isnull=False) | Q(limiter_id__isnull=False),
             )
         ]
 

@@ -25,6 +25,8 @@ class Route(IntEnum):
     ORDINARY = 0
     # Several workers are to run it, or only named ones may: see `engine.apart`.
     APART = 1
+    # It is limited, or wants a worker with certain tags: see `engine.limits`.
+    PARTITION = 2
 
 
 class Task(models.Model):
@@ -73,6 +75,11 @@ class Task(models.Model):
     open_slots = models.IntegerField(db_default=1)
     running_leases = models.IntegerField(db_default=0)
     successes = models.IntegerField(db_default=0)
+
+    # Of a task of a partition: a digest of what limits it, and that itself with what it costs, as
+    # `declarations.limits` writes it.
+    partition = models.UUIDField(null=True)
+    limits = models.JSONField(null=True)
 
     # The task that was retried with other arguments, and gave rise to this one.
     retry_of = models.ForeignKey(
@@ -127,6 +134,11 @@ class Task(models.Model):
                     status__in=[TaskStatus.READY.value, TaskStatus.RUNNING.value],
                     route=Route.APART.value,
                 ),
+            ),
+            models.Index(
+                fields=["partition", "-priority", "run_after", "id"],
+                name="taskqueue_task_partition",
+                condition=Q(status=TaskStatus.READY.value, route=Route.PARTITION.value),
             ),
             models.Index(
                 fields=["retry_of"],

@@ -48,6 +48,8 @@ class Worker(models.Model):
         max_length=10, choices=choices(WorkerStatus), default=WorkerStatus.RUNNING
     )
     queues = models.JSONField(default=dict)
+    # What it has that not every worker has, such as "gpu": sorted words.
+    tags = models.JSONField(default=list)
     # The most of its slots that a queue, or a definition, may have, by name.
     queue_slots = models.JSONField(default=dict)
     definition_slots = models.JSONField(default=dict)

@@ -32,7 +32,7 @@ def enqueue(
     definition: BaseDefinition[Any, R], args: Any, kwargs: Any, *, task_id: str = ""
 ) -> TaskResult[R]:
     """Write one task of a definition, with this id if one is given. See `Definition.enqueue`."""
-    payload = Payload(task_id or uuid7_hex(), *definition.encode(args, kwargs))
+    payload = _payload(definition, task_id or uuid7_hex(), args, kwargs)
     on_duplicate = definition.options.on_duplicate
     try:
         enqueued = engine.enqueue(spec_of(definition), payload, on_duplicate=on_duplicate)
@@ -107,10 +107,25 @@ def _send_enqueued(
 def _payloads(
     definition: BaseDefinition[Any, Any], calls: Iterable[Call], task_ids: Sequence[str] | None
 ) -> Sequence[Payload]:
+    if definition.limits is not None:
+        checked = [(tuple(args), kwargs) for args, kwargs in map(checked_call, calls)]
+        ids = uuid7_hexes(len(checked)) if task_ids is None else task_ids
+        return [
+            _payload(definition, id, args, kwargs)
+            for id, (args, kwargs) in zip(ids, checked, strict=True)
+        ]
     encode: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
     encoded = [encode(tuple(args), kwargs) for args, kwargs in map(checked_call, calls)]
     ids = uuid7_hexes(len(encoded)) if task_ids is None else task_ids
     return [Payload(id, *texts) for id, texts in zip(ids, encoded, strict=True)]
+
+
+def _payload(definition: BaseDefinition[Any, Any], id: str, args: Any, kwargs: Any) -> Payload:
+    """Return one task's payload, with what limits it."""
+    texts = definition.encode(args, kwargs)
+    if definition.limits is None:
+        return Payload(id, *texts)
+    return Payload(id, *texts, definition.place(args, kwargs, stored=texts[:2]))
 
 
 def _handle(

@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine import workers
-from taskqueue.engine.apart import claim_apart, queues_apart
+from taskqueue.engine.apart import claim_apart, look_apart
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import is_sqlite, owns_session
 from taskqueue.worker.backlogs import Backlogs, Levels
+from taskqueue.worker.limited_claims import LimitedClaims
 from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.quotas import QueueQuotas, Quotas
 
@@ -42,9 +43,19 @@ class Claims:
     """Claims tasks: those that only some workers may run go before ordinary ones of their rank."""
 
     def __init__(
-        self, quotas: QueueQuotas, *, worker_name: str, slots: int, lease_duration: timedelta
+        self,
+        quotas: QueueQuotas,
+        *,
+        worker_name: str,
+        slots: int,
+        lease_duration: timedelta,
+        host: str = "",
+        tags: Sequence[str] = (),
     ) -> None:
         self._quotas = quotas
+        self.limited = LimitedClaims(
+            quotas, worker_name=worker_name, host=host, tags=tags, lease_duration=lease_duration
+        )
         self._worker_name = worker_name
         self._slots = slots
         self._room = NO_LIMITS
@@ -60,6 +71,11 @@ class Claims:
         self._slow_until = 0.0
         self._slow_looks = 0  # Slow looks in a row.
 
+    @property
+    def is_look_due(self) -> bool:
+        """Whether it is time for a look at tasks apart, also while a worker is busy."""
+        return time.monotonic() >= self._looked_apart_at + APART_INTERVAL
+
     def begin(self, room: Room, *, slots: int) -> None:
         """Begin a request: its claims take no more than this room, and let that know."""
         self._room, self._slots = room, slots
@@ -70,7 +86,7 @@ class Claims:
         """Claim in the caller's transaction."""
         if want <= 0:
             return []
-        if not self._is_busy or time.monotonic() >= self._looked_apart_at + APART_INTERVAL:
+        if not self._is_busy or self.is_look_due:
             return self._claim(connection, want, unknown, self._queues_apart(connection))
         claimed = self._claim(connection, want, unknown, [])
         if len(claimed) < want:
@@ -142,6 +158,30 @@ class Claims:
         with nullcontext() if owns_session(connection) else transaction(connection):
             return self.claim_announced(connection, want, unknown, names)
 
+    def claim_limited(
+        self,
+        connection: BaseDatabaseWrapper,
+        want: int,
+        unknown: Sequence[str],
+        *,
+        free: int,
+        is_first: bool = False,
+        is_within: bool = False,
+    ) -> list[Claimed]:
+        """Claim tasks of partitions, as far as the last look saw any; see `LimitedClaims`."""
+        room = self._room
+        claimed = self.limited.claim(
+            connection,
+            room.least_of((), want) if room.least else want,
+            [*unknown, *room.full],
+            room=room,
+            free=free,
+            is_first=is_first,
+            is_within=is_within,
+        )
+        room.take(claimed)
+        return claimed
+
     # Tasks that not every worker may take
 
     def _queues_apart(self, connection: BaseDatabaseWrapper) -> list[str]:
@@ -150,7 +190,9 @@ class Claims:
         if now < self._slow_until:
             return []
         self._looked_apart_at = now
-        return self._quotas.serving(queues_apart(connection, worker=self._worker_name))
+        queues, lanes = look_apart(connection, worker=self._worker_name)
+        self.limited.see(lanes)
+        return self._quotas.serving(queues)
 
     def _apart(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str], names: list[str]

@@ -21,6 +21,7 @@ EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
 LOOK_AFTER = 0.005  # Seconds from a claim of announced tasks to one of all queues.
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
+LIMITED_LATER = 0.01  # Seconds after which others have let go of partitions that they held.
 RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
 FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
@@ -228,6 +229,7 @@ class Coordinator:
             self._announced.clear()
         request = Exchange(
             want=want,
+            free=max(0, self._dispatcher.free - arriving),
             unknown=pending.unknown_names(now, limit=self._unknown_limit),
             room=self._room(),
             unsure=list(pending.unsure),
@@ -321,6 +323,9 @@ class Coordinator:
             self._is_dry = not is_full and not count
             self._full_claims = self._full_claims + 1 if is_full else 0
             self._may_claim = self._may_claim or is_full
+        if report.is_limited_left:
+            self._may_claim, self._is_dry = True, False
+            self._look_at = max(self._look_at, now + LIMITED_LATER)
         return self._leases.take(report.claimed, report.claimed_at)
 
     def _plan_duties(self, report: Exchange, now: float) -> None:

@@ -77,6 +77,12 @@ class Dispatcher:
         held = [job for child in self.pool.children for job in child.occupants()]
         return self.state.limits.room([*self._backlog, *held])
 
+    @property
+    def free(self) -> int:
+        """How many slots have nothing to do, and nothing waits for them."""
+        waiting = len(self._backlog) + sum(child.places.waiting for child in self.pool.ready)
+        return max(0, sum(child.places.free for child in self.pool.ready) - waiting)
+
     def occupancy(self) -> Occupancy:
         """How busy it is; any thread may ask: only lengths are read, for the dicts may change."""
         children = list(self.pool.children)

@@ -22,6 +22,8 @@ from taskqueue.engine.control.pauses import lift_pauses
 from taskqueue.engine.ends import NEXT_END, end_overdue
 from taskqueue.engine.failures import log_failed_tasks
 from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, Forecast, promote
+from taskqueue.engine.limits.lanes import HAS_PARTITIONS, NEXT_TOKEN
+from taskqueue.engine.limits.sweeping import Sweep, prune_limits
 from taskqueue.engine.operations import serving as operations
 from taskqueue.engine.operations.serving import HAS_OPERATIONS
 from taskqueue.engine.retention import EndPolicy
@@ -54,13 +56,15 @@ BEHIND_PAUSE = 0.01
 OPERATION_PAUSE = 0.5
 # Seconds until another look at workflows that others advance, or that stop.
 WORKFLOW_PAUSE = 0.25
+# Seconds between two looks at partitions that have got a token, and that others claim.
+TOKEN_PAUSE = 0.01
 # Seconds between looks at groups that collect events: of the first worker, of the second.
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # All that the duties look at, in the statement that promotes.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
-    HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED,
+    HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED, HAS_PARTITIONS, NEXT_TOKEN,
 )  # fmt: skip
 
 
@@ -96,9 +100,12 @@ class Duties:
             self._serve_operations,
             self._advance_workflows,
             self._fire_batches,
+            self._await_tokens,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_workflows, every=10, again=0.1).step,
             Timed(reconcile, every=10, again=0.5).step,
+            Timed(Sweep().step, every=10, again=0.1).step,
+            Timed(prune_limits, every=60, again=0.1).step,
             Timed(prune_history, every=3600).step,
             Timed(merge_rollups, every=60).step,
             Timed(merge_counts, every=60).step,
@@ -207,6 +214,13 @@ class Duties:
                 if any(batch.is_full for batch in fired):
                     self._batches_at = turn.now
         return max(self._batches_at - turn.now, OVERDUE_PAUSE)
+
+    def _await_tokens(self, turn: Turn) -> float | None:
+        """Let partitions be claimed that have tasks and places, or get a token."""
+        until = turn.forecast.until(NEXT_TOKEN)
+        if turn.forecast.holds(HAS_PARTITIONS) or (until is not None and until <= 0):
+            turn.may_claim = True
+        return None if until is None else max(until, TOKEN_PAUSE)
 
 
 @dataclass

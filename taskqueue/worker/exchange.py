@@ -20,6 +20,7 @@ class Exchange:
     lines: list[Line] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     want: int = 0
+    free: int = 0  # How many slots have nothing to do: some tasks are not claimed ahead.
     announced: Sequence[str] = ()  # The queues to claim from, before all else; none: all of them.
     unknown: Sequence[str] = ()  # Names that this worker cannot run, and does not claim.
     # What may be claimed of queues and definitions that have so many slots at most.
@@ -51,6 +52,7 @@ class Exchange:
     # Seconds that it took to move workflows on after the ends that were recorded.
     advance_seconds: float | None = None
     has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.
+    is_limited_left: bool = False  # Whether others held tasks under limits that could be claimed.
     # The queues of tasks that they have released; None among them: others may have.
     released_queues: set[str | None] = field(default_factory=set)
     claims_last: bool = False  # Whether the claim is left until workflows were advanced.

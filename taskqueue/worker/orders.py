@@ -20,6 +20,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.log_text import one_line
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
 from taskqueue.worker import frames
@@ -231,20 +232,21 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
 
 
 def declare_schedules(channel: Channel, *, worker_name: str) -> None:
-    """Synchronise, and tell the parent; try again while the database is away."""
+    """Synchronise limits and schedules, and tell the parent; again while the database is away."""
     pause = FIRST_PAUSE
     while True:
         try:
             with unforked():
+                sync_limits()
                 synced = sync_schedules(worker=worker_name)
         except (OperationalError, InterfaceError) as error:
-            logger.warning("Schedules not synchronised yet error=%s", one_line(error))
+            logger.warning("Declarations not synchronised yet error=%s", one_line(error))
             _close()
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
             continue
         except Exception:
-            logger.exception("Schedules not synchronised")
+            logger.exception("Declarations not synchronised")
         else:
             for message in synced.refused:
                 logger.error("Schedule refused reason=%s", one_line(message))

@@ -133,9 +133,14 @@ class WorkerState:
         self.wake()
 
 
+def this_host() -> str:
+    """The name of this host, as a worker's row has it."""
+    return socket.gethostname()[:255]
+
+
 def default_name() -> str:
     """A name that no other worker has: host, process and chance."""
-    return f"{socket.gethostname()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
+    return f"{this_host()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +149,7 @@ class WorkerOptions:
 
     queues: QueueQuotas = field(default_factory=lambda: QueueQuotas())
     concurrency: int = 1
+    tags: tuple[str, ...] = ()
     pool: str = "process"
     name: str = field(default_factory=default_name)
     drain: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import platform
-import socket
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -29,7 +28,7 @@ from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.presence import Departures, Presence, is_left
-from taskqueue.worker.state import WorkerOptions, WorkerState
+from taskqueue.worker.state import WorkerOptions, WorkerState, this_host
 from taskqueue.worker.wakeup import Signals, WakePipe, until_reached
 from taskqueue.worker.watchdog import Watchdog
 
@@ -125,10 +124,11 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
     """Describe this process."""
     return Registration(
         name=options.name,
-        host=socket.gethostname()[:255],
+        host=this_host(),
         pid=os.getpid(),
         queues=options.queues.weights,
         concurrency=options.concurrency,
+        tags=list(options.tags),
         pool=options.pool,
         versions={
             "taskqueue": __version__,
@@ -188,7 +188,7 @@ def _is_dead(holder: Holder) -> bool:
     A child may outlive it for a moment. Its leases end only then, and under its own incarnation:
     until then the name is left to it, or until it has been silent for its lease.
     """
-    if holder.host != socket.gethostname()[:255] or is_left(holder.incarnation):
+    if holder.host != this_host() or is_left(holder.incarnation):
         return False
     try:
         os.kill(holder.pid, 0)

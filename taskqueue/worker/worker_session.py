@@ -27,7 +27,7 @@ from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.jobs import aged
 from taskqueue.worker.leases import aged_lines
-from taskqueue.worker.state import WorkerState
+from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.workflows import StepEnds, ended_steps
 
 logger = logging.getLogger("taskqueue.worker")
@@ -51,6 +51,8 @@ class WorkerSession:
             worker_name=options.name,
             slots=state.concurrency,
             lease_duration=settings.LEASE_DURATION,
+            host=this_host(),
+            tags=options.tags,
         )
         self._state, self._registered = state, state.registered
         self._heard = heard
@@ -136,11 +138,15 @@ class WorkerSession:
             exchange.claimed = self._claims.claim_announced(
                 connection, exchange.want, unknown, exchange.announced
             )
+        elif self._claims.limited.lanes and exchange.want:
+            self._claim_by_rank(exchange)
         elif exchange.writes:
-            exchange.recorded, exchange.claimed = self._record_and_claim(exchange)
+            exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim)
         elif exchange.want:
             exchange.claimed = self._claims.look_and_claim(connection, exchange.want, unknown)
         exchange.is_recorded = True
+        if self._claims.limited.has_news:
+            self._claim_limited(exchange)
         left = exchange.want - len(exchange.claimed)
         if exchange.announced:
             return
@@ -149,6 +155,39 @@ class WorkerSession:
         elif left > 0 and exchange.may_sleep and self._declare_idle(True):
             # What was committed before the declaration was not announced: look once more.
             exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
+            self._claim_limited(exchange)
+
+    def _claim_by_rank(self, exchange: Exchange) -> None:
+        """Record, and claim where the last look saw partitions: none waits for ordinary tasks."""
+        exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim_within)
+        if self._claims.limited.is_left:
+            self._claim_limited(exchange, is_first=True)
+        left = exchange.want - len(exchange.claimed)
+        if len(exchange.claimed) < exchange.free or self._claims.is_look_due:
+            exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
+
+    def _claim_within(self, exchange: Exchange, recorded: Mapping[int, Recorded]) -> list[Claimed]:
+        """Claim tasks of partitions in the transaction that has recorded."""
+        return self._claims.claim_limited(
+            self.connection,
+            exchange.want,
+            exchange.unknown,
+            free=exchange.free,
+            is_first=True,
+            is_within=True,
+        )
+
+    def _claim_limited(self, exchange: Exchange, *, is_first: bool = False) -> None:
+        """Claim tasks of partitions, as far as the last look saw any."""
+        limited, left = self._claims.limited, exchange.want - len(exchange.claimed)
+        exchange.claimed += self._claims.claim_limited(
+            self.connection,
+            left,
+            exchange.unknown,
+            free=exchange.free - len(exchange.claimed),
+            is_first=is_first,
+        )
+        exchange.is_limited_left = limited.is_left
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Move workflows on after the ends that a request has recorded.
@@ -185,7 +224,11 @@ class WorkerSession:
             return []
         return self._claims.claim(self.connection, exchange.want, exchange.unknown)
 
-    def _record_and_claim(self, exchange: Exchange) -> tuple[dict[int, Recorded], list[Claimed]]:
+    def _record_and_claim(
+        self,
+        exchange: Exchange,
+        claim: Callable[[Exchange, Mapping[int, Recorded]], list[Claimed]],
+    ) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
 
         Raises OperationalError and InterfaceError when the database is in trouble; everything
@@ -199,7 +242,7 @@ class WorkerSession:
                 write_logs(connection, lines)
                 write_notes(connection, exchange.notes)
                 recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
-                return recorded, self._claim(exchange, recorded)
+                return recorded, claim(exchange, recorded)
         except (OperationalError, InterfaceError):
             raise
         except DatabaseError as error:
@@ -214,7 +257,7 @@ class WorkerSession:
             logger.error("Log lines refused, and dropped error=%s", one_line(error))
         recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
         with transaction(connection):
-            return recorded, self._claim(exchange, recorded)
+            return recorded, claim(exchange, recorded)
 
     def _declare_idle(self, is_idle: bool) -> bool:
         """Say whether an enqueue has to wake this worker; whether that is news."""

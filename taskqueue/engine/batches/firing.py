@@ -185,7 +185,8 @@ def _fire(connection: BaseDatabaseWrapper, first_id: int) -> Fired | None:
         chosen = list(_fitting(found, first.max_bytes))
         rows.filter(id__in=[row.id for row in chosen]).delete()
         events = ",".join(row.event for row in chosen)
-        payload = Payload(uuid7_hex(), f"[[{events}]]", "{}", None)
+        args = f"[[{events}]]"
+        payload = Payload(uuid7_hex(), args, "{}", None, spec.place(args, "{}"))
         dialect_for(connection).insert(connection, spec, payload)
     is_full = len(chosen) == first.max_size or len(chosen) < len(found)
     return Fired(first.name, payload.id, len(chosen), is_full)

@@ -17,6 +17,7 @@ from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.payload import encode
+from taskqueue.declarations.placement import Placement, partition_of
 from taskqueue.engine.control.audit import Act
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.mutable_options import apply_changes, check_changes
@@ -70,7 +71,10 @@ def duplicate_each(
         take_write_lock(selection.connection)
         tasks = selection.rows().filter(status__in=sorted(selection.statuses), step=None)
         for old in tasks.defer("return_value").order_by("id"):
-            new = _enqueue_like(selection, old, wanted[old.id], old.args, old.kwargs, LARGEST)
+            placement = _placement_of(old, old.limits)
+            new = _enqueue_like(
+                selection, old, wanted[old.id], old.args, old.kwargs, LARGEST, placement
+            )
             made[old.id] = new
             acts.append(Act(str(old.id), old.status, f"as {new}"))
             acts.append(Act(str(new), detail=f"of {old.id}"))
@@ -102,7 +106,15 @@ def retry_with_each(
                 definition.signature.check(old.name, new_args, new_kwargs)
             limit = get_settings().MAX_ARGUMENTS
             new_hex = uuid7_hex() if new_id is None else new_id.hex
-            new = _enqueue_like(selection, old, new_hex, new_args, new_kwargs, limit)
+            placement = _placement_of(old, old.limits)
+            if definition is not None and definition.limits is not None:
+                stored = (
+                    encode(new_args, limit=limit, what="args"),
+                    encode(new_kwargs, limit=limit, what="kwargs"),
+                )
+                own = definition.using(queue_name=old.queue_name)
+                placement = own.place(new_args, new_kwargs, stored=stored)
+            new = _enqueue_like(selection, old, new_hex, new_args, new_kwargs, limit, placement)
             selection.of([new]).rows().update(retry_of_id=old.id)
             act = Act(str(old.id), before=old.status, detail=f"with other arguments, as {new}")
             selection.audit("retry", [act])
@@ -111,15 +123,28 @@ def retry_with_each(
 
 
 def _enqueue_like(
-    selection: Selection, old: Task, new_hex: str, args: Any, kwargs: Any, limit: int
+    selection: Selection,
+    old: Task,
+    new_hex: str,
+    args: Any,
+    kwargs: Any,
+    limit: int,
+    placement: Placement | None,
 ) -> UUID:
     args_text = encode(args, limit=limit, what="args")
     kwargs_text = encode(kwargs, limit=limit - len(args_text), what="kwargs")
-    payload = Payload(new_hex, args_text, kwargs_text, None)
+    payload = Payload(new_hex, args_text, kwargs_text, None, placement)
     connection = selection.connection
     if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
         raise TaskQueueError(f"Task {new_hex} exists already.")
     return UUID(hex=new_hex)
+
+
+def _placement_of(task: Task, limits: Any) -> Placement | None:
+    """Return the placement of a task with the same limits in the same queue."""
+    if limits is None:
+        return None
+    return Placement(partition_of(task.queue_name, limits).hex, json.dumps(limits))
 
 
 def _check_kinds(args: object, kwargs: object) -> None:

@@ -20,6 +20,7 @@ from taskqueue.declarations.options import (
     check_options,
     options_for,
 )
+from taskqueue.declarations.placement import partition_of
 from taskqueue.declarations.together import check_together
 from taskqueue.engine.specs import claim_columns
 from taskqueue.exceptions import InvalidTask
@@ -74,6 +75,8 @@ def apply_changes(connection: BaseDatabaseWrapper, task: Task, checked: Mapping[
     """
     _check_fit(task, checked)
     values = {name: _column_value(name, checked[name]) for name in COLUMNS if name in checked}
+    if task.limits is not None and "queue_name" in values:
+        values["partition"] = partition_of(values["queue_name"], task.limits)
     if "worker_names" in checked:
         values |= _routing_columns(task, checked["worker_names"])
     if not checked.keys().isdisjoint(SNAPSHOT):
@@ -94,6 +97,8 @@ def apply_changes(connection: BaseDatabaseWrapper, task: Task, checked: Mapping[
 def _check_fit(task: Task, checked: Mapping[str, Any]) -> None:
     if task.broadcast and checked.get("worker_names") is not None:
         raise InvalidTask(f"Task {task.id} is a broadcast: its workers are those it found alive.")
+    if task.limits is not None and checked.get("worker_names") is not None:
+        raise InvalidTask(f"Task {task.id} is limited, which excludes worker_names.")
     names = None if task.broadcast else checked.get("worker_names", task.worker_names)
     options = Options(
         lease_duration=checked.get("lease_duration", task.lease_duration),
@@ -113,6 +118,8 @@ def _routing_columns(task: Task, names: tuple[str, ...] | None) -> dict[str, Any
     """Return the columns that choose the claim: who may run the task decides, not how many have."""
     if task.broadcast:
         return {"worker_names": task.worker_names}
+    if task.limits is not None:
+        return {"route": task.route}
     columns = claim_columns(workers=task.workers, worker_names=names, broadcast=False)
     return {name: columns[name] for name in ("route", "pinned_to")}
 

@@ -37,9 +37,9 @@ CLAIMED = """
 # The id of a lease is made of the seconds since 2025 and 22 bits of the sequence. A standby that
 # lacks the last seconds would give out the ids of its sequence again, and a worker that still holds
 # one of those attempts would record it as another task's. The ids stay below 2^53 until 2093.
-# Which queues are paused is read once, in the statement's own snapshot. A floor lets PostgreSQL
-# pass the dead entries at the head of the index: from version 18 on it skips their pages, before
-# it reads the pages and none of the rows.
+# Which queues are paused or limited is read once, in the statement's own snapshot. A floor lets
+# PostgreSQL pass the dead entries at the head of the index: from version 18 on it skips their
+# pages, before it reads the pages and none of the rows.
 # The server keeps the plan, as that of RECORD_SUCCESSES.
 _CLAIM = f"""
 WITH clock AS MATERIALIZED (
@@ -66,7 +66,7 @@ WITH clock AS MATERIALIZED (
     WHERE quota.queue_name <> ALL (ARRAY(
         SELECT name
         FROM taskqueue_queue
-        WHERE paused_at IS NOT NULL
+        WHERE limiter_id IS NOT NULL OR paused_at IS NOT NULL
             AND (paused_until IS NULL OR paused_until > clock_timestamp())
     ))
         AND '' <> ALL ({PAUSES})

@@ -93,17 +93,22 @@ _SHARED = tuple(
     for column in (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *CLAIM_COLUMNS)
     if column not in OWN_COLUMNS
 )
+_VALUES = {column: f"%({column})s" for column in _SHARED} | {
+    "route": f"CASE WHEN row.partition IS NULL THEN %(route)s ELSE {Route.PARTITION.value} END"
+}
 # Locks: the keys of members, which nobody else inserts: the caller holds the workflow.
 INSERT_TASKS = f"""
 WITH inserted AS (
-    INSERT INTO taskqueue_task (id, args, kwargs, step_id, place, {", ".join(_SHARED)})
+    INSERT INTO taskqueue_task (
+        id, args, kwargs, step_id, place, partition, limits, {", ".join(_SHARED)}
+    )
     SELECT
-        row.id, row.args::jsonb, row.kwargs::jsonb, row.step_id, row.place,
-        {", ".join(f"%({column})s" for column in _SHARED)}
+        row.id, row.args::jsonb, row.kwargs::jsonb, row.step_id, row.place, row.partition,
+        row.limits::jsonb, {", ".join(_VALUES.values())}
     FROM unnest(
         %(ids)s::uuid[], %(arguments)s::text[], %(keywords)s::text[], %(steps)s::bigint[],
-        %(places)s::int[]
-    ) AS row (id, args, kwargs, step_id, place)
+        %(places)s::int[], %(partitions)s::uuid[], %(limits)s::text[]
+    ) AS row (id, args, kwargs, step_id, place, partition, limits)
     RETURNING id, step_id, place
 ), counted AS (
     INSERT INTO taskqueue_arrival (id, queue_name, name, number)
@@ -148,11 +153,12 @@ def insert_step_tasks(
 ) -> None:
     """Insert tasks of steps, all with the same options, and their members."""
     shared = {**spec.columns_at(now), **changes}
-    if len(tasks) >= FEWEST_COPIED and shared["route"] == Route.ORDINARY:
+    is_plain = shared["route"] == Route.ORDINARY and not spec.limit_plan
+    if len(tasks) >= FEWEST_COPIED and is_plain:
         _copy(connection, spec, tasks, shared)
         return
-    ids, args, kwargs, steps, places = map(list, zip(*tasks, strict=True))
-    rows = {"ids": ids, "arguments": args, "keywords": kwargs, "steps": steps, "places": places}
+    names = ("ids", "arguments", "keywords", "steps", "places", "partitions", "limits")
+    rows = dict(zip(names, map(list, zip(*tasks, strict=True)), strict=True))
     change(connection, INSERT_TASKS, {**shared, **rows})
 
 

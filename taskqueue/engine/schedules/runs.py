@@ -187,7 +187,9 @@ class Runs:
             debounce_in=None,
             when_full=spec.when_full and "drop",
         )
-        payload = Payload(uuid7_hex(), snapshot["args"], snapshot["kwargs"], snapshot["unique_key"])
+        args, kwargs = snapshot["args"], snapshot["kwargs"]
+        placement = spec.place(args, kwargs)
+        payload = Payload(uuid7_hex(), args, kwargs, snapshot["unique_key"], placement)
         return enqueue(spec, payload, on_duplicate="return")
 
 

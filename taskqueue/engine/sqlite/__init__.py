@@ -1,7 +1,7 @@
 """SQLite's dialect of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
 from taskqueue.engine.sqlite import claim as claiming
-from taskqueue.engine.sqlite import duties, enqueue, record, workflows
+from taskqueue.engine.sqlite import duties, enqueue, limits, record, workflows
 
 
 class SQLite:
@@ -28,3 +28,7 @@ class SQLite:
     fold = staticmethod(workflows.fold)
     insert_step_tasks = staticmethod(workflows.insert_step_tasks)
     wake_sleeping = staticmethod(workflows.wake_sleeping)
+    lock_limits = staticmethod(limits.lock_limits)
+    count_limits = staticmethod(limits.count_limits)
+    take_limited = staticmethod(limits.take_limited)
+    reopen_partitions = staticmethod(limits.reopen_partitions)

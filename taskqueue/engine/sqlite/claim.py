@@ -47,7 +47,8 @@ WHERE status = 'ready'
     AND queue_name NOT IN (
         SELECT name
         FROM taskqueue_queue
-        WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
+        WHERE limiter_id IS NOT NULL
+            OR paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > %(now)s)
     )
     AND name NOT IN (SELECT value FROM json_each(%(unknown)s))
     AND name NOT IN {PAUSES}

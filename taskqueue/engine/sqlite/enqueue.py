@@ -15,6 +15,7 @@ from taskqueue.engine.specs import (
     COLUMNS,
     DURATIONS,
     NO_KEY,
+    NOT_PLACED,
     OWN_COLUMNS,
     Enqueued,
     EnqueueSpec,
@@ -54,10 +55,10 @@ def insert_many(
             shared[column] = stored(shared[column])
         for column in DURATIONS:
             shared[column] = microseconds(shared[column])
-        without_key = in_order_behind_own({**shared, **NO_KEY})
+        without_key = in_order_behind_own({**shared, **NO_KEY, **NOT_PLACED})
         rows = [
             (*payload[: len(OWN_COLUMNS)], *without_key)
-            if payload.unique_key is None
+            if payload.unique_key is None and payload.placement is None
             else in_order({**shared, **payload_columns(payload)})
             for payload in payloads
         ]

@@ -15,11 +15,13 @@ from taskqueue.engine.specs import (
     CLAIM_COLUMNS,
     DURATIONS,
     LIMIT_COLUMNS,
+    PLACEMENT_COLUMNS,
     PLAIN_COLUMNS,
     EnqueueSpec,
 )
 from taskqueue.engine.sqlite.enqueue import ARRIVED, TIMES
 from taskqueue.engine.sqlite.values import clock, dashed, microseconds, stored
+from taskqueue.models.task import Route
 
 # Notes that do more than count are left to the advance. They mean nothing for a step that has
 # ended.
@@ -57,7 +59,7 @@ FROM taskqueue_step AS step
 WHERE id IN (SELECT value FROM json_each(%s))
 """
 
-_COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *CLAIM_COLUMNS, "step_id", "place")
+_COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *CLAIM_COLUMNS, *PLACEMENT_COLUMNS, "step_id", "place")
 INSERT_TASK = f"""
 INSERT INTO taskqueue_task ({", ".join(_COLUMNS)})
 VALUES ({", ".join(f"%({column})s" for column in _COLUMNS)})
@@ -100,7 +102,11 @@ def insert_step_tasks(
     for column in DURATIONS:
         shared[column] = microseconds(shared[column])
     with connection.cursor() as cursor:
-        cursor.executemany(INSERT_TASK, [{**shared, **task._asdict()} for task in tasks])
+        rows = [{**shared, **task._asdict()} for task in tasks]
+        for row in rows:
+            if row["partition"] is not None:
+                row["route"] = Route.PARTITION.value
+        cursor.executemany(INSERT_TASK, rows)
         cursor.executemany(INSERT_MEMBER, [(task.step_id, task.place, task.id) for task in tasks])
         cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(tasks)))
 

@@ -21,7 +21,7 @@ from taskqueue.engine.specs import EnqueueSpec, Payload
 from taskqueue.engine.step_ends import note_ends
 from taskqueue.engine.workflows.compensating import compensate_next, note_failures
 from taskqueue.engine.workflows.results import Results
-from taskqueue.exceptions import InvalidArguments, InvalidWorkflow
+from taskqueue.exceptions import InvalidArguments, InvalidTask
 from taskqueue.models import Workflow
 
 CALLED = {
@@ -119,17 +119,18 @@ def _call_back(connection: BaseDatabaseWrapper, workflow: Workflow, status: Work
     for when, call in workflow.callbacks:
         if After(when) in CALLED[status]:
             try:
-                payload = _payload(call, results)
-            except (InvalidWorkflow, InvalidArguments) as error:
+                spec = EnqueueSpec.from_json(call["spec"])
+                payload = _payload(spec, call, results)
+            except (InvalidTask, InvalidArguments) as error:
                 workflow.trouble = f"Callback {call['name']}: {error}"
                 continue
-            spec = EnqueueSpec.from_json(call["spec"])
             dialect_for(connection).insert(connection, spec, payload)
 
 
-def _payload(call: dict[str, Any], results: Results) -> Payload:
+def _payload(spec: EnqueueSpec, call: dict[str, Any], results: Results) -> Payload:
     limit = get_settings().MAX_ARGUMENTS
     args, kwargs = resolved_call(call["args"], call["kwargs"], results.read)
     args_text = encode(args, limit=limit, what="args") if args else "[]"
     kwargs_text = encode(kwargs, limit=limit, what="kwargs") if kwargs else "{}"
-    return Payload(uuid7_hex(), args_text, kwargs_text, None)
+    placement = spec.place(args_text, kwargs_text)
+    return Payload(uuid7_hex(), args_text, kwargs_text, None, placement)

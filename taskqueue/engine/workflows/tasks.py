@@ -108,7 +108,7 @@ def insert_blocked(
     for spec, own in alike.items():
         ids = uuid7_hexes(len(own))
         tasks = [
-            StepTask(id, *arguments, step_id, FIRST)
+            StepTask(id, *arguments, step_id, FIRST, *(spec.place(*arguments) or ()))
             for id, (step_id, arguments) in zip(ids, own, strict=True)
         ]
         dialect_for(connection).insert_step_tasks(
@@ -206,7 +206,7 @@ def insert_members(
     """Insert members of steps with the same options, by their steps and places."""
     own = step_spec(spec)
     tasks = [
-        StepTask(id, *call, step_id, place)
+        StepTask(id, *call, step_id, place, *(spec.place(*call) or ()))
         for id, (step_id, place, call) in zip(uuid7_hexes(len(members)), members, strict=True)
     ]
     times = limited(own, now=now, deadline_at=deadline_at)

@@ -36,6 +36,8 @@ class Command(BaseCommand):
         )
         add("--queues", default="", help=weights)
         add("--strict", action="store_true", help="empty the queues in the order of --queues")
+        tags = "what this worker has, such as gpu,eu: for tasks with requires="
+        add("--tags", default="", help=tags)
         slots = "the most slots of this worker for a definition, such as shop.tasks.export=1"
         add("--definition-slots", default="", metavar="NAME=SLOTS,…", help=slots)
         add("--concurrency", type=_count, help="number of slots; default: one per CPU")

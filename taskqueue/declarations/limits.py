@@ -1,0 +1,270 @@
+"""Limits as the project declares them: concurrency, rates, fair shares, sequences, tags, costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal, TypeVar
+
+from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
+from taskqueue.declarations.option_kinds import DEFINITION_NAME, Kind
+from taskqueue.declarations.rates import RateOf, rate_of
+from taskqueue.exceptions import InvalidTask
+
+MOST_AT_ONCE = 10_000
+MOST_A_WINDOW = 1_000_000_000
+MOST_LIMITERS = 4
+MOST_TAGS = 8
+LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
+TAG = re.compile(r"[a-z0-9._-]{1,32}")
+# A cost, or a callable that gets the arguments and returns one.
+Cost = int | Callable[..., int]
+Weight = float | Callable[..., float]
+
+
+@dataclass(frozen=True)
+class Concurrency:
+    """Run at most so many tasks at once, of each value of a key or of all.
+
+    `@task(concurrency=Concurrency(2, key="account_id"))`. Definitions that name the same limit
+    share it. `per="host"` or `"worker"` counts the tasks of each host or worker by themselves.
+    Exact: a place counts as long as its lease runs, and a lost worker's becomes free with its
+    lease. Raises `InvalidTask`.
+    """
+
+    limit: int
+    _: KW_ONLY
+    key: LimitKey = None
+    name: str | None = None
+    per: Literal["host", "worker"] | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("Concurrency(limit)", self.limit, most=MOST_AT_ONCE)
+        _check_limit(self)
+        if self.per not in (None, "host", "worker"):
+            raise InvalidTask(f"Concurrency(per=...) must be 'host' or 'worker', not {self.per!r}.")
+        if self.per is not None and self.key is not None:
+            raise InvalidTask("Concurrency takes a key or per=, not both.")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Start at most so many tasks in every window of a time, of each value of a key or of all.
+
+    `@task(rate=Rate("100/m", key="account_id"))`. Each window of that length holds at most so many
+    starts, wherever it begins; retries are starts too. `smooth=True` spaces them evenly, without
+    bursts. Raises `InvalidTask`.
+    """
+
+    rate: str
+    _: KW_ONLY
+    key: LimitKey = None
+    name: str | None = None
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        _check_limit(self)
+        if not isinstance(self.smooth, bool):
+            raise InvalidTask(f"Rate(smooth=...) must be True or False, not {self.smooth!r}.")
+        self.parsed  # noqa: B018  (raises what is no rate)
+
+    @property
+    def parsed(self) -> RateOf:
+        """How many in how many seconds."""
+        return rate_of("Rate(rate)", self.rate, most=MOST_A_WINDOW)
+
+
+@dataclass(frozen=True)
+class Fair:
+    """Share a queue fairly between the values of a key, such as tenants.
+
+    `@task(fair=Fair("tenant_id"))`: a tenant with 100,000 tasks delays another one's by at most one
+    round of all those that have work. A weight of 2 gets twice the share. Raises `InvalidTask`.
+    """
+
+    key: LimitKey
+    _: KW_ONLY
+    weight: Weight = 1.0
+
+    def __post_init__(self) -> None:
+        _set_key(self)
+        if self.key is None:
+            raise InvalidTask("Fair(key) must name an argument, or be a callable.")
+        if not callable(self.weight):
+            check_weight(self.weight)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Run the tasks of a key one after another, in the order in which they were enqueued.
+
+    `@task(sequence=Sequence("order_id"))`. The next one starts when the last one has ended for
+    good, retries included. `on_failure="halt"` stops the sequence where a task failed, until that
+    is retried or the sequence released by hand. Raises `InvalidTask`.
+    """
+
+    key: LimitKey
+    _: KW_ONLY
+    name: str | None = None
+    on_failure: Literal["continue", "halt"] = "continue"
+
+    def __post_init__(self) -> None:
+        _check_limit(self)
+        if self.on_failure not in ("continue", "halt"):
+            raise InvalidTask(
+                f"Sequence(on_failure=...) must be 'continue' or 'halt', not {self.on_failure!r}."
+            )
+
+
+L = TypeVar("L", Concurrency, Rate)
+
+
+@dataclass(frozen=True)
+class LimitsKind(Kind):
+    """One limit of a class, or several."""
+
+    by: type[Concurrency] | type[Rate]
+    example: str
+
+    def check(self, name: str, value: Any) -> tuple[Any, ...]:
+        if value is None:
+            return ()
+        limits = (value,) if isinstance(value, self.by) else value
+        is_many = isinstance(limits, list | tuple)
+        if not is_many or not all(isinstance(each, self.by) for each in limits):
+            raise InvalidTask(f"{name} must be such as {self.example}, or a list, not {value!r}.")
+        return tuple(limits)
+
+
+@dataclass(frozen=True)
+class InstanceKind(Kind):
+    """A value of a class."""
+
+    by: type[Fair] | type[Sequence]
+    example: str
+
+    def check(self, name: str, value: Any) -> object:
+        if not isinstance(value, self.by):
+            raise InvalidTask(f"{name} must be such as {self.example}, not {value!r}.")
+        return value
+
+
+class CostKind(Kind):
+    """A whole number, or a callable that makes one."""
+
+    def check(self, name: str, value: Any) -> Cost:
+        if callable(value):
+            made: Callable[..., int] = value
+            return made
+        return check_whole(name, value, most=MOST_A_WINDOW)
+
+
+class TagsKind(Kind):
+    """Words that a worker must have."""
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        return check_tags(name, value)
+
+
+def check_tags(name: str, value: object) -> tuple[str, ...]:
+    """Return the tags, each once and sorted. Raises `InvalidTask`."""
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, Iterable):
+        raise InvalidTask(f"{name} must be words such as {{'gpu', 'eu'}}, not {value!r}.")
+    tags = tuple(value)
+    for tag in tags:
+        if not isinstance(tag, str) or not TAG.fullmatch(tag):
+            raise InvalidTask(
+                f"{name}: a tag has 1 to 32 characters of a-z, 0-9, '.', '_' and '-', not {tag!r}."
+            )
+    if len(set(tags)) > MOST_TAGS:
+        raise InvalidTask(f"{name} must name at most {MOST_TAGS} tags, not {len(set(tags))}.")
+    return tuple(sorted(set(tags)))
+
+
+def check_whole(name: str, value: object, *, most: int) -> int:
+    """Return a whole number from 1 on. Raises `InvalidTask`."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not is_whole or not 1 <= value <= most:  # type: ignore[operator]
+        raise InvalidTask(f"{name} must be a whole number from 1 to {most:,}, not {value!r}.")
+    return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+def check_weight(value: object) -> float:
+    """Return a weight. Raises `InvalidTask`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not LEAST_WEIGHT <= value <= MOST_WEIGHT:  # type: ignore[operator]
+        raise InvalidTask(
+            f"A weight must be a number from {LEAST_WEIGHT} to {MOST_WEIGHT:g}, not {value!r}."
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def _check_limit(limit: Concurrency | Rate | Sequence) -> None:
+    _set_key(limit)
+    name: Any = limit.name
+    if name is not None and not (isinstance(name, str) and DEFINITION_NAME.fullmatch(name)):
+        raise InvalidTask(
+            f"{type(limit).__name__}(name=...) must be 1 to 255 letters, digits and ._:<>-, not "
+            f"{name!r}."
+        )
+
+
+def _set_key(limit: Concurrency | Rate | Fair | Sequence) -> None:
+    """Give it the normal form of its key. Raises `InvalidTask`."""
+    what = f"{type(limit).__name__}(key=...)"
+    object.__setattr__(limit, "key", check_limit_key(what, limit.key))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """All that limits the calls of a definition."""
+
+    concurrency: tuple[Concurrency, ...] = ()
+    rate: tuple[Rate, ...] = ()
+    cost: Cost = 1
+    fair: Fair | None = None
+    sequence: Sequence | None = None
+    requires: tuple[str, ...] = ()
+    # The arguments that nobody is to see.
+    sensitive: Collection[str] = field(default=frozenset())
+
+    @property
+    def has_any(self) -> bool:
+        """Return whether its tasks may belong to a partition."""
+        return bool(self.concurrency or self.rate or self.fair or self.sequence or self.requires)
+
+    @property
+    def keys(self) -> list[tuple[str, LimitKey]]:
+        """Return all keys, each with what it belongs to, for messages."""
+        limits: list[Concurrency | Rate | Fair | Sequence] = [*self.concurrency, *self.rate]
+        limits += filter(None, (self.fair, self.sequence))
+        return [(f"The key of {type(limit).__name__}", limit.key) for limit in limits]
+
+
+def check_limits(name: str, limits: Limits, *, priority: int, is_apart: bool) -> None:
+    """Raise `InvalidTask` where limits of a definition exclude each other, or other options."""
+    if not limits.has_any:
+        if limits.cost != 1:
+            raise InvalidTask(f"{name}: cost= needs a rate= or fair=.")
+        return
+    if is_apart:
+        raise InvalidTask(
+            f"{name}: concurrency, rate, fair, sequence and requires exclude workers, worker_names "
+            "and broadcast."
+        )
+    if len(limits.concurrency) + len(limits.rate) > MOST_LIMITERS:
+        raise InvalidTask(f"{name}: at most {MOST_LIMITERS} limits of concurrency and rate.")
+    if limits.sequence is not None and priority:
+        raise InvalidTask(
+            f"{name}: the tasks of a sequence run in the order of their enqueues; leave out "
+            "priority."
+        )
+    if isinstance(limits.cost, int):
+        for rate in limits.rate:
+            if limits.cost > rate.parsed.number:
+                raise InvalidTask(
+                    f"{name}: cost={limits.cost} is more than Rate({rate.rate!r}) ever has."
+                )

@@ -1,0 +1,298 @@
+"""What people do to limits: overrides, limits of queues, and letting a halted sequence go on."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
+from taskqueue.declarations.options import check_options
+from taskqueue.declarations.placement import limiter_of, partition_of
+from taskqueue.declarations.rates import RateOf, rate_of
+from taskqueue.engine import workers
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import Seen, TaskId, id_of, require_seen
+from taskqueue.engine.dialect import execute
+from taskqueue.engine.limits.changing import look_again
+from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.statement import Statement
+from taskqueue.exceptions import InvalidTask, LimitDoesNotExist, TaskDoesNotExist, TransitionRefused
+from taskqueue.models import Limit, Limiter, Partition, Queue, Task
+from taskqueue.models.limit import PartitionState, Per
+
+# Places for what runs already, so that the limit holds from now on.
+#
+# Locks: leases by their ids, as a record does.
+TAKE_PLACES = Statement(
+    postgresql="""
+        WITH held AS MATERIALIZED (
+            SELECT lease.id
+            FROM taskqueue_lease AS lease
+            JOIN taskqueue_task AS task ON task.id = lease.task_id
+            WHERE lease.finished_at IS NULL AND NOT lease.is_shared AND lease.status = 'running'
+                AND task.queue_name = %(queue_name)s
+            ORDER BY lease.id
+            FOR UPDATE OF lease
+        ), running AS (
+            UPDATE taskqueue_lease AS lease
+            SET is_limited = true
+            FROM held
+            WHERE lease.id = held.id
+            RETURNING lease.id
+        )
+        INSERT INTO taskqueue_slot (limiter_id, lease_id)
+        SELECT %(limiter)s, id FROM running
+        ON CONFLICT DO NOTHING
+    """,
+    sqlite="""
+        INSERT INTO taskqueue_slot (limiter_id, lease_id)
+        SELECT %(limiter)s, lease.id
+        FROM taskqueue_lease AS lease
+        CROSS JOIN taskqueue_task AS task
+        WHERE lease.status = 'running' AND NOT lease.is_shared
+            AND task.id = lease.task_id AND task.queue_name = %(queue_name)s
+        ON CONFLICT DO NOTHING
+    """,
+)
+MARK_LIMITED = Statement.of("""
+    UPDATE taskqueue_lease
+    SET is_limited = true
+    WHERE status = 'running' AND NOT is_limited AND EXISTS (
+        SELECT 1 FROM taskqueue_slot WHERE lease_id = taskqueue_lease.id
+    )
+""")
+NO_PARTITION = UUID(int=0)
+
+
+def name_of_queue(queue_name: str) -> str:
+    """Return the name of the limit of a queue."""
+    return f"queue:{queue_name}"
+
+
+def limit_queue(
+    name: str,
+    *,
+    concurrency: int | None = None,
+    rate: str | None = None,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> None:
+    """Limit how many tasks of a queue run at once, and how many start in every window of a time.
+
+    It holds for all tasks that wait there, and for all that are claimed after this has committed;
+    what runs takes its places at once. Without a number the queue has no limit any more. Raises
+    `InvalidTask`.
+    """
+    check_options({"queue_name": name}, declared=False)
+    number, parsed = _checked(concurrency, rate)
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        workers.remember_queues(connection, [name])
+        queue = Queue.objects.using(connection.alias).select_for_update().get(name=name)
+        require_seen(queue, seen, f"Queue {name!r}")
+        limit = Limit.objects.using(connection.alias).filter(name=name_of_queue(name)).first()
+        before = "" if limit is None or queue.limiter_id is None else words_of(limit)
+        if number is None and parsed is None:
+            if queue.limiter_id is None:
+                raise TransitionRefused(f"Queue {name!r} has no limit.")
+            _lift(connection, queue)
+            after = "none"
+        else:
+            after = words_of(_set(connection, queue, number, parsed))
+        audit(
+            connection,
+            "queue",
+            "limit",
+            [Act(name, detail=f"{before or 'none'} to {after}")],
+            person=who,
+        )
+        wake(connection, ANYWHERE)
+
+
+def override_limit(
+    name: str,
+    *,
+    concurrency: int | None = None,
+    rate: str | None = None,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> None:
+    """Have other numbers hold than those that the code declares; 0 holds all its tasks.
+
+    What is not given stays as it is. Nothing that runs is stopped. Raises `LimitDoesNotExist`, and
+    `InvalidTask` where the limit has no such number.
+    """
+    number, parsed = _checked(concurrency, rate, least=0)
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        limit = _locked(connection, name, seen)
+        if number is None and parsed is None:
+            raise InvalidTask("Give a concurrency or a rate.")
+        if number is not None and limit.concurrency is None:
+            raise InvalidTask(f"Limit {name} is one of a rate: it has no concurrency.")
+        if parsed is not None and limit.rate is None:
+            raise InvalidTask(f"Limit {name} is one of concurrency: it has no rate.")
+        before = words_of(limit)
+        if number is not None:
+            limit.concurrency_override = number
+        if parsed is not None:
+            limit.rate_override, limit.seconds_override = parsed
+        _changed(connection, limit)
+        act = Act(name, detail=f"{before} to {words_of(limit)}")
+        audit(connection, "limit", "set", [act], person=who)
+        wake(connection, ANYWHERE)
+
+
+def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Have the numbers hold again that the code declares. Raises `LimitDoesNotExist`.
+
+    Raises `TransitionRefused` if no others hold.
+    """
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        limit = _locked(connection, name, seen)
+        before = words_of(limit)
+        if limit.concurrency_override is None and limit.rate_override is None:
+            raise TransitionRefused(f"Limit {name} is as the code declares it.")
+        limit.concurrency_override = limit.rate_override = limit.seconds_override = None
+        _changed(connection, limit)
+        act = Act(name, detail=f"{before} to {words_of(limit)}")
+        audit(connection, "limit", "reset", [act], person=who)
+        wake(connection, ANYWHERE)
+
+
+def release_sequence(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Let a halted sequence go on behind its task that failed.
+
+    `task` is that task, or one that waits behind it. Raises `TaskDoesNotExist`, and
+    `TransitionRefused` where its sequence is not halted.
+    """
+    connection = project_connection()
+    who = person(by, reason)
+    id = id_of(task)
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        row = Task.objects.using(connection.alias).filter(id=id).first()
+        if row is None:
+            raise TaskDoesNotExist(f"There is no task {id}.")
+        require_seen(row, seen, f"Task {id}")
+        rows = Partition.objects.using(connection.alias).filter(id=row.partition or NO_PARTITION)
+        partition = rows.select_for_update().first()
+        if partition is None or partition.state != PartitionState.HALTED:
+            raise TransitionRefused(f"Task {id} is in no sequence that is halted.")
+        rows.update(holder=None, state=PartitionState.OPEN)
+        act = Act(str(id), row.status, f"behind task {partition.holder}")
+        audit(connection, "task", "release", [act], person=who)
+        wake(connection, ANYWHERE)
+
+
+def words_of(limit: Limit) -> str:
+    """Return the numbers that hold, in words."""
+    numbers = {
+        "concurrency": _held(limit.concurrency_override, limit.concurrency),
+        "rate": _held(limit.rate_override, limit.rate),
+    }
+    seconds = _held(limit.seconds_override, limit.seconds)
+    words = []
+    if numbers["concurrency"] is not None:
+        words.append(f"concurrency {numbers['concurrency']}")
+    if numbers["rate"] is not None:
+        words.append(f"rate {numbers['rate']} in {seconds:g} s")
+    return ", ".join(words)
+
+
+def _held(override: Any, declared: Any) -> Any:
+    return declared if override is None else override
+
+
+def _checked(
+    concurrency: int | None, rate: str | None, *, least: int = 1
+) -> tuple[int | None, RateOf | None]:
+    number = concurrency
+    if number is not None:
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if not is_whole or not least <= number <= MOST_AT_ONCE:
+            raise InvalidTask(
+                f"concurrency must be a whole number from {least} to {MOST_AT_ONCE:,}, not "
+                f"{number!r}."
+            )
+    parsed = None if rate is None else rate_of("rate", rate, most=MOST_A_WINDOW)
+    return number, parsed
+
+
+def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> Limit:
+    """Lock a limit that code declares, as the caller saw it."""
+    take_write_lock(connection)
+    rows = Limit.objects.using(connection.alias).exclude(per=Per.QUEUE)
+    limit = rows.select_for_update().filter(name=name).first()
+    if limit is None:
+        hint = did_you_mean(name, list(rows.values_list("name", flat=True)[:1000]))
+        raise LimitDoesNotExist(f"There is no limit {name!r}.{hint}")
+    require_seen(limit, seen, f"Limit {name}")
+    return limit
+
+
+def _changed(connection: BaseDatabaseWrapper, limit: Limit) -> None:
+    """Save a limit, and have all that waits for it looked at again."""
+    limit.save(using=connection.alias)
+    look_again(connection, limit)
+
+
+def _set(
+    connection: BaseDatabaseWrapper, queue: Queue, number: int | None, parsed: RateOf | None
+) -> Limit:
+    name = name_of_queue(queue.name)
+    rate, seconds = parsed or (None, None)
+    rows = Limit.objects.using(connection.alias)
+    limit, _ = rows.update_or_create(
+        name=name,
+        defaults={"per": Per.QUEUE, "concurrency": number, "rate": rate, "seconds": seconds},
+    )
+    limiter = limiter_of(name, "")
+    Limiter.objects.using(connection.alias).get_or_create(
+        id=limiter, defaults={"limit_id": limit.id, "key": ""}
+    )
+    Queue.objects.using(connection.alias).filter(id=queue.id).update(limiter_id=limiter)
+    Partition.objects.using(connection.alias).update_or_create(
+        id=partition_of(queue.name, None),
+        defaults={
+            "queue_name": queue.name,
+            "limiters": [],
+            "state": PartitionState.OPEN,
+            "waits_for": None,
+            "opens_at": None,
+        },
+    )
+    execute(connection, TAKE_PLACES, queue_name=queue.name, limiter=limiter)
+    execute(connection, MARK_LIMITED)
+    _changed(connection, limit)
+    return limit
+
+
+def _lift(connection: BaseDatabaseWrapper, queue: Queue) -> None:
+    alias, limiter = connection.alias, limiter_of(name_of_queue(queue.name), "")
+    Queue.objects.using(alias).filter(id=queue.id).update(limiter_id=None)
+    partitions = Partition.objects.using(alias)
+    partitions.filter(id=partition_of(queue.name, None)).delete()
+    # Whoever holds the limiter may close partitions for it still. Who waits for it holds partitions
+    # that are open, and finds it gone. Slots go with their leases.
+    limiters = Limiter.objects.using(alias).filter(id=limiter)
+    list(limiters.select_for_update())
+    waiting = partitions.filter(waits_for=limiter).select_for_update(skip_locked=True)
+    partitions.filter(id__in=list(waiting.values_list("id", flat=True))).update(
+        state=PartitionState.OPEN, waits_for=None
+    )
+    limiters.delete()
+    Limit.objects.using(alias).filter(name=name_of_queue(queue.name)).delete()

@@ -1,0 +1,1 @@
+"""Limits: the claim of tasks that are limited, or for which only some workers have the tags."""

@@ -1,0 +1,177 @@
+"""Allotting: how many tasks each partition gives, as far as places and tokens go. No database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from taskqueue.core.rates import Tokens, tokens_of
+from taskqueue.declarations.placement import is_ahead_allowed
+from taskqueue.engine.rows import LimiterRow, PartitionRow, ReadyTask
+
+# What sorts the partitions of a lane.
+Order = tuple[float, int, float, str]
+
+
+@dataclass
+class Limiter:
+    """What is left of a limiter."""
+
+    id: str
+    # Places; None: any number.
+    places: int | None
+    tokens: Tokens | None
+
+    @classmethod
+    def of(cls, row: LimiterRow, *, running: int, now: float) -> Limiter:
+        """Return what is left while so many leases take a place."""
+        tokens = None
+        if row.rate is not None and row.seconds is not None:
+            tokens = tokens_of(row.rate, row.seconds, smooth=row.smooth, stored=row.starts, now=now)
+        places = None if row.concurrency is None else max(0, row.concurrency - running)
+        return cls(row.id, places, tokens)
+
+    def is_full(self) -> bool:
+        """Return whether nothing may start until somebody ends, or the limit is changed."""
+        return self.places == 0 or (self.tokens is not None and self.tokens.rate == 0)
+
+    def opens_at(self, cost: int, now: float) -> float | None:
+        """Return when so many tokens are there; None: now."""
+        if self.tokens is None:
+            return None
+        cost = self._cost(cost)
+        return None if self.tokens.left(now) >= cost else self.tokens.ready_at(cost, now)
+
+    def take(self, cost: int, now: float) -> None:
+        """Take a place, and tokens."""
+        if self.places is not None:
+            self.places -= 1
+        if self.tokens is not None:
+            self.tokens.take(self._cost(cost), now)
+
+    def _cost(self, cost: int) -> int:
+        """Return how many tokens a task takes: all, where the rate was lowered below its cost."""
+        return cost if self.tokens is None else min(cost, self.tokens.rate)
+
+
+@dataclass
+class Share:
+    """A partition while it is allotted: what it gives, and why it gives no more."""
+
+    row: PartitionRow
+    limiters: tuple[Limiter, ...]
+    # The limiters of the worker that claims, and of its host: others may have places.
+    own: tuple[Limiter, ...]
+    # Those that it may give, in their order.
+    tasks: list[ReadyTask]
+    taken: list[ReadyTask] = field(default_factory=list)
+    # The virtual time of a tenant.
+    vtime: float = 0.0
+    # The limiter that is full, or when the next token is there.
+    waits_for: str | None = None
+    opens_at: float | None = None
+
+    @property
+    def tenant(self) -> Mapping[str, float] | None:
+        """Return what is known of the tenant, of a partition that has one."""
+        return None if self.row.limits is None else self.row.limits.get("tenant")
+
+    @property
+    def next(self) -> ReadyTask | None:
+        """Return the task that it would give next."""
+        return self.tasks[len(self.taken)] if len(self.taken) < len(self.tasks) else None
+
+    def order(self, task: ReadyTask) -> Order:
+        """Return its place among the partitions of its lane: a tenant's by virtual time."""
+        if self.tenant is not None:
+            return (self.vtime, 0, 0.0, task.id)
+        return (-task.priority, len(self.taken), task.run_after, task.id)
+
+    def is_closed(self, task: ReadyTask, now: float) -> bool:
+        """Return whether a limiter has no place or token for the task, and note which."""
+        if any(each.is_full() or each.opens_at(task.cost, now) for each in self.own):
+            return True
+        for limiter in self.limiters:
+            if limiter.is_full():
+                self.waits_for = limiter.id
+                return True
+        moments = [limiter.opens_at(task.cost, now) for limiter in self.limiters]
+        self.opens_at = max((moment for moment in moments if moment is not None), default=None)
+        return self.opens_at is not None
+
+    def take(self, task: ReadyTask, now: float) -> None:
+        """Give the task."""
+        for limiter in (*self.limiters, *self.own):
+            limiter.take(task.cost, now)
+        self.taken.append(task)
+        if self.tenant is not None:
+            self.vtime += task.cost / self.tenant["weight"]
+
+
+def allot(
+    shares: Iterable[Share],
+    quotas: Mapping[str, int],
+    *,
+    free: int,
+    now: float,
+    goes: Callable[[str, ReadyTask], bool],
+) -> Iterator[Share]:
+    """Give up to the quota of each queue, round by round; yield the giver of each task.
+
+    Tasks that must not be claimed ahead are among the first `free`.
+
+    Lanes take turns, the one with the oldest task first. Within one, the highest priority goes
+    first, then who has given least, then who waits longest; tenants go by their virtual time:
+    start-time fair queueing (Goyal, Vin and Cheng, 1996). `goes(queue_name, task)` says whether a
+    task may be taken at all.
+    """
+    heaps: dict[tuple[str, str], list[tuple[Order, Share]]] = {}
+    oldest: dict[tuple[str, str], tuple[int, float]] = {}
+    for share in shares:
+        if (task := share.next) is not None:
+            lane = share.row.queue_name, share.row.lane
+            heaps.setdefault(lane, []).append((share.order(task), share))
+            age = -task.priority, task.run_after
+            oldest[lane] = min(age, oldest.get(lane, age))
+    for heap in heaps.values():
+        heapify(heap)
+    left = dict(quotas)
+    number = 0
+    # Where they share a limit, no lane must always be the first that is asked.
+    lanes = sorted(heaps, key=lambda lane: (oldest[lane], lane))
+    while lanes:
+        for lane in list(lanes):
+            giver = None
+            if left.get(lane[0], 0) > 0:
+                giver = _next_of(heaps[lane], now, goes, has_free=number < free)
+            if giver is None:
+                lanes.remove(lane)
+                continue
+            left[lane[0]] -= 1
+            number += 1
+            yield giver
+
+
+def _next_of(
+    heap: list[tuple[Order, Share]],
+    now: float,
+    goes: Callable[[str, ReadyTask], bool],
+    *,
+    has_free: bool,
+) -> Share | None:
+    """Let the first partition that is not closed give one task; None where all are."""
+    while heap:
+        _, share = heappop(heap)
+        task = share.next
+        if task is None or share.is_closed(task, now):
+            continue
+        if not goes(share.row.queue_name, task):
+            continue
+        if not has_free and not is_ahead_allowed(share.row.limits):
+            continue
+        share.take(task, now)
+        if (following := share.next) is not None:
+            heappush(heap, (share.order(following), share))
+        return share
+    return None
