@@ -24,6 +24,7 @@ class TaskQueueConfig(AppConfig):
 
     def ready(self) -> None:
         from taskqueue.declarations.checks import (
+            check_limits,
             check_schedules,
             check_settings,
             check_transactions,
@@ -34,6 +35,7 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)
+        checks.register(check_limits)
         canvas.ENQUEUE[:] = [_enqueue_graph]
         registry.finders.append(_adopt_django_task)
 

@@ -19,8 +19,8 @@ class Role:
 
 
 VIEW = frozenset({
-    "view_audit", "view_lease", "view_occurrence", "view_operation", "view_queue", "view_rollup",
-    "view_schedule", "view_task", "view_tasklog", "view_worker", "view_workflow",
+    "view_audit", "view_lease", "view_limit", "view_occurrence", "view_operation", "view_queue",
+    "view_rollup", "view_schedule", "view_task", "view_tasklog", "view_worker", "view_workflow",
 })  # fmt: skip
 OPERATE = frozenset({"enqueue", "operate", "stop", "control_queues", "edit_schedules"})
 ADMINISTER = frozenset({"view_arguments", "purge"})

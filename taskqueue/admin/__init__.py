@@ -12,6 +12,7 @@ from django.contrib import admin
 from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.dashboard.pages import DashboardAdmin
 from taskqueue.admin.leases import LeaseAdmin, TaskLogAdmin
+from taskqueue.admin.limits import LimitAdmin
 from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.operations.pages import OperationAdmin
 from taskqueue.admin.performance import FailureAdmin, PerformanceAdmin
@@ -25,6 +26,7 @@ from taskqueue.models import (
     Dashboard,
     Failure,
     Lease,
+    Limit,
     Occurrence,
     Operation,
     Performance,
@@ -48,6 +50,7 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (Lease, LeaseAdmin),
     (Worker, WorkerAdmin),
     (Queue, QueueAdmin),
+    (Limit, LimitAdmin),
     (Schedule, ScheduleAdmin),
     (Occurrence, OccurrenceAdmin),
     (Operation, OperationAdmin),

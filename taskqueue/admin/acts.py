@@ -10,6 +10,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.helpers import ActionForm
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -69,6 +70,14 @@ class ReasonForm(ActionForm):
         label=_("Reason:"),
         widget=forms.TextInput({"class": "taskqueue-reason", "maxlength": LONGEST_REASON}),
     )
+
+
+def tell_errors(model_admin: ReadOnlyAdmin, request: HttpRequest, form: forms.Form) -> None:
+    """Tell the mistakes of a form that has no page of its own."""
+    for field, errors in form.errors.items():
+        name = "" if field == NON_FIELD_ERRORS else f"{field}: "
+        text = f"{name}{' '.join(map(str, errors))}"
+        model_admin.message_user(request, text, messages.ERROR)
 
 
 def reason_of(request: HttpRequest) -> str:

@@ -1,4 +1,4 @@
-"""Queues: the list, the page of one with its figures, and the buttons that pause and resume."""
+"""Queues: the list, the page of one with its figures, and the buttons that pause and limit."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.acts import ActsAdmin, reason_of
+from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
+from taskqueue.declarations.limits import MOST_AT_ONCE
+from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.verb import Verb
@@ -39,6 +41,30 @@ class ActForm(forms.Form):
     minutes = forms.IntegerField(
         label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_PAUSE
     )
+    concurrency = forms.IntegerField(
+        label=gettext_lazy("Tasks at once"), required=False, min_value=1, max_value=MOST_AT_ONCE
+    )
+    rate = forms.CharField(
+        label=gettext_lazy("Starts in a time"), required=False, max_length=LONGEST_RATE
+    )
+    lift = forms.BooleanField(required=False)
+
+    def clean(self) -> Any:
+        """Refuse a limit without numbers, unless it is to be lifted."""
+        given = super().clean() or {}
+        has_numbers = given.get("concurrency") is not None or bool(given.get("rate"))
+        if given.get("verb") == "limit" and not self.errors and has_numbers == given["lift"]:
+            raise forms.ValidationError(_("Enter how many tasks, or how many starts in a time."))
+        return given
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the verb takes."""
+        given = self.cleaned_data
+        if given["verb"] == "limit":
+            return {"concurrency": given["concurrency"], "rate": given["rate"] or None}
+        is_timed = given["verb"] == "pause" and given["minutes"] is not None
+        return {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
 
 
 # By the values of the buttons, unlike those of queues.
@@ -105,6 +131,8 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             times=times_chart(steps),
             may_control=QUEUE_VERBS["pause"].is_for(request.user),
             longest_pause=LONGEST_PAUSE,
+            most_at_once=MOST_AT_ONCE,
+            longest_rate=LONGEST_RATE,
         )  # fmt: skip
 
     def pauses_view(self, request: HttpRequest) -> HttpResponse:
@@ -141,12 +169,9 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             return HttpResponseNotAllowed(["POST"])
         form = ActForm(request.POST)
         if form.is_valid():
-            verb, minutes = QUEUE_VERBS[form.cleaned_data["verb"]], form.cleaned_data["minutes"]
-            is_timed = verb.name == "pause" and minutes is not None
-            until = {"until": timedelta(minutes=minutes)} if is_timed else {}
-            self.act(request, verb, Queue(name=name), **until)
-        for field, errors in form.errors.items():
-            self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+            verb = QUEUE_VERBS[form.cleaned_data["verb"]]
+            self.act(request, verb, Queue(name=name), **form.arguments)
+        tell_errors(self, request, form)
         return back(request, self.links.queue_url(name))
 
     def note(self, request: HttpRequest, row: Queue, done: str) -> None:

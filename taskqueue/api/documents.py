@@ -48,6 +48,7 @@ TAGS = {
     "operations": "Actions on many tasks in the background.",
     "queues": "Queues of tasks.",
     "pauses": "Pauses of definitions, and of everything.",
+    "limits": "How many tasks run at once, and how many start in a time.",
     "workers": "The processes that run tasks.",
     "schedules": "Enqueue tasks by rules in time.",
     "workflows": "Tasks that depend on each other.",

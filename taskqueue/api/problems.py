@@ -60,6 +60,7 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.OperationDoesNotExist, 404, "operation_not_found", ""),
     (own.ScheduleDoesNotExist, 404, "schedule_not_found", ""),
     (own.WorkflowDoesNotExist, 404, "workflow_not_found", ""),
+    (own.LimitDoesNotExist, 404, "limit_not_found", ""),
     (own.UnknownTask, 422, "unknown_task", ""),
     (own.UnknownWorkflow, 422, "unknown_workflow", ""),
     (own.ArgumentsDoNotBind, 422, "arguments_do_not_bind", ""),

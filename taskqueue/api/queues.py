@@ -1,16 +1,23 @@
-"""Queues: the tasks that wait in each, and pausing them."""
+"""Queues: the tasks that wait in each, pausing and limiting them."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_QUEUES
 from taskqueue.api.base import endpoint
-from taskqueue.api.fields import Reasoned, When
+from taskqueue.api.fields import Reasoned, Strict, Text, When, Whole
+from taskqueue.api.headers import part_of
 from taskqueue.api.problems import Problem
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
+from taskqueue.declarations.limits import MOST_AT_ONCE
+from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
 
 Queues = page_of(ShownQueue, "Queues by name.")
@@ -25,13 +32,38 @@ class Pause(Reasoned):
     )  # fmt: skip
 
 
+class QueueLimit(Strict):
+    """The numbers; at least one of them."""
+
+    concurrency = Whole(
+        required=False, allow_null=True, default=None, min_value=1, max_value=MOST_AT_ONCE,
+        help_text="How many run at once; null: any number.",
+    )  # fmt: skip
+    rate = Text(
+        required=False, allow_null=True, default=None, max_length=LONGEST_RATE,
+        help_text="How many start in every window, such as 100/m; null: any number.",
+    )  # fmt: skip
+
+    def validate(self, attrs: Any) -> Any:
+        """Refuse a limit without numbers."""
+        if attrs["concurrency"] is None and attrs["rate"] is None:
+            raise serializers.ValidationError("Give a concurrency or a rate; null lifts the limit.")
+        return attrs
+
+
+class QueueChange(Reasoned):
+    """The limit of a queue."""
+
+    limit = QueueLimit(allow_null=True, help_text="null lifts it.")
+
+
 class QueueView(OneView):
-    """One queue. If-Match compares its pause, not its tasks."""
+    """One queue. If-Match compares its pause and its limit, not its tasks."""
 
     needs = {"GET": (VIEW_QUEUES,)}
     tag = "queues"
     is_row = False
-    compared = ("name", "paused_at", "paused_until", "paused_by", "pause_reason")
+    compared = ("name", "paused_at", "paused_until", "paused_by", "pause_reason", "limit")
     answers = {200: ShownQueue}
 
     def find(self, key: str) -> ShownQueue:
@@ -39,6 +71,9 @@ class QueueView(OneView):
         if queue is None:
             raise Problem(404, "queue_not_found", f"No queue is named {key!r} here.")
         return queue
+
+    def part(self, found: ShownQueue) -> str:
+        return part_of([json_form(getattr(found, name)) for name in self.compared])
 
 
 class QueueList(QueueView):
@@ -52,16 +87,29 @@ class QueueList(QueueView):
 
 
 class QueueDetail(QueueView):
-    """The state of one queue."""
+    """The state of one queue, and its limit."""
+
+    needs = {"GET": (VIEW_QUEUES,), "PATCH": (VIEW_QUEUES, *QUEUE_VERBS["limit"].permissions)}
 
     @endpoint("getQueue", answers={200: ShownQueue}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
         """Return a queue that a worker or a task has, or has had."""
         return self.answer(name)
 
+    @endpoint("changeQueue", answers={200: ShownQueue}, body=QueueChange, problems=(404, 409, 412))
+    def patch(self, request: Request, name: str) -> Response:
+        """Set or lift its limit, for all its tasks. It holds for those that wait already too."""
+        return self.act(
+            QUEUE_VERBS["limit"],
+            name,
+            reason=self.parameters["reason"],
+            **(self.parameters["limit"] or {}),
+        )
+
 
 BODIES = {"pause": Pause}
 ACTS = {
     name: act_view(QueueView, verb, body=BODIES.get(name, Reasoned))
     for name, verb in QUEUE_VERBS.items()
+    if name != "limit"
 }

@@ -18,6 +18,7 @@ from taskqueue.api import (
     audit,
     documents,
     groups,
+    limits,
     operations,
     pauses,
     probes,
@@ -71,6 +72,7 @@ def _of(one: str, noun: str, views: Mapping[str, type[ApiView]]) -> list[URLPatt
 # Not `<uuid:…>`: who asks for what is no id is answered by the API too.
 TASK = "tasks/<str:task_id>/"
 QUEUE, WORKER = "queues/<path:name>/", "workers/<path:name>/"
+LIMIT = "limits/<str:name>/"
 SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
 app_name = "taskqueue-api"
@@ -91,6 +93,10 @@ ADDRESSES: list[URLPattern] = [
     *_of("pauses/definitions/<path:name>/", "definition", pauses.DEFINITION_ACTS),
     path("groups/", groups.GroupList.as_view(), name="groups"),
     path("groups/fire/", groups.GroupFire.as_view(), name="group-fire"),
+    path("limits/", limits.LimitList.as_view(), name="limits"),
+    path(LIMIT, limits.LimitDetail.as_view(), name="limit"),
+    path(f"{LIMIT}reset/", limits.LimitReset.as_view(), name="limit-reset"),
+    path(f"{LIMIT}keys/", limits.LimitKeys.as_view(), name="limit-keys"),
     path("workers/", workers.WorkerList.as_view(), name="workers"),
     *_of(WORKER, "worker", workers.ACTS),
     path(WORKER, workers.WorkerDetail.as_view(), name="worker"),

@@ -32,7 +32,8 @@ class Count:
 
 
 # Each part reads one index, up to the limit: its order keeps the planner from reading the table in
-# its place. An ordinary task that runs is found by its lease, for no index holds it. SQLite needs
+# its place. A task that runs is found by its lease, for no index holds it, but for those of several
+# workers. SQLite needs
 # the condition of the index of waiting tasks word by word. PostgreSQL sees what follows from what;
 # told twice, it would expect far too few rows, and sort what another index gives.
 _STATUS_COUNTS = """
@@ -60,6 +61,12 @@ SELECT 'ready', count(*) FROM (
     ORDER BY queue_name LIMIT %(limit)s
 ) AS counted
 UNION ALL
+SELECT 'ready', count(*) FROM (
+    SELECT 1 FROM taskqueue_task
+    WHERE status = 'ready' AND route = 2
+    ORDER BY partition LIMIT %(limit)s
+) AS counted
+UNION ALL
 SELECT status, count(*) FROM (
     SELECT status FROM taskqueue_task
     WHERE route = 1 AND status IN ('ready', 'running')
@@ -75,7 +82,7 @@ SELECT 'running', count(*) FROM (
         ORDER BY worker_id LIMIT %(limit)s
     ) AS held
     JOIN taskqueue_task AS task ON task.id = held.task_id
-    WHERE task.route = 0
+    WHERE task.route <> 1
 ) AS counted
 UNION ALL
 SELECT 'succeeded', count(*) FROM (

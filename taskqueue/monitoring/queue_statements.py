@@ -6,6 +6,9 @@ of the workers that alone may take them, as JSON text:
 - `ready`: a loose scan of the claim's index, one probe for each queue and priority. Within a
   priority the oldest stands first, so that its age costs no more. The count stops at a limit.
 - `apart`: ready tasks that not every worker may take; the first of them all, up to a limit.
+- `limited`: ready tasks of partitions, by a loose scan of the index of their claim: the first
+  partitions, and of each one the fewer tasks the more partitions there are. In place of names
+  stands whether there may be more.
 - `running`: the tasks of running leases, by the index of these.
 
 Where the same text must be told to go by an index, its ORDER BY does so.
@@ -13,8 +16,74 @@ Where the same text must be told to go by an index, its ORDER BY does so.
 
 from taskqueue.engine.statement import Statement
 
-_POSTGRESQL = """
-WITH RECURSIVE lane (queue_name, priority, run_after, place, is_first) AS (
+# Partitions that are looked at, and ready tasks that are counted of each one at least.
+MOST_PARTITIONS, LEAST_COUNTED = 1_000, 20
+_PARTS = f"""part (id, place) AS (
+    SELECT (
+        SELECT partition
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 2
+        ORDER BY partition
+        LIMIT 1
+    ), 1
+    UNION ALL
+    SELECT (
+        SELECT partition
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 2
+            AND partition > part.id
+        ORDER BY partition
+        LIMIT 1
+    ), place + 1
+    FROM part
+    WHERE part.id IS NOT NULL AND place <= {MOST_PARTITIONS}
+), share (most) AS (
+    SELECT {{greatest}}({LEAST_COUNTED}, %(cap)s / {{greatest}}(1, count(*))) FROM part
+), limited (queue_name, run_after, number, place) AS (
+    SELECT
+        (
+            SELECT queue_name
+            FROM taskqueue_task
+            WHERE status = 'ready' AND route = 2
+                AND partition = part.id
+            ORDER BY priority DESC, run_after, id
+            LIMIT 1
+        ),
+        (
+            SELECT run_after
+            FROM taskqueue_task
+            WHERE status = 'ready' AND route = 2
+                AND partition = part.id
+            ORDER BY priority DESC, run_after, id
+            LIMIT 1
+        ),
+        (
+            SELECT count(*)
+            FROM (
+                SELECT 1
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 2
+                    AND partition = part.id
+                LIMIT (SELECT most FROM share)
+            ) AS counted
+        ),
+        place
+    FROM part
+    WHERE id IS NOT NULL
+)"""  # noqa: S608  (of constants)
+_LIMITED = f"""
+SELECT
+    'limited', queue_name, {{sum}}, {{oldest}},
+    CASE
+        WHEN max(number) >= (SELECT most FROM share) OR max(place) > {MOST_PARTITIONS} THEN 'more'
+    END
+FROM limited
+GROUP BY queue_name
+"""  # noqa: S608  (of constants)
+_POSTGRESQL = f"""
+WITH RECURSIVE {
+    _PARTS.format(greatest="greatest")
+}, lane (queue_name, priority, run_after, place, is_first) AS (
     (
         SELECT queue_name, priority, run_after, 1, true
         FROM taskqueue_task
@@ -77,15 +146,22 @@ SELECT
 FROM apart
 GROUP BY queue_name, worker_names
 UNION ALL
+{
+    _LIMITED.format(
+        sum="sum(number)::bigint",
+        oldest="EXTRACT(epoch FROM clock_timestamp() - min(run_after))::float8",
+    )
+}
+UNION ALL
 SELECT 'running', task.queue_name, count(*), NULL, NULL
 FROM held
 JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
-"""
+"""  # noqa: S608  (of constants)
 
 # SQLite wants the condition of a partial index word by word.
-_SQLITE = """
-WITH RECURSIVE lane (queue_name, place) AS (
+_SQLITE = f"""
+WITH RECURSIVE {_PARTS.format(greatest="max")}, lane (queue_name, place) AS (
     SELECT min(queue_name), 1
     FROM taskqueue_task
     WHERE status = 'ready' AND route = 0
@@ -156,13 +232,19 @@ FROM (
 )
 GROUP BY queue_name, worker_names
 UNION ALL
+{
+    _LIMITED.format(
+        sum="sum(number)", oldest="(julianday(%(now)s) - julianday(min(run_after))) * 86400.0"
+    )
+}
+UNION ALL
 SELECT 'running', task.queue_name, count(*), NULL, NULL
 FROM (
     SELECT task_id FROM taskqueue_lease WHERE status = 'running' ORDER BY worker_id LIMIT %(cap)s
 ) AS held
 JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
-"""
+"""  # noqa: S608  (of constants)
 
 # Ended tasks, by queue and by how many steps of five minutes ago; the step that is not over is 0.
 # With them the attempts of the last 15 minutes that ended, and those that failed.

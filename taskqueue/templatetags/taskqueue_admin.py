@@ -29,6 +29,7 @@ PAGES: tuple[tuple[str, str, Any], ...] = (
     ("failure", "f", gettext_lazy("Failures")),
     ("performance", "p", gettext_lazy("Performance")),
     ("queue", "q", gettext_lazy("Queues")),
+    ("limit", "m", gettext_lazy("Limits")),
     ("worker", "w", gettext_lazy("Workers")),
     ("schedule", "s", gettext_lazy("Schedules")),
     ("operation", "o", gettext_lazy("Operations")),

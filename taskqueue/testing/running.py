@@ -35,9 +35,9 @@ from taskqueue.models.task import Route
 from taskqueue.results import TaskResult, get_result
 from taskqueue.testing.attempts import Crash, PlayedAttempt
 from taskqueue.testing.choices import Choice, Options, Which
+from taskqueue.testing.claiming import claims_of
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.worker import frames
-from taskqueue.worker.claims import Claims
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job, Order, aged
@@ -236,14 +236,16 @@ class Workers:
 
     def claim(self) -> tuple[str, Claimed] | None:
         """Claim the next task for the first worker that may take one; return both."""
+        # New each time: it caches for a second which queues have tasks.
+        claims = {name: claims_of(name, self._quotas, self._connection) for name in self._names()}
         with transaction(self._connection):
             left_out = self._names_left_out()
-            for name in self._names():
-                # New each time: it caches for a second which queues have tasks.
-                duration = get_settings().LEASE_DURATION
-                claims = Claims(self._quotas, worker_name=name, slots=1, lease_duration=duration)
-                if claimed := claims.claim(self._connection, 1, left_out):
+            for name, own in claims.items():
+                if claimed := own.claim(self._connection, 1, left_out):
                     return name, claimed[0]
+        for name, own in claims.items():
+            if claimed := own.claim_limited(self._connection, 1, left_out, free=1):
+                return name, claimed[0]
         return None
 
     def live(self) -> None:

@@ -144,7 +144,7 @@ def details(task: TaskDetails) -> list[tuple[str, object]]:
         (str(field.metadata["label"]), value)
         for name, field in fields_of(TaskDetails).items()
         if field.metadata.get("label") and not _is_left_out(task, name)
-        if (value := _value(task, name)) not in ("", None, {})
+        if (value := _value(task, name)) not in ("", None, {}, [])
     ]
 
 
@@ -167,6 +167,8 @@ def _value(task: TaskDetails, name: str) -> object:
             return short_duration(value.total_seconds())
         case dict(value) if value:
             return folded_json(value)
+        case list(value):
+            return ", ".join(map(str, value))
         case value:
             return value
 

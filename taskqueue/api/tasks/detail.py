@@ -30,6 +30,7 @@ from taskqueue.engine.control.locking import id_of, status_of
 from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb, Verb
+from taskqueue.engine.verbs import VERBS
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.task import ShownTask, shown_task
@@ -231,3 +232,4 @@ ACTS = {
     for verb in TASK_VERBS.values()
     if verb.for_many and verb.name not in AT_THE_TASK
 }
+ACTS["release"] = act_view(TaskView, VERBS["task", "release"])

@@ -16,6 +16,7 @@ from rest_framework.utils.urls import replace_query_param
 from taskqueue.access.permissions import (
     VIEW_AUDITS,
     VIEW_LEASES,
+    VIEW_LIMITS,
     VIEW_LOGS,
     VIEW_QUEUES,
     VIEW_TASKS,
@@ -182,6 +183,12 @@ REDACTIONS: dict[str, Redaction] = {
     "worker_waits": Redaction(
         (VIEW_LEASES,), "A worker that has tried it lets other workers go first."
     ),
+    **dict.fromkeys(
+        ("queue_full", "limit_full", "own_full"),
+        Redaction((VIEW_LIMITS, VIEW_LEASES), "A limit of it is held by other tasks.", SUBJECT),
+    ),
+    "limit_zero": Redaction((VIEW_LIMITS,), "A limit of it holds all its tasks.", SUBJECT),
+    "rate_used": Redaction((VIEW_LIMITS,), "A rate of it is used up.", SUBJECT | MOMENT),
     **dict.fromkeys(
         (
             "steps_wait",

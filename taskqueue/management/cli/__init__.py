@@ -4,6 +4,8 @@ from taskqueue.management.cli import (
     acting,
     diagnosis,
     groups,
+    limits,
+    queues,
     schedules,
     stats,
     tasks,
@@ -14,7 +16,8 @@ from taskqueue.management.cli import (
 
 SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
-    workers.stop, workers.pause, workers.resume, workers.pauses, workers.queues, workers.workers,
+    limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
+    workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
     top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

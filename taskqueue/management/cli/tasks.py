@@ -117,6 +117,8 @@ def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], P
 def show(flags: Namespace, output: Output) -> None:
     task = row_of(id_of(flags.id))
     needless = IN_ATTEMPTS if task.route == Route.APART else (*IN_ATTEMPTS, *OF_SEVERAL)
+    if task.limits is None:
+        needless = (*needless, "cost")
     output.sheet(task_history(task, COMMAND_LINE), without=needless)
 
 

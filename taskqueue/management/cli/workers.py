@@ -1,4 +1,4 @@
-"""`workers`; `stop` and `resume`, which are for workers too; `queues` and `pause`."""
+"""`workers`; `stop` and `resume`, which are for workers too; `pause`."""
 
 from __future__ import annotations
 
@@ -34,18 +34,13 @@ from taskqueue.management.cli.values import duration, moment, whole_number
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest
 from taskqueue.monitoring.read_models.pause import pause_of, read_pauses
-from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import GONE, shown_worker, worker_rows
 
 MOST = 1000
 CHOICE = "--worker, --host, --queue or --all-workers"
 WORKER_COLUMNS = (
-    "name", "state", "host", "pid", "queues", "busy", "slots", "memory_bytes", "version",
+    "name", "state", "host", "pid", "queues", "tags", "busy", "slots", "memory_bytes", "version",
     "seen_seconds", "request", "wanted", "trouble",
-)  # fmt: skip
-QUEUE_COLUMNS = (
-    "name", "waiting_count", "oldest_seconds", "running", "slots", "is_served",
-    "finished_last_hour", "is_paused", "paused_until", "paused_by", "pause_reason",
 )  # fmt: skip
 
 
@@ -257,8 +252,3 @@ def pauses(flags: Namespace, output: Output) -> None:
         read_pauses(),
         ("definition", "paused_at", "paused_until", "paused_by", "pause_reason"),
     )
-
-
-@subcommand("queues", "what waits and runs in each queue, who serves it, and which are paused")
-def queues(flags: Namespace, output: Output) -> None:
-    output.models(read_queues(limit=MOST), QUEUE_COLUMNS)

@@ -13,7 +13,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
 from taskqueue.conf import get_settings
-from taskqueue.declarations.checks import check_schedules, check_settings, check_transactions
+from taskqueue.declarations.checks import (
+    check_limits,
+    check_schedules,
+    check_settings,
+    check_transactions,
+)
 from taskqueue.monitoring.doctor.finding import OK, PROBLEM, WARNING, Check, Finding, by_limits
 from taskqueue.monitoring.notice import duration
 from taskqueue.monitoring.reading import is_postgresql, now
@@ -26,6 +31,7 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     databases = [get_settings().DATABASE]
     messages = [
         *check_settings(), *check_transactions(databases=databases), *check_schedules(),
+        *check_limits(),
     ]  # fmt: skip
     found = [*map(_of_message, messages), *_debug(), *_connections(connection), *_retention()]
     yield from found or [SETTINGS.ok("The settings have no problems.")]

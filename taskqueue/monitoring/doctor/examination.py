@@ -16,6 +16,7 @@ from taskqueue.monitoring.doctor.configuration import (
 )
 from taskqueue.monitoring.doctor.dead_rows import look_at_indexes, look_at_snapshots, look_at_tables
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, Finding
+from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
 from taskqueue.monitoring.doctor.work import look_at_work
@@ -36,7 +37,11 @@ OF_SERVER: dict[str, Look] = {
     "clocks": look_at_clocks,
     "snapshots": look_at_snapshots,
 }
-OF_WORK: dict[str, Look] = {"work": look_at_work, "workflows": look_at_workflows}
+OF_WORK: dict[str, Look] = {
+    "work": look_at_work,
+    "workflows": look_at_workflows,
+    "limits": look_at_limits,
+}
 OF_TABLES: dict[str, Look] = {
     "tables": look_at_tables,
     "indexes": look_at_indexes,

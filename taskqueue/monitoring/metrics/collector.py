@@ -32,7 +32,9 @@ from taskqueue.monitoring.metrics.figures import (
     lanes,
     timetables,
 )
+from taskqueue.monitoring.metrics.limits import of_limits
 from taskqueue.monitoring.metrics.workflows import workflow_figures
+from taskqueue.monitoring.read_models.limit import read_limits
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql, time_limit
 
@@ -157,7 +159,7 @@ def of_tables(sizes: Mapping[str, int]) -> list[Metric]:
 
 logger = logging.getLogger("taskqueue.metrics")
 
-MOST_WORKERS = 1_000
+MOST_WORKERS, MOST_LIMITS = 1_000, 200
 # The limit of a statement; the next scrape tries again.
 LONGEST_STATEMENT = "5s"
 # Seconds for a scrape, including the connect: Prometheus gives up after ten.
@@ -211,5 +213,6 @@ def _families() -> Iterator[Metric]:
     yield from of_workers(workers)
     yield from of_schedules(timetables())
     figures = workflow_figures()
+    yield from of_limits(read_limits(limit=MOST_LIMITS), figures)
     yield from of_workflows(figures)
     yield from of_tables(figures.sizes)

@@ -118,8 +118,11 @@ def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
     standing = read(LANES, first="", limit=MOST_QUEUES, cap=cap + 1)
     absence, numbers = Absence(workers), Counter[str]()
     for kind, name, number, seconds, worker_names in [*standing, *read(WAITING, limit=cap + 1)]:
-        lane, status = lanes[name], "ready" if kind == "apart" else kind
+        lane, status = lanes[name], "ready" if kind in ("apart", "limited") else kind
         lane.tasks[status] += number
+        if kind == "limited":
+            lane.capped |= {status} if worker_names is not None else set()
+            continue
         if kind == "ready":
             lane.capped |= {status} if number > cap else set()
         else:  # Counted of all queues together.

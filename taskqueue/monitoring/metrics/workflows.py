@@ -1,4 +1,4 @@
-"""The figures of workflows, and the sizes of tables, in one statement."""
+"""The figures of workflows and partitions, and the sizes of tables, in one statement."""
 
 from __future__ import annotations
 
@@ -40,6 +40,13 @@ UNION ALL
 SELECT 'notes', '', '', count(*), 0.0
 FROM (SELECT 1 FROM taskqueue_stepend LIMIT %(limit)s) AS notes
 UNION ALL
+SELECT 'partition', state, '', count(*), 0.0
+FROM (SELECT state FROM taskqueue_partition LIMIT %(limit)s) AS partitions
+GROUP BY state
+UNION ALL
+SELECT 'limit_notes', '', '', count(*), 0.0
+FROM (SELECT 1 FROM taskqueue_limitnote LIMIT %(limit)s) AS limit_notes
+UNION ALL
 """  # noqa: S608  (of constants)
 # SQLite does not tell pages apart by table without reading them all.
 FIGURES = Statement(
@@ -68,6 +75,9 @@ class WorkflowFigures:
     capped: dict[str, bool] = field(default_factory=dict)
     # How many ended, and how many seconds they took together.
     ended: Mapping[Key, tuple[int, float]] = field(default_factory=dict)
+    # Partitions of limited tasks by state, and notes for them, each counted up to a cap.
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    limit_notes: int = 0
     repairs: int = 0
     notes: int = 0
     # The bytes of each table with its indexes; on SQLite of the whole file.
@@ -83,6 +93,8 @@ def workflow_figures() -> WorkflowFigures:
         kinds[kind].append(row)
     figures = WorkflowFigures(sizes={name: size for name, _, size, _ in kinds["table"]})
     figures.notes = min(CAP, sum(number for _, _, number, _ in kinds["notes"]))
+    figures.partitions = {state: number for state, _, number, _ in kinds["partition"]}
+    figures.limit_notes = min(CAP, sum(number for _, _, number, _ in kinds["limit_notes"]))
     _add_open(figures, kinds["open"])
     ended = _added_up(kinds["sum"], kinds["ended"])
     figures.repairs = sum(number for (_, what), (number, _) in ended.items() if what not in ENDS)

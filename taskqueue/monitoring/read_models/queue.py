@@ -18,6 +18,7 @@ from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
 from taskqueue.monitoring.read_models.base import about, from_row
+from taskqueue.monitoring.read_models.limit import ShownNumbers, numbers_of_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 from taskqueue.monitoring.reading import read
 
@@ -57,7 +58,8 @@ class ShownQueue:
     is_waiting_capped: bool = about("Whether there may be more.")
     oldest_seconds: float | None = about("How long the oldest ready task has waited.")
     reachable_seconds: float | None = about(
-        "The same without tasks that wait for workers which are all away.", in_json=False
+        "The same without tasks that wait for workers which are all away, or under limits.",
+        in_json=False,
     )
     running: int = about("Tasks that workers hold, up to as many as they can run.")
     slots: int = about("Of the workers that take from it.")
@@ -73,6 +75,7 @@ class ShownQueue:
     paused_until: datetime | None
     paused_by: str
     pause_reason: str
+    limit: ShownNumbers | None = about("What people have limited it to; null: it has no limit.")
 
     @property
     def waiting_count(self) -> Count:
@@ -89,6 +92,8 @@ class _Counts:
     oldest_seconds: float | None = None
     reachable_seconds: float | None = None
     held: int = 0
+    # Whether there may be more ready tasks than were counted.
+    is_more: bool = False
     finished_lately: list[int] = field(default_factory=lambda: [0] * STEPS)
     attempts_recently: int = 0
     failed_recently: int = 0
@@ -157,7 +162,11 @@ def _counts(
             counts[name].held += number
             continue
         counts[name].waiting += number
-        counts[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
+        if kind == "limited":  # That these wait is what people want.
+            counts[name].is_more = counts[name].is_more or names is not None
+            counts[name].note_age(seconds, is_reachable=False)
+        else:
+            counts[name].note_age(seconds, is_reachable=not absence.keeps(name, names))
     for name, ago, tasks, attempts, failed in read(FINISHED):
         if 0 <= ago < STEPS:
             counts[name].finished_lately[STEPS - 1 - ago] += int(tasks)
@@ -172,12 +181,15 @@ def _shown(
     serving = [worker for worker in workers if worker.takes_tasks and worker.serves(name)]
     slots = sum(worker.slots for worker in serving)
     paused = row if row is not None and row.is_paused_at(row.now) else None
+    is_limited = row is not None and row.limiter_id is not None
+    if is_limited:  # That its tasks wait is what people want.
+        counts.reachable_seconds = None
     return from_row(
         ShownQueue,
         counts,
         name=name,
         waiting=min(counts.waiting, counts.cap),
-        is_waiting_capped=counts.waiting > counts.cap,
+        is_waiting_capped=counts.is_more or counts.waiting > counts.cap,
         # Workers hold more than they run, so as not to wait for the next.
         running=min(counts.held, slots) if slots else counts.held,
         slots=slots,
@@ -188,4 +200,5 @@ def _shown(
         paused_until=paused and paused.paused_until,
         paused_by=paused.paused_by if paused else "",
         pause_reason=paused.pause_reason if paused else "",
+        limit=numbers_of_queues([name]).get(name) if is_limited else None,
     )

@@ -34,6 +34,12 @@ from taskqueue.monitoring.read_models.base import (
     from_rows,
     visible_arguments,
 )
+from taskqueue.monitoring.read_models.placement import (
+    ShownLimiter,
+    ShownSequence,
+    ShownTenant,
+    placement_of,
+)
 from taskqueue.results.reading import cancellation_of
 
 STATUSES = [status.value for status in TaskStatus]
@@ -115,6 +121,14 @@ class TaskDetails(ExportedTask):
     unique_for: str = about('"duration": until `unique_until`.', label=_("Unique for"))
     unique_until: datetime | None = about(label=_("Key held until"))
     holds_unique_key: bool = about(label=_("Holds the key"))
+    concurrency: list[ShownLimiter] = about(
+        "The limits of concurrency that hold for it.", label=_("Limits")
+    )
+    rate: list[ShownLimiter] = about("The rates that hold for it.", label=_("Rates"))
+    fair: ShownTenant | None = about(label=_("Tenant"))
+    sequence: ShownSequence | None = about(label=_("Sequence"))
+    requires: list[str] = about("The tags that a worker must have.", label=_("Required tags"))
+    cost: int = about("Tokens of its rates, or of its tenant's share.")
     workers: int
     worker_names: list[str] | None
     broadcast: bool
@@ -242,6 +256,7 @@ def _computed(task: Task) -> dict[str, Any]:
         "is_finished": task.status in FINISHED,
         "return_value": task.return_value if task.status == TaskStatus.SUCCEEDED else None,
         **{name: task.options.get(name, absent) for name, absent in IN_OPTIONS.items()},
+        **placement_of(task.limits or {}),
     }
 
 

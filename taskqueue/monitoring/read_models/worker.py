@@ -53,6 +53,7 @@ class ShownWorker:
     weights: dict[str, float] = about("The weight of each queue; empty: all.", column="queues")
     queue_slots: dict[str, int] = about("The most of its slots that a queue may have, by name.")
     definition_slots: dict[str, int] = about("The same of a definition.")
+    tags: list[str] = about("What it has that not every worker has, such as gpu.")
     busy: int = about("Slots in use.")
     slots: int = about(column="concurrency")
     state: str = about(choices=sorted(STATES.values()))

@@ -26,6 +26,7 @@ SKEW = timedelta(hours=1)
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
 IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
 IS_APART = "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.route = 1"
+IS_LIMITED = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 2"
 IS_LEASED = "taskqueue_lease.status = 'running'"
 INDEXED = frozenset({*WAITING, TaskStatus.BLOCKED})
 LIVE = frozenset({TaskStatus.READY, TaskStatus.RUNNING})
@@ -141,15 +142,22 @@ def _live(status: TaskStatus, filters: dict[str, Any], alias: str) -> list[UUID]
     apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
     if status == TaskStatus.RUNNING:
         leases = Lease.objects.using(alias).filter(literal(IS_LEASED)).order_by("worker_id")
-        ordinary: Any = leases.values_list("task_id", flat=True)
+        found: list[Any] = [leases.values_list("task_id", flat=True)]
     else:
         ready = tasks.filter(literal(IS_READY))
         if "queue_name" in filters:
             names = filters["queue_name"]
             ready = ready.filter(queue_name__in=[names] if isinstance(names, str) else list(names))
-        ordinary = ready.order_by("queue_name").values_list("id", flat=True)
-    ordinary_ids, pinned_ids = _at_most(ordinary), _at_most(apart)
-    return None if ordinary_ids is None or pinned_ids is None else [*{*ordinary_ids, *pinned_ids}]
+        limited = tasks.filter(literal(IS_LIMITED)).order_by("partition")
+        found = [ready.order_by("queue_name").values_list("id", flat=True)]
+        found.append(limited.values_list("id", flat=True))
+    ids: set[UUID] = set()
+    for candidates in (*found, apart):
+        some = _at_most(candidates)
+        if some is None:
+            return None
+        ids |= set(some)
+    return list(ids)
 
 
 def _at_most(ids: Any) -> list[UUID] | None:

@@ -19,6 +19,10 @@ Code = Literal[
     "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking",
     "workers_absent", "worker_trouble",
     "slots_busy", "behind", "in_line",
+    # Under limits.
+    "tags_missing", "queue_full", "limit_full", "own_full", "limit_zero", "rate_used",
+    "sequence_halted", "sequence_waits", "sequence_runs", "behind_in_sequence",
+    "behind_in_limits", "tenants_ahead",
     # In a workflow.
     "steps_wait", "member_runs", "member_parked", "child_runs", "step_limited", "ends_waiting",
     "advancing", "no_workers", "workflow_paused", "workflow_stopping", "workflow_compensating",
@@ -60,6 +64,32 @@ SENTENCES: dict[Code, str] = {
         "Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."
     ),
     "in_line": _("It is next: it runs as soon as a worker of its queue has a free slot."),
+    "tags_missing": _("No running worker of the queue {queue} has the tags {subject}."),
+    "queue_full": _(
+        "The queue {subject} may run {most} tasks at once, and runs {number}: the oldest is"
+        " {task}, since {moment}."
+    ),
+    "limit_full": _(
+        "The limit {subject} ({most}) is held by {number} tasks: the oldest is {task}, since"
+        " {moment}."
+    ),
+    "own_full": _(
+        "The limit {subject} ({most}) is held by {number} tasks on {key}: the oldest is {task},"
+        " since {moment}."
+    ),
+    "limit_zero": _("The limit {subject} is set to 0, which holds all its tasks."),
+    "rate_used": _("The rate {rate} of {subject} is used up: the next start is at {moment}."),
+    "sequence_halted": _(
+        "Its sequence is halted, because the task {subject} failed at {moment}. Retry that task,"
+        " or release the sequence."
+    ),
+    "sequence_waits": _(
+        "The task {subject} of its sequence comes first. It is {status}, and due at {moment}."
+    ),
+    "sequence_runs": _("The task {subject} of its sequence comes first. It is {status}."),
+    "behind_in_sequence": _("Ahead of it in its sequence: {number} tasks."),
+    "behind_in_limits": _("Ahead of it under the same limits: {number} tasks."),
+    "tenants_ahead": _("Tenants that have their turn on the queue {subject} before: {number}."),
     "steps_wait": _("It waits for these steps of its workflow: {subject}."),
     "member_runs": _(
         "The step {subject} is running: {ended} of {members} tasks have ended. The oldest of the"
@@ -156,6 +186,15 @@ FULLER: dict[Code, tuple[str, ...]] = {
         _("The queue {subject} is paused, by {by}."),
     ),
     "behind": (_("At least {at_least} tasks are ahead of it in the queue {subject}."),),
+    "limit_full": (
+        _(
+            "The limit {subject} ({most}) is held for {key} by {number} tasks: the oldest is"
+            " {task}, since {moment}."
+        ),
+    ),
+    "rate_used": (
+        _("The rate {rate} of {subject} is used up for {key}: the next start is at {moment}."),
+    ),
     "worker_lost": (_("The worker {subject} has sent no heartbeat since {moment}."),),
     "workflow_stopping": (
         _("{subject} asked the workflow to stop at {moment}: {reason}"),

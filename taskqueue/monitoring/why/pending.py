@@ -22,6 +22,7 @@ from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_wo
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
 from taskqueue.monitoring.why.codes import MOST_NAMED, Reason, because, listed
+from taskqueue.monitoring.why.limits import why_limited, without_tags
 from taskqueue.monitoring.why.workflows import why_blocked
 
 MOST_WORKERS = 1_000
@@ -53,11 +54,11 @@ class Surroundings:
     @property
     def takers(self) -> list[ShownWorker]:
         """Those of them that claim tasks, and that the task allows."""
-        names = self.task.worker_names
+        names, tags = self.task.worker_names, set((self.task.limits or {}).get("tags", ()))
         return [
             each
             for each in self.serving
-            if each.takes_tasks and (names is None or each.name in names)
+            if each.takes_tasks and (names is None or each.name in names) and tags <= set(each.tags)
         ]
 
     @property
@@ -104,10 +105,14 @@ def why_pending(around: Surroundings) -> list[Reason]:
         *paused(around),
         *of_several(around),
         *without_workers(around),
+        *without_tags(around),
     ]
     # To be told of by several workers, or none yet, keeps nobody from taking it.
     if all(reason.code in ("more_workers", "unseated") for reason in reasons):
-        reasons += in_line(around)
+        limited = why_limited(around)
+        reasons += limited
+        if not limited:
+            reasons += in_line(around)
     return reasons
 
 
@@ -182,7 +187,7 @@ def _ahead(task: Task) -> tuple[int, int]:
     )
     ordinary = ready.filter(literal(IS_READY))
     higher = _counted(ordinary.filter(priority__gt=task.priority))
-    if task.route == Route.ORDINARY:
+    if task.route != Route.APART:
         return higher, _equal(ordinary, task)
     apart = ready.filter(literal(IS_APART), pinned_to=task.pinned_to)
     higher += _counted(apart.filter(priority__gt=task.priority))

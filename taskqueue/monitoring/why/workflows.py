@@ -31,6 +31,7 @@ CAP = 10_000
 # Conditions of partial indexes: in the text, or SQLite would not use them.
 IS_WAITING = "taskqueue_task.status IN ('retrying', 'scheduled')"
 IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
+IS_LIMITED = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 2"
 
 
 def why_workflow(workflow: Workflow) -> list[Reason]:
@@ -148,7 +149,9 @@ def _oldest_unfinished(step: Step) -> tuple[Any, str, Any] | None:
     waiting = tasks.filter(_literal(IS_WAITING)).order_by("run_after")
     ready = tasks.filter(_literal(IS_READY))
     in_line = ready.order_by("queue_name", "-priority", "run_after", "id")
-    for candidates in (waiting, in_line):
+    limited = tasks.filter(_literal(IS_LIMITED))
+    under_limits = limited.order_by("partition", "-priority", "run_after", "id")
+    for candidates in (waiting, in_line, under_limits):
         rows = candidates.values_list("step_id", *shown)[:CAP]
         if (row := next((row for row in rows if row[0] == step.id), None)) is not None:
             return row[1], row[2], row[3]

@@ -1,0 +1,125 @@
+"""Limits: the list with gauges, the page of one with its keys, and other numbers for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.admin.acts import ActsAdmin, tell_errors
+from taskqueue.admin.links import back
+from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.declarations.limits import MOST_AT_ONCE
+from taskqueue.declarations.rates import LONGEST_RATE
+from taskqueue.engine.verbs import LIMIT_VERBS
+from taskqueue.models import Limit
+from taskqueue.monitoring.read_models.limit import (
+    keys_of,
+    limit_rows,
+    rate_of_row,
+    shown_limits,
+)
+
+MOST_LIMITS = 500
+# What a limit is counted for, in words.
+COUNTED_FOR = {
+    "key": gettext_lazy("each key"),
+    "host": gettext_lazy("each host"),
+    "worker": gettext_lazy("each worker"),
+    "queue": gettext_lazy("a queue"),
+}
+
+
+class NumbersForm(forms.Form):
+    """The fields that a button of a limit posts, besides the reason."""
+
+    verb = forms.ChoiceField(choices=[(name, name) for name in LIMIT_VERBS])
+    concurrency = forms.IntegerField(
+        label=gettext_lazy("Tasks at once"), required=False, min_value=0, max_value=MOST_AT_ONCE
+    )
+    rate = forms.CharField(
+        label=gettext_lazy("Starts in a time"), required=False, max_length=LONGEST_RATE
+    )
+    # The numbers that the page showed.
+    seen = forms.CharField(max_length=100)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the verb takes."""
+        given, seen = self.cleaned_data, self.cleaned_data["seen"]
+        arguments: dict[str, Any] = {"seen": lambda row: version_of(row) == seen}
+        if given["verb"] == "set":
+            arguments |= {"concurrency": given["concurrency"], "rate": given["rate"] or None}
+        return arguments
+
+
+class LimitAdmin(ActsAdmin, RowReportAdmin):
+    """A limit has a row after a worker has started whose code declares it."""
+
+    list_template = "admin/taskqueue/limit/change_list.html"
+    page_template = "admin/taskqueue/limit/page.html"
+    routes = (("<int:object_id>/act/", "act"),)
+
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """Show all limits, or those whose names contain the search text."""
+        text = request.GET.get("q", "").strip()
+        found = list(limit_rows()[:MOST_LIMITS])
+        rows = [row for row in found if text in row.name]
+        return report(
+            self, request, self.list_template, _("Limits"),
+            limits=[
+                (row, limit, COUNTED_FOR[limit.per])
+                for row, limit in zip(rows, shown_limits(rows), strict=True)
+            ],
+            text=text,
+            is_cut=len(found) == MOST_LIMITS,
+        )  # fmt: skip
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Show the page of a limit."""
+        (limit,) = shown_limits([row])
+        return report(
+            self, request, self.page_template, row.name,
+            row=row,
+            limit=limit,
+            counted_for=COUNTED_FOR[limit.per],
+            keys=keys_of(row),
+            rate=rate_of_row(row)[0],
+            seen=version_of(row),
+            may_control=LIMIT_VERBS["set"].is_for(request.user),
+            most_at_once=MOST_AT_ONCE,
+            longest_rate=LONGEST_RATE,
+        )  # fmt: skip
+
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """A button of the page; refused where others have changed the numbers since."""
+        if not LIMIT_VERBS["set"].is_for(request.user):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self.row(str(object_id))
+        if row is None:
+            self.message_user(request, _("There is no such limit any more."), messages.ERROR)
+            return back(request, self.links.url("limit_changelist"))
+        form = NumbersForm(request.POST)
+        if form.is_valid():
+            self.act(request, LIMIT_VERBS[form.cleaned_data["verb"]], row, **form.arguments)
+        tell_errors(self, request, form)
+        return back(request, self.links.url("limit_change", row.pk))
+
+
+def version_of(row: Limit) -> str:
+    """Return the numbers of a limit, as the form on its page keeps them."""
+    numbers = (
+        row.concurrency, row.rate, row.seconds, row.concurrency_override, row.rate_override,
+        row.seconds_override,
+    )  # fmt: skip
+    return "/".join("" if number is None else f"{number:g}" for number in numbers)

@@ -1,0 +1,80 @@
+"""`queues …`: what waits and runs in each, limiting one, and how fairly tenants share it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.management.cli.errors import usage_error
+from taskqueue.management.cli.limits import RATE, places
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.subcommand import (
+    NAME,
+    PERSON,
+    Subcommand,
+    actions_of,
+    argument,
+    person_of,
+    subcommand,
+)
+from taskqueue.monitoring.fairness import fairness_of
+from taskqueue.monitoring.read_models.queue import queue_named, read_queues
+
+MOST = 1000
+COLUMNS = (
+    "name", "waiting_count", "oldest_seconds", "running", "slots", "is_served",
+    "finished_last_hour", "is_paused", "paused_until", "paused_by", "pause_reason", "limit",
+)  # fmt: skip
+TENANT_COLUMNS = ("key", "weight", "waiting", "oldest_seconds", "starts", "wait_p95_seconds")
+
+
+@subcommand("list", "what waits and runs in each queue, who serves it, and which are paused")
+def listed(flags: Namespace, output: Output) -> None:
+    output.models(read_queues(limit=MOST), COLUMNS)
+
+
+@subcommand(
+    "limit",
+    QUEUE_VERBS["limit"].help,
+    NAME,
+    places(least=1),
+    RATE,
+    argument("--lift", action="store_true", help="lift the limit"),
+    *PERSON,
+    example="queues limit mail --concurrency 20 --rate 100/m",
+)
+def limit(flags: Namespace, output: Output) -> None:
+    has_numbers = flags.concurrency is not None or flags.rate is not None
+    if has_numbers == flags.lift:
+        either = "not both" if flags.lift else "or --lift to have no limit"
+        raise usage_error(f"Give --concurrency or --rate, {either}.")
+    verb = QUEUE_VERBS["limit"]
+    verb.act(flags.name, concurrency=flags.concurrency, rate=flags.rate, **person_of(flags))
+    done = f"Limit of queue {flags.name} lifted." if flags.lift else verb.told(flags.name)
+    output.say(done, queue_named(flags.name))
+
+
+@subcommand(
+    "fairness",
+    "how tenants share a queue: the largest, with starts and waiting times of the last hour",
+    NAME,
+    example="queues fairness mail",
+)
+def fairness(flags: Namespace, output: Output) -> None:
+    found = fairness_of(flags.name)
+    if output.is_json:
+        output.sheet(found)
+        return
+    output.models(found.tenants, TENANT_COLUMNS)
+    if found.index is not None:
+        output.note(
+            f"Jain's index: {found.index:.3f} (1: every tenant got the share of its weight)"
+        )
+
+
+queues = Subcommand(
+    name="queues",
+    help="view queues, and limit them",
+    arguments=[actions_of(listed, limit, fairness)],
+    run=listed.run,
+)
