@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
-from tests.chaos import batch_rows, changes, workflow_rows
+from tests.chaos import batch_rows, changes, limit_rows, workflow_rows
 from tests.chaos.clients import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
@@ -30,6 +30,7 @@ from tests.chaos.history import (
     TaskRow,
     Term,
 )
+from tests.chaos.limit_rows import LimitChange
 from tests.chaos.workflow_rows import VerbRow
 from tests.sample.models import Effect
 
@@ -46,6 +47,8 @@ def gather(
     stalls: Iterable[Stall] = (),
     verbs: Iterable[VerbRow] = (),
     event_log: Path | None = None,
+    limit_changes: Iterable[LimitChange] = (),
+    limit_repairs: int = 0,
     is_over: bool = True,
     bounds: Bounds | None = None,
 ) -> History:
@@ -69,6 +72,9 @@ def gather(
             "repairs": workflow_rows.read_repairs(),
             "batches": tuple(batch_rows.read_batches()),
             "collected": tuple(batch_rows.read_collected()),
+            "limited": tuple(limit_rows.read_limited()),
+            "serving": tuple(limit_rows.read_serving()),
+            "left_of_limits": tuple(limit_rows.read_left()),
         }
     return History(
         enqueues=read_client_log(client_log) if client_log else tuple(enqueues),
@@ -86,6 +92,8 @@ def gather(
         stalls=tuple(stalls),
         verbs=tuple(verbs),
         events=tuple(batch_rows.read_events(event_log)) if event_log else (),
+        limit_changes=tuple(limit_changes),
+        limit_repairs=limit_repairs,
         gathered_at=gathered_at,
         is_over=is_over,
         bounds=bounds,

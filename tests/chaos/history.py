@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.chaos.batch_rows import BatchRow, EventRow
+from tests.chaos.limit_rows import LeftRow, LimitChange, LimitedRow, ServingRow
 from tests.chaos.workflow_rows import (
     CallbackRow,
     EdgeRow,
@@ -258,6 +259,12 @@ class History:
     batches: tuple[BatchRow, ...] = ()
     collected: tuple[int, ...] = ()
     """The events of which no batch was made."""
+    limited: tuple[LimitedRow, ...] = ()
+    limit_changes: tuple[LimitChange, ...] = ()
+    serving: tuple[ServingRow, ...] = ()
+    left_of_limits: tuple[LeftRow, ...] = ()
+    limit_repairs: int = 0
+    """Partitions that a sweep found standing still."""
     gathered_at: float = 0.0
     is_over: bool = True
     """Whether the run has come to its end: then every task must have."""
@@ -280,7 +287,8 @@ _ROWS: Mapping[str, Any] = {
     "audits": AuditRow, "changes": Change, "terms": Term, "deaths": Death, "samples": Sample,
     "stalls": Stall, "workflows": WorkflowRow, "steps": StepRow, "edges": EdgeRow,
     "members": MemberRow, "notes": NoteRow, "callbacks": CallbackRow, "verbs": VerbRow,
-    "events": EventRow, "batches": BatchRow,
+    "events": EventRow, "batches": BatchRow, "limited": LimitedRow, "limit_changes": LimitChange,
+    "serving": ServingRow, "left_of_limits": LeftRow,
 }  # fmt: skip
 
 

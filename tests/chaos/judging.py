@@ -12,6 +12,7 @@ from tests.chaos.faults.base import Fault
 from tests.chaos.fleet import LEASE, PING, TAKEOVER_INTERVAL
 from tests.chaos.gathering import gather
 from tests.chaos.history import Bounds, Death, History
+from tests.chaos.limit_rows import STOOD_STILL
 from tests.chaos.pace import kept
 from tests.chaos.stage import Stage
 from tests.chaos.takeover import percentile, takeovers
@@ -32,6 +33,8 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         stalls=stage.pace.stalls(),
         verbs=stage.verbs,
         event_log=stage.folder / "events",
+        limit_changes=stage.limit_changes,
+        limit_repairs=sum(worker.log().count(STOOD_STILL) for worker in stage.workers),
         is_over=True,
         bounds=replace(BOUNDS, lease=stage.lease),
     )

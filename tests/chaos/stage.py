@@ -19,6 +19,7 @@ from tests.chaos.databases import Database
 from tests.chaos.fleet import LEASE, ChaosWorker, Fleet
 from tests.chaos.history import Fault
 from tests.chaos.kinds import Kind, mixture
+from tests.chaos.limit_rows import LimitChange
 from tests.chaos.pace import Pace, kept
 from tests.chaos.proxy import ProxyProcess
 from tests.chaos.takeover import Hit
@@ -52,6 +53,7 @@ class Stage(Fleet):
         self.hits: list[Hit] = []
         self.faults: list[Fault] = []
         self.verbs: list[VerbRow] = []
+        self.limit_changes: list[LimitChange] = []
         self._cleanups: list[Callable[[], object]] = []
         self.pace = Pace(folder / "pace")
         self.at_end(self.pace.close)

@@ -165,4 +165,10 @@ def _failures() -> int:
 
 
 # Autodiscovery imports this module only.
-from tests.chaos import bad_bodies, batch_bodies, mixture_bodies, workflow_bodies  # noqa: E402, F401
+from tests.chaos import (  # noqa: E402
+    bad_bodies,  # noqa: F401
+    batch_bodies,  # noqa: F401
+    limit_bodies,  # noqa: F401
+    mixture_bodies,  # noqa: F401
+    workflow_bodies,  # noqa: F401
+)

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.db import transaction
 
 from taskqueue import Fixed, Snooze, current, task
-from tests.chaos import batch_bodies, workflow_bodies  # noqa: F401  (registers them)
+from tests.chaos import batch_bodies, limit_bodies, workflow_bodies  # noqa: F401  (registers them)
 from tests.chaos.bugs import clients  # noqa: F401
 from tests.chaos.clients import ClientLog
 from tests.sample.worker_tasks import append, mark_here

@@ -19,6 +19,7 @@ from tests.chaos.bugs import PLANTED
 from tests.chaos.clients import ClientLog
 from tests.chaos.gathering import gather, read_journal
 from tests.chaos.history import Bounds, Fault, History, Term
+from tests.chaos.limit_rows import STOOD_STILL, LimitChange
 from tests.worker_process import WorkerProcess, wait_until
 
 SETTINGS: dict[str, Any] = {
@@ -49,6 +50,7 @@ class Trial:
         self.workers: list[WorkerProcess] = []
         self.terms: list[Term] = []
         self.faults: list[Fault] = []
+        self.limit_changes: list[LimitChange] = []
         self.bounds = BOUNDS
         self._settings = dict(SETTINGS)
         self._sequence = 0
@@ -160,6 +162,8 @@ class Trial:
             terms=self.terms,
             faults=self.faults,
             event_log=self.folder / "events",
+            limit_changes=self.limit_changes,
+            limit_repairs=sum(worker.log().count(STOOD_STILL) for worker in self.workers),
             bounds=self.bounds,
         )
 
@@ -187,7 +191,8 @@ def clear_tables() -> None:
         "chaos_change", "sample_effect", "taskqueue_tasklog", "taskqueue_lease", "taskqueue_audit",
         "taskqueue_stepend", "taskqueue_stepcalls", "taskqueue_member", "taskqueue_dependency",
         "taskqueue_step", "taskqueue_workflow", "taskqueue_workflowcount", "taskqueue_collected",
-        "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
+        "taskqueue_slot", "taskqueue_limitnote", "taskqueue_partition", "taskqueue_limiter",
+        "taskqueue_limit", "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
     )  # fmt: skip
     with connection.cursor() as cursor:
         for table in tables:

@@ -1,86 +1,135 @@
-"""Invariant 12, of the limits of steps: no more members at once than a step allows."""
+"""Invariant 13: limits by the leases' own times, sequences, and nobody who waits in vain."""
 
 from __future__ import annotations
 
-import sys
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
-from taskqueue.core.workflow_states import FINAL_WORKFLOWS
 from tests.chaos.checker.evidence import Evidence, Violation, is_finished
-from tests.chaos.checker.graphs import Graphs
-from tests.chaos.history import Change
-from tests.chaos.workflow_rows import StepRow
+from tests.chaos.checker.limit_waits import nobody_waits_beside_a_place
+from tests.chaos.history import LeaseRow
+from tests.chaos.limit_rows import LimitedRow
+
+AT_ONCE = 0.005
+"""Seconds by which a number that was changed may hold longer: clocks have milliseconds."""
 
 
-def members_keep_to_limits(evidence: Evidence) -> Iterator[Violation]:
-    """12: of a step with limits no more tasks and workflows are under way than it allows.
-
-    Those that a retry made anew are counted, those that it deleted are not known any more.
-    """
-    graphs = Graphs(evidence)
-    for step in evidence.history.steps:
-        if step.concurrency is not None:
-            most = _most_at_once(graphs, step)
-            if most > step.concurrency:
-                details = f"{most} at once, not {step.concurrency}: {step}"
-                yield graphs.violation(step.id, "A step ran too many members at once.", details)
-
-
-def _most_at_once(graphs: Graphs, step: StepRow) -> int:
-    evidence = graphs.evidence
-    moves: list[tuple[int, int]] = []
-    for member in graphs.members.get(step.id, []):
-        moves += _moves(evidence.task_changes.get(member.task_id, []))
-    for child in graphs.children_of.get(step.id, []):
-        tasks = graphs.tasks_in(child.id)
-        sent = sorted(change.number for id in tasks for change in _sent(evidence, id))
-        moves += _moves_of_child(evidence.workflow_changes.get(child.id, []), sent)
-    under_way = most = 0
-    for _, move in sorted(moves):
-        under_way += move
-        most = max(most, under_way)
-    return most
-
-
-def _sent(evidence: Evidence, task_id: str) -> Iterator[Change]:
-    return (change for change in evidence.task_changes.get(task_id, []) if _is_sent(change))
+def limits_hold(evidence: Evidence) -> Iterator[Violation]:
+    """13: at no instant more under a limiter, in no window more starts, sequences in order."""
+    by_limiter: dict[tuple[str, str], list[LeaseRow]] = defaultdict(list)
+    bounds: dict[tuple[str, str], dict[str, Any]] = {}
+    sequences: dict[str, list[LimitedRow]] = defaultdict(list)
+    for row in evidence.history.limited:
+        for limit in row.limits:
+            key = limit["name"], limit["key"]
+            bounds[key] = limit
+            by_limiter[key] += evidence.leases.get(row.task_id, [])
+        if row.sequence:
+            sequences[row.sequence].append(row)
+    for key, leases in by_limiter.items():
+        leases.sort(key=lambda lease: lease.claimed_at)
+        if "concurrency" in bounds[key]:
+            yield from _too_many(evidence, key, bounds[key]["concurrency"], leases)
+            yield from _too_many_bodies(evidence, key, bounds[key]["concurrency"], leases)
+        if "rate" in bounds[key]:
+            yield from _too_fast(evidence, key, bounds[key], leases)
+    for name, rows in sequences.items():
+        yield from _out_of_order(evidence, name, rows)
+    for left in evidence.history.left_of_limits:
+        if left.number:
+            yield Violation(13, "Something of limits is left.", "", f"{left.number} {left.what}")
+    if evidence.history.limit_repairs:
+        details = str(evidence.history.limit_repairs)
+        yield Violation(13, "A sweep had to open partitions.", "", details)
+    yield from nobody_waits_beside_a_place(evidence)
 
 
-def _is_sent(change: Change) -> bool:
-    return change.after not in ("", "blocked") and not is_finished(change.after)
-
-
-def _moves_of_child(changes: list[Change], sent: list[int]) -> Iterator[tuple[int, int]]:
-    """When a workflow was under way: from its first task on, which may never be sent.
-
-    One that a retry was to run again, and that is cancelled first, begins and ends at once.
-    """
-    for begun, ended in _spans(changes):
-        number = next((each for each in sent if begun < each < ended), None)
-        if number is not None:
-            yield number, 1
-            yield ended, -1
-
-
-def _spans(changes: list[Change]) -> Iterator[tuple[int, int]]:
-    """The numbers between which a workflow ran; the last may run on."""
-    begun = None
+def numbers_at(
+    evidence: Evidence, name: str, declared: int, since: float, until: float
+) -> set[int]:
+    """Return the numbers that may have held for a limit at some moment of a span."""
+    changes = [each for each in evidence.history.limit_changes if each.name == name]
+    found = set()
+    before, from_when = declared, -math.inf
     for change in changes:
-        if change.after in FINAL_WORKFLOWS:
-            if begun is not None:
-                yield begun, change.number
-            begun = None
-        elif begun is None:
-            begun = change.number
-    if begun is not None:
-        yield begun, sys.maxsize
+        if from_when <= until and change.answered_at >= since:
+            found.add(before)
+        before = declared if change.number is None else change.number
+        from_when = change.asked_at
+    if from_when <= until:
+        found.add(before)
+    return found
 
 
-def _moves(changes: list[Change]) -> Iterator[tuple[int, int]]:
-    """When one more member was under way, and when one less."""
-    was_sent = False
-    for change in changes:
-        is_sent = _is_sent(change)
-        if is_sent != was_sent:
-            yield change.number, 1 if is_sent else -1
-        was_sent = is_sent
+def _too_many(
+    evidence: Evidence, key: tuple[str, str], declared: int, leases: list[LeaseRow]
+) -> Iterator[Violation]:
+    """Lowering a limit stops nobody, so that it is asked whenever somebody starts."""
+    ends = sorted(lease.finished_at for lease in leases if lease.finished_at is not None)
+    starts = [lease.claimed_at for lease in leases]
+    for at in dict.fromkeys(starts):
+        running = bisect_right(starts, at) - bisect_right(ends, at)
+        most = max(numbers_at(evidence, key[0], declared, at - AT_ONCE, at + AT_ONCE))
+        if running > most:
+            yield Violation(
+                13, "More run under a limit than it allows.", str(key), f"{running} of {most}, {at}"
+            )
+            return
+
+
+def _too_many_bodies(
+    evidence: Evidence, key: tuple[str, str], declared: int, leases: list[LeaseRow]
+) -> Iterator[Violation]:
+    """The same of bodies that say when they began and ended, by the host's clock."""
+    changes = [each.number for each in evidence.history.limit_changes if each.name == key[0]]
+    most = max([declared, *(number for number in changes if number is not None)])
+    attempts = {(lease.task_id, lease.attempt) for lease in leases}
+    found: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
+    for line in evidence.history.lines:
+        if (line.task_id, line.attempt) in attempts:
+            found[line.task_id, line.attempt][line.text] = line.at
+    events: list[tuple[float, int]] = []
+    for marks in found.values():
+        if "start" in marks and "end" in marks:
+            events += [(marks["start"], 1), (marks["end"], -1)]
+    number = 0
+    for at, step in sorted(events):
+        number += step
+        if number > most:
+            details = f"{number} of {most}, {at}"
+            yield Violation(13, "More bodies run under a limit than it allows.", str(key), details)
+            return
+
+
+def _too_fast(
+    evidence: Evidence, key: tuple[str, str], limit: dict[str, Any], leases: list[LeaseRow]
+) -> Iterator[Violation]:
+    starts = [lease.claimed_at for lease in leases]
+    window = limit["seconds"]
+    for first, at in enumerate(starts):
+        number = bisect_left(starts, at + window - evidence.bounds.clock) - first
+        most = max(numbers_at(evidence, key[0], limit["rate"], at, at + window))
+        if number > most:
+            details = f"{number} of {most} in {window:g} s from {at}"
+            yield Violation(13, "More start in a window than the rate allows.", str(key), details)
+            return
+
+
+def _out_of_order(evidence: Evidence, name: str, rows: list[LimitedRow]) -> Iterator[Violation]:
+    """One task after the other, each when the one before has ended for good."""
+    tasks = [evidence.tasks[row.task_id] for row in rows if row.task_id in evidence.tasks]
+    tasks.sort(key=lambda task: (task.enqueued_at, task.id))
+    for before, after in pairwise(tasks):
+        leases = evidence.leases.get(after.id)
+        if not leases:
+            continue
+        began = min(lease.claimed_at for lease in leases)
+        has_ended = is_finished(before.status) and before.finished_at is not None
+        if not has_ended or (before.finished_at or 0.0) > began + evidence.bounds.clock:
+            details = f"{after.id} began at {began}, {before.id} ended at {before.finished_at}"
+            yield Violation(13, "A sequence is out of order.", name, details)
+            return

@@ -1,0 +1,143 @@
+"""The small runs of limits."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+from taskqueue import control
+from taskqueue.core.states import FINISHED
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Task
+from tests.chaos import limit_bodies
+from tests.chaos.bugs.trial import Trial
+from tests.chaos.limit_rows import LimitChange, await_quiet
+
+SWEEP = 12.0
+"""Seconds in which a sweep finds what stands still."""
+HOLD = """
+SELECT id FROM taskqueue_task
+WHERE status = 'ready' AND route = 2
+ORDER BY random()
+LIMIT 30
+FOR UPDATE SKIP LOCKED
+"""
+
+
+def crowds(trial: Trial) -> None:
+    """Many tasks of a few partitions, which share one limit, on several workers."""
+    trial.lengthen_leases()
+    chance = random.Random(4)
+    trial.start_workers(4, 6)
+    journal = str(trial.journal)
+    for _ in range(12):
+        limit_bodies.shared.enqueue_many([((journal, 0.01), {}) for _ in range(10)])
+        limit_bodies.of_tenant.enqueue_many(
+            [((journal, chance.randrange(20), 0.01), {}) for _ in range(20)]
+        )
+        limit_bodies.keyed.enqueue_many(
+            [((journal, chance.randrange(10), 0.01), {}) for _ in range(10)]
+        )
+    _settle(trial)
+
+
+def rates(trial: Trial) -> None:
+    """More starts than a rate allows at once."""
+    trial.lengthen_leases()
+    trial.start_workers(2, 6)
+    limit_bodies.rated.enqueue_many([((str(trial.journal),), {})] * 500)
+    _settle(trial)
+
+
+def orders(trial: Trial) -> None:
+    """Sequences whose tasks fail at first, while others are enqueued behind them."""
+    trial.lengthen_leases()
+    trial.start_workers(2, 4)
+    journal = str(trial.journal)
+    for number in range(8):
+        limit_bodies.ordered.enqueue_many(
+            [((journal, key, number % 3, 0.005), {}) for key in range(10)]
+        )
+        time.sleep(0.15)
+    _settle(trial)
+
+
+def held_tasks(trial: Trial) -> None:
+    """Somebody holds tasks that are ready, again and again, while workers claim."""
+    trial.lengthen_leases()
+    chance = random.Random(4)
+    trial.start_workers(4, 3)
+    journal = str(trial.journal)
+    with _holding():
+        for _ in range(40):
+            limit_bodies.keyed.enqueue_many(
+                [((journal, chance.randrange(15), 0.005), {}) for _ in range(6)]
+            )
+            limit_bodies.ordered.enqueue_many(
+                [((journal, chance.randrange(6), 0, 0.005), {}) for _ in range(4)]
+            )
+            time.sleep(0.1)
+    _settle(trial)
+
+
+def changes(trial: Trial) -> None:
+    """A limit is set to nothing and back, again and again, while its tasks come."""
+    trial.lengthen_leases()
+    trial.start_workers(3, 3)
+    journal, name = str(trial.journal), "chaos.keyed"
+    limit_bodies.keyed.enqueue(journal, 0, 0.0)
+    trial.settle(10)
+    for _ in range(40):
+        _change(trial, name, 0)
+        limit_bodies.keyed.enqueue_many([((journal, key, 0.0), {}) for key in range(6)])
+        time.sleep(0.1)
+        _change(trial, name, None)
+        time.sleep(0.05)
+    _settle(trial)
+
+
+def _change(trial: Trial, name: str, number: int | None) -> None:
+    asked_at = time.time()
+    try:
+        if number is None:
+            control.reset_limit(name)
+        else:
+            control.override_limit(name, concurrency=number)
+    except TransitionRefused:
+        return
+    trial.limit_changes.append(LimitChange(name, number, asked_at, time.time()))
+
+
+@contextmanager
+def _holding() -> Iterator[None]:
+    """Tasks are held meanwhile, for moments, by another session."""
+    is_over = threading.Event()
+
+    def hold() -> None:
+        while not is_over.wait(0.01):
+            with transaction.atomic(), connection.cursor() as cursor:
+                cursor.execute(HOLD)
+                is_over.wait(0.05)
+        connection.close()
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _settle(trial: Trial) -> None:
+    """Wait until all have ended; with a bug, until a sweep has found those that cannot."""
+    trial.wait_for(lambda: trial.journal.exists())
+    deadline = time.monotonic() + (2 * SWEEP if trial.bug else 90)
+    while Task.objects.exclude(status__in=FINISHED).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    await_quiet(4)
