@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from taskqueue import task
+from taskqueue.declarations.limits import Concurrency
 
 
 @task
@@ -21,3 +22,19 @@ async def noop_async(number: int = 0) -> None:
 def moment(before: int = 0) -> int:
     """When the body started, in nanoseconds by the clock of this host."""
     return time.time_ns()
+
+
+SHORT = 0.005
+"""Seconds of a body that waits for something."""
+
+
+@task
+def short(key: int = 0) -> None:
+    """Wait, as for a service."""
+    time.sleep(SHORT)
+
+
+@task(concurrency=Concurrency(2, key="key"))
+def short_limited(key: int = 0) -> None:
+    """The same, of which two of a key run at once."""
+    time.sleep(SHORT)

@@ -16,6 +16,7 @@ from benchmarks.measurements import (
     enqueue_many,
     enqueue_one,
     hops,
+    limits,
     memory,
     pick_up,
     start,
@@ -39,6 +40,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "workflows": workflows.measure,
     "hops": hops.measure,
     "beside_workflows": beside_workflows.measure,
+    "limits": limits.measure,
     "backlog": backlog.measure,
 }
 SIDE_BY_SIDE = (
