@@ -7,7 +7,20 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
 
-from taskqueue import Batch, Capacity, Debounce, Every, Exponential, Fixed, Scheduled, Throttle
+from taskqueue import (
+    Batch,
+    Capacity,
+    Concurrency,
+    Debounce,
+    Every,
+    Exponential,
+    Fair,
+    Fixed,
+    Rate,
+    Scheduled,
+    Sequence,
+    Throttle,
+)
 
 SECOND = timedelta(seconds=1)
 
@@ -88,6 +101,22 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("worker_names", ["beta", "alpha", "beta"], ("beta", "alpha")),
     ("broadcast", True, True),
     ("broadcast", False, False),
+    ("concurrency", None, ()),
+    ("concurrency", Concurrency(10_000), (Concurrency(10_000),)),
+    (
+        "concurrency",
+        [Concurrency(2, key="note"), Concurrency(4, per="host")],
+        (Concurrency(2, key="note"), Concurrency(4, per="host")),
+    ),
+    ("rate", None, ()),
+    ("rate", Rate("100/m", key=("note", "amount")), (Rate("100/m", key=("note", "amount")),)),
+    ("rate", [Rate("5/10s", smooth=True)], (Rate("5/10s", smooth=True),)),
+    ("cost", 1, 1),
+    ("fair", Fair("note", weight=2), Fair("note", weight=2)),
+    ("sequence", Sequence("note", on_failure="halt"), Sequence("note", on_failure="halt")),
+    ("requires", (), ()),
+    ("requires", "gpu", ("gpu",)),
+    ("requires", ["gpu", "eu.west-1", "gpu"], ("eu.west-1", "gpu")),
     ("lease_duration", 60, timedelta(seconds=60)),
     ("ping_interval", 0.5, timedelta(seconds=0.5)),
     ("retention", 0, timedelta(0)),
@@ -197,6 +226,18 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("worker_names", 5, "must be text, not int"),
     ("broadcast", 1, "True or False, not 1"),
     ("broadcast", None, "True or False, not None"),
+    ("concurrency", 2, r"such as Concurrency\(2, key=\"account_id\"\), or a list, not 2"),
+    ("concurrency", [Concurrency(2), 2], "or a list, not"),
+    ("concurrency", [Concurrency(1)] * 5, "at most 4 limits"),
+    ("rate", "100/m", "not '100/m'"),
+    ("cost", 0, "whole number from 1"),
+    ("cost", 2.5, "whole number from 1"),
+    ("cost", 2, "needs a rate= or fair="),
+    ("fair", "note", r"such as Fair\(\"tenant_id\"\), not 'note'"),
+    ("sequence", "note", "not 'note'"),
+    ("requires", "GPU", "1 to 32 characters of a-z"),
+    ("requires", 5, "words such as"),
+    ("requires", [f"t{number}" for number in range(9)], "at most 8 tags, not 9"),
     ("lease_duration", 0.5, "between 1 and"),
     ("ping_interval", 0.01, "between 0.05 and"),
     ("retention", -1, "between 0 and"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
-from taskqueue.declarations.checks import check_settings, check_transactions
+from taskqueue import Concurrency, Rate, task
+from taskqueue.declarations.checks import check_limits, check_settings, check_transactions
+from taskqueue.declarations.definition import registry
 
 
 def ours() -> list[CheckMessage]:
@@ -124,3 +127,33 @@ def test_the_checks_need_no_database() -> None:
     """Django runs them before the database may be there: a query would fail this test."""
     assert check_settings() == []
     assert connections["default"].vendor in ("postgresql", "sqlite")
+
+
+@pytest.fixture
+def declare_limited() -> Iterator[Callable[..., None]]:
+    """Declare tasks that the registry forgets afterwards."""
+    names: list[str] = []
+
+    def declare(name: str, **options: Any) -> None:
+        def body(a: int = 0) -> None: ...
+
+        names.append(name)
+        task(name=name, **options)(body)
+
+    yield declare
+    for name in names:
+        registry._definitions.pop(name, None)
+
+
+def test_two_limits_of_one_name_that_differ_are_an_error(
+    declare_limited: Callable[..., None],
+) -> None:
+    declare_limited("one", concurrency=Concurrency(2, name="stripe"))
+    declare_limited("two", concurrency=Concurrency(2, name="stripe", key="a"))
+    assert check_limits() == []
+    declare_limited("three", rate=Rate("100/m", name="stripe"))
+    (error,) = check_limits()
+    assert (error.id, error.msg) == (
+        "taskqueue.E007",
+        "Two limits are named 'stripe' and differ: concurrency 2 of one, and rate 100/m of three.",
+    )

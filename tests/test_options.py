@@ -125,8 +125,8 @@ def test_every_synonym_stands_for_an_option_and_is_none() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["partition", "partition_key", "limits", "rate", "rate_limit", "chain", "group", "callback",
-     "on_success", "on_failure", "workflow", "concurrency", "event"],
+    ["partition", "partition_key", "limits", "rate_limit", "chain", "group", "callback",
+     "on_success", "on_failure", "workflow", "event"],
 )  # fmt: skip
 @pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
 def test_what_resembles_no_option_is_not_led_astray(write: Callable[..., Any], name: str) -> None:
@@ -140,7 +140,7 @@ def test_an_option_that_resembles_none_is_refused_without_a_guess() -> None:
         declare(zzz=1)
 
 
-@pytest.mark.parametrize("name", ["rate", "limit", "concurrency_key"])
+@pytest.mark.parametrize("name", ["limit", "concurrency_key"])
 @pytest.mark.parametrize("write", [declare, add.using], ids=["task", "using"])
 def test_an_option_that_does_not_exist_yet_is_never_accepted_and_ignored(
     write: Callable[..., Any], name: str

@@ -16,6 +16,7 @@ from taskqueue.core.outcomes import TRANSITIONS, OutcomeKind, may_follow
 from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.rows import Claimed
+from taskqueue.engine.workflows.reopening import reopen_some
 from taskqueue.engine.workflows.retrying import Retry
 from taskqueue.models import Lease, Member, Step, Task, Workflow
 from taskqueue.results import TaskResult
@@ -59,6 +60,7 @@ def reopen_in_workflow(result: TaskResult[Any]) -> None:
     Member.objects.create(step=step, place=0, task=row)
     Task.objects.filter(id=row.id).update(step=step, place=0)
     Retry(connection, workflow, now=timezone.now()).reopen([], anew=[step.id])
+    reopen_some(connection, [Step.objects.get(id=step.id)], most=1)
 
 
 def put(status: TaskStatus) -> TaskResult[Any]:

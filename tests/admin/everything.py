@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.utils import timezone
 
@@ -17,8 +18,11 @@ from taskqueue.models import (
     Collected,
     Dependency,
     Lease,
+    Limit,
+    Limiter,
     Occurrence,
     Operation,
+    Partition,
     Pause,
     Queue,
     Rollup,
@@ -62,6 +66,7 @@ def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everyth
     _make_records(made, name)
     _make_workflows(made)
     _make_groups(made)
+    _make_limits(made)
     return made
 
 
@@ -100,6 +105,28 @@ def _make_lanes(made: Everything) -> None:
     made.rows["asked worker"] = Worker.objects.create(
         name=f"{text} asked", host=text, pid=2, started_at=now, seen_at=now + 10 * MINUTE,
         request="quiet", requested_at=now, requested_by=text, request_reason=text,
+    )  # fmt: skip
+
+
+def _make_limits(made: Everything) -> None:
+    """Limits, one of them with other numbers; the task that failed halts a sequence."""
+    text, failed = made.text, made.tasks["failed"]
+    made.rows["limit"] = Limit.objects.create(name=text, concurrency=2)
+    Limiter.objects.create(id=uuid4(), limit=made.rows["limit"], key=text)
+    made.rows["changed limit"] = Limit.objects.create(
+        name=f"{text} changed", concurrency=2, concurrency_override=1
+    )
+    failed.limits = {
+        "limits": [{"name": text, "key": text, "per": "key", "concurrency": 2}],
+        "tenant": {"key": text, "weight": 1.0},
+        "sequence": {"name": text, "key": text, "halts": True},
+        "tags": [text],
+    }
+    failed.partition = uuid4()
+    failed.save()
+    Partition.objects.create(
+        id=failed.partition, queue_name=text, limits=failed.limits, state="halted",
+        holder=failed.id,
     )  # fmt: skip
 
 

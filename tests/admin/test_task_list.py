@@ -23,7 +23,7 @@ from tests.monitoring.searching.rows import make_tasks
 from tests.sample.tasks import add, log_in, noop
 
 LIST = reverse("admin:taskqueue_task_changelist")
-MOST_QUERIES = 15
+MOST_QUERIES = 16
 
 
 def get(client: Client, text: str = "", **more: str) -> Any:

@@ -16,10 +16,11 @@ from taskqueue.engine.statement import Fact, Moment, Statement
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-DIALECT = ("claim", "duties", "record")
+DIALECT = ("claim", "duties", "limits", "record")
 ROOMS = (
     "apart", "broadcast", "ends", "forecast", "live_changes", "multi_worker", "multi_worker_task",
-    "takeover", "wedged", "workers", "operations.serving", "schedules.serving",
+    "takeover", "wedged", "workers", "operations.serving", "schedules.serving", "limits.claiming",
+    "limits.lanes", "limits.making", "limits.sweeping",
 )  # fmt: skip
 OF_THE_NEWEST = {"wedged.RECENT_RUNS"}
 """Reads a table from its end, up to a limit."""
@@ -27,6 +28,8 @@ SCAN = re.compile(
     r"SCAN (taskqueue_(task|lease)|task|lease|own|open)\b(?! USING (COVERING )?INDEX taskqueue_)"
 )
 STORED = re.compile(r"(FROM|JOIN|UPDATE) taskqueue_")
+# Parts of statements, in brackets: they are looked at where they stand.
+PART = re.compile(r"\(")
 OF_EACH_BATCH = re.compile(r"sqlite\.(claim|record)\.|sqlite\.duties\.(RENEW|STATUSES|SEE_STOPS)")
 NAMED = re.compile(r"%\((\w+)\)s")
 
@@ -34,7 +37,8 @@ NAMED = re.compile(r"%\((\w+)\)s")
 def statements() -> Iterator[tuple[str, str]]:
     for name in DIALECT:
         for constant, text in constants(f"sqlite.{name}"):
-            if isinstance(text, str) and STORED.search(text):
+            is_whole = isinstance(text, str) and not PART.match(text)
+            if is_whole and STORED.search(text):
                 yield f"sqlite.{name}.{constant}", text
     for name in ROOMS:
         for constant, statement in constants(name):

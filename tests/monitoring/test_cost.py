@@ -47,17 +47,17 @@ QUERIES: dict[str, tuple[Reading, int]] = {
     "running now": (running_now, 1),
     "failures": (failures, 1),
     "retrying": (lambda: retrying(EVERYTHING), 1),
-    "notices": (notices, 11),
-    "metrics": (lambda: list(DatabaseCollector().collect()), 7),
-    "overview": (overview, 13 + ASKS_FOR_TIME),
+    "notices": (notices, 12),
+    "metrics": (lambda: list(DatabaseCollector().collect()), 8),
+    "overview": (overview, 14 + ASKS_FOR_TIME),
     "the doctor's look at the work": (
         lambda: list(look_at_work(connection)),
-        15 + ASKS_FOR_TIME,
+        16 + ASKS_FOR_TIME,
     ),
-    "why of one in line": (lambda: why(_task("ready")), 5 + ASKS_FOR_TIME),
+    "why of one in line": (lambda: why(_task("ready")), 6 + ASKS_FOR_TIME),
     "why of one that runs": (lambda: why(_task("running")), 1),
     "why of one that has ended": (lambda: why(_task("cancelled")), 2),
-    "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 6),
+    "notices where the rest is known": (lambda: notices(queues=[], workers=[], running=[]), 7),
     **{f"series of a {span}": (lambda span=span: series(span), 1) for span in SPANS},
     **{f"performance of a {span}": (lambda span=span: performance(span), 1) for span in SPANS},
 }
@@ -76,7 +76,7 @@ SIZE = 40_000
 LARGE = ("taskqueue_task", "taskqueue_lease")
 
 
-PARTIAL = ("claim", "apart", "waiting", "promote", "running")
+PARTIAL = ("claim", "apart", "partition", "waiting", "promote", "running")
 """Indexes of what is not over yet: to read one of these whole is no scan."""
 
 

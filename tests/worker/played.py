@@ -74,7 +74,12 @@ class PlayedWorker:
             ready=[], children=[], held=0, ahead=0, running=list, has_declared=True
         )
         self.dispatcher: Any = SimpleNamespace(
-            state=state, pool=pool, pending=self.pending, held=0, wanted=lambda now: self.slots
+            state=state,
+            pool=pool,
+            pending=self.pending,
+            held=0,
+            free=0,
+            wanted=lambda now: self.slots,
         )
         self.thread: Any = PlayedThread()
         self.second: Any = PlayedThread()

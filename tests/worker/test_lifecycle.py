@@ -12,6 +12,7 @@ import psutil
 import pytest
 from django.db import connection
 
+from taskqueue.declarations.limits import Concurrency, Sequence
 from taskqueue.models import Lease, Task, Worker
 from tests.conftest import Drain, StartWorker
 from tests.sample import tasks, worker_tasks
@@ -238,3 +239,16 @@ def test_flags_that_make_no_sense_are_refused(
 
     assert worker.wait() != 0
     assert not Worker.objects.exists()
+
+
+def test_drain_does_what_waits_for_a_place_of_what_it_runs_itself(drain: Drain, pool: str) -> None:
+    one = tasks.add.using(concurrency=Concurrency(1, name="one"))
+    keyed = tasks.add.using(concurrency=Concurrency(1, key="a"))
+    results = one.enqueue_many([((number,), {}) for number in range(20)])
+    results += keyed.enqueue_many([((number % 3,), {}) for number in range(20)])
+    results += tasks.add.using(sequence=Sequence("b")).enqueue_many([((1, 1), {})] * 10)
+
+    drain("--concurrency", "3", "--pool", pool)
+
+    assert {each.status for each in Task.objects.all()} == {"succeeded"}
+    assert len(results) == Task.objects.count()

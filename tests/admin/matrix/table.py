@@ -200,6 +200,18 @@ PAGES: dict[str, Page] = {
             Act(name="pause", on="queue", needs=ways("control_queues"), body=PAUSE),
             Act(name="resume", on="paused queue", needs=ways("control_queues"),
                 body={"verb": "resume"}),
+            Act(name="limit", on="queue", needs=ways("control_queues"),
+                body={"verb": "limit", "concurrency": "3", "rate": "9/m"}),
+        ),
+    ),
+    **_of_rows("limit", ways("view_limit")),
+    "limit/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="set", on="limit", needs=ways("control_queues"),
+                body={"verb": "set", "concurrency": "3", "seen": "2/////"}),
+            Act(name="reset", on="changed limit", needs=ways("control_queues"),
+                body={"verb": "reset", "seen": "2///1//"}),
         ),
     ),
     **_of_rows("schedule", CAN_SEE_SCHEDULES),

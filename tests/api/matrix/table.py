@@ -59,6 +59,7 @@ WORKFLOW = "workflows/<str:workflow_id>/"
 OPERATING = ("view_task", "operate")
 GREETING = {"name": greet.name, "args": ["Ann"]}
 QUEUE = ("view_queue", "control_queues")
+LIMIT = ("view_limit", "control_queues")
 WORKER = ("view_worker", "stop")
 SCHEDULE = ("view_schedule", "edit_schedules")
 RULE = {"kind": "every", "interval": 60}
@@ -91,16 +92,24 @@ TABLE: dict[str, tuple[Ask, ...]] = {
         act(*OPERATING, method="PATCH", on="ready", body={"priority": 7}),
         act("view_task", "purge", method="DELETE", on="failed", answers=204),
     ),
-    **{f"{ONE_TASK}{path}/": (_one(TASK_VERBS[path.replace("-", "_")]),) for path in ACTS},
+    **{
+        f"{ONE_TASK}{path}/": (_one(TASK_VERBS[path.replace("-", "_")]),)
+        for path in ACTS
+        if path != "release"
+    },
     f"{ONE_TASK}cancel/": (
         _one(TASK_VERBS["cancel"]),
         act(*OPERATING, "stop", on="running", answers=202),
     ),
+    f"{ONE_TASK}release/": (act(*OPERATING, on="failed"),),
     f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
     "queues/": (look("view_queue"),),
-    "queues/<path:name>/": (look("view_queue", on="queue"),),
+    "queues/<path:name>/": (
+        look("view_queue", on="queue"),
+        act(*QUEUE, method="PATCH", on="queue", body={"limit": {"concurrency": 3}}),
+    ),
     "pauses/": (look("view_queue"),),
     "pauses/everything/pause/": (act(*QUEUE, body={"until": 300}),),
     "pauses/everything/resume/": (act(*QUEUE, on="pause of everything"),),
@@ -108,6 +117,13 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "pauses/definitions/<path:name>/resume/": (act(*QUEUE, on="paused definition"),),
     "queues/<path:name>/pause/": (act(*QUEUE, on="queue", body={"until": 300}),),
     "queues/<path:name>/resume/": (act(*QUEUE, on="paused queue"),),
+    "limits/": (look("view_limit"),),
+    "limits/<str:name>/": (
+        look("view_limit", on="limit"),
+        act(*LIMIT, method="PATCH", on="limit", body={"concurrency": 3}),
+    ),
+    "limits/<str:name>/reset/": (act(*LIMIT, on="changed limit"),),
+    "limits/<str:name>/keys/": (look("view_limit", on="limit"),),
     "workers/": (look("view_worker"),),
     "workers/<path:name>/": (look("view_worker", on="worker"),),
     "workers/<path:name>/quiet/": (act(*WORKER, on="worker", answers=202),),

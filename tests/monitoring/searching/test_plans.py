@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 SIZE = 20_000
 SMALL = Effort(first=500, largest=1_000, most=2_000)
 LARGE = ("taskqueue_task", "taskqueue_lease")
-PARTIAL = ("claim", "apart", "waiting", "running")
+PARTIAL = ("claim", "apart", "partition", "waiting", "running")
 """Indexes of what is not over yet: to read one of these whole is no scan."""
 LEAN = (
     "name", "queue_name", "status", "priority", "attempt", "enqueued_at", "run_after",

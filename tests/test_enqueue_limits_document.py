@@ -1,4 +1,4 @@
-"""docs/limits.md: its recipes do what it says."""
+"""docs/enqueue-limits.md: its recipes do what it says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.steps import task_of
 from tests.worker_process import ROOT
 
 pytestmark = pytest.mark.django_db
-TEXT = (ROOT / "docs" / "limits.md").read_text()
+TEXT = (ROOT / "docs" / "enqueue-limits.md").read_text()
 
 
 @pytest.fixture

@@ -1,0 +1,131 @@
+"""Claims under limits read few rows, however many tasks, keys and waiting partitions there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection as default_connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.limits import Concurrency, Fair
+from taskqueue.engine.connections import installed, transaction
+from taskqueue.engine.limits.sweeping import Sweep
+from taskqueue.engine.record import record
+from taskqueue.engine.sessions import own_session
+from taskqueue.engine.statement import change, fetch
+from taskqueue.models import LimitNote, Partition
+from tests.engine.limit_steps import open_lanes, take
+from tests.engine.steps import another_connection, end, outcome, policy
+from tests.sample.tasks import add
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
+
+MANY, WANT = 3000, 10
+TABLES = [
+    f"taskqueue_{name}"
+    for name in ("task", "lease", "partition", "limiter", "slot", "limitnote", "limit")
+]
+ROWS_READ = """
+SELECT COALESCE(sum(idx_tup_fetch + seq_tup_read), 0)
+FROM pg_stat_xact_user_tables
+WHERE relname = ANY (%s)
+"""
+one_a_key = add.using(concurrency=Concurrency(1, key="a", name="key"))
+one = add.using(concurrency=Concurrency(1, name="one"))
+shared = add.using(fair=Fair("a"), concurrency=Concurrency(1, name="one"))
+
+
+@pytest.fixture(autouse=True, params=["never", "empty", "full"])
+def analyzed(request: pytest.FixtureRequest) -> Iterator[str]:
+    """When the server looked at the tables; not while they are read."""
+    for table in TABLES:
+        change(default_connection, f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    if request.param == "empty":
+        change(default_connection, f"VACUUM (ANALYZE) {', '.join(TABLES)}")
+    yield request.param
+    for table in TABLES:
+        change(default_connection, f"ALTER TABLE {table} RESET (autovacuum_enabled)")
+
+
+@pytest.fixture(params=["owned", "shared"])
+def worker(request: pytest.FixtureRequest) -> Iterator[BaseDatabaseWrapper]:
+    """A session of a worker's own, or one that a pooler may give to others."""
+    with another_connection() as connection:
+        if request.param == "owned":
+            own_session(connection)
+        yield connection
+
+
+def settle(analyzed: str) -> None:
+    """Let claims take in all notes; it leaves nothing running."""
+    while LimitNote.objects.exists():
+        take(0)
+    if analyzed == "full":
+        change(default_connection, f"VACUUM (ANALYZE) {', '.join(TABLES)}")
+
+
+def reads(worker: BaseDatabaseWrapper, *, want: int = WANT) -> int:
+    """How many rows a claim and the record of what it got read, at most, of several."""
+    found = []
+    for _ in range(8):
+        with transaction(worker):
+            before = rows_read(worker)
+            claimed = take(want, connection=worker, is_within=True)
+            if claimed:
+                outcomes = [outcome(each, OutcomeKind.SUCCEEDED) for each in claimed]
+                record(worker, outcomes, policy=policy())
+            found.append(rows_read(worker) - before)
+    return max(found)
+
+
+def rows_read(worker: BaseDatabaseWrapper) -> int:
+    return int(fetch(worker, ROWS_READ, (TABLES,))[0][0])
+
+
+def test_what_waits_behind_a_full_key_costs_a_claim_nothing(
+    worker: BaseDatabaseWrapper, analyzed: str
+) -> None:
+    one.enqueue_many([((1,), {})] * MANY)
+    settle(analyzed)
+    assert len(take(1)) == 1
+    assert take(1) == []
+    assert open_lanes() == set()
+    one_a_key.enqueue_many([((number,), {}) for number in range(40)])
+    settle("")
+    assert reads(worker) <= 60 * WANT
+
+
+def test_a_claim_reads_as_little_with_many_open_keys_as_with_few(
+    worker: BaseDatabaseWrapper, analyzed: str
+) -> None:
+    one_a_key.enqueue_many([((number,), {}) for number in range(MANY)])
+    settle(analyzed)
+    assert Partition.objects.filter(state="open").count() == MANY
+    assert reads(worker) <= 60 * WANT
+
+
+def test_a_place_of_a_limiter_opens_few_of_the_many_that_wait_for_it(
+    worker: BaseDatabaseWrapper, analyzed: str
+) -> None:
+    shared.enqueue_many([((number % (MANY // 2),), {}) for number in range(MANY)])
+    settle("")
+    [running] = take(1)
+    while open_lanes():
+        take(100)
+    assert Partition.objects.filter(state="waiting").count() >= MANY // 2 - 1
+    settle(analyzed)
+    end(running, OutcomeKind.SUCCEEDED)
+    for want in (1, WANT):
+        assert reads(worker, want=want) <= 60 * WANT
+
+
+def test_a_sweep_reads_a_batch(worker: BaseDatabaseWrapper, analyzed: str) -> None:
+    one_a_key.enqueue_many([((number,), {}) for number in range(MANY)])
+    settle(analyzed)
+    with installed(worker), atomic(using=worker.alias):
+        before = rows_read(worker)
+        Sweep().step(worker)
+        assert rows_read(worker) - before <= 10 * 500

@@ -1,0 +1,240 @@
+"""What faces tell of limits: what runs and waits, why a task waits, and what never ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from taskqueue import Fair, Rate, Sequence, control
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.statement import Statement
+from taskqueue.models import Lease, Limit, Partition, Task, Worker
+from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.doctor.limits import look_at_limits
+from taskqueue.monitoring.fairness import fairness_of, jain
+from taskqueue.monitoring.limit_statements import KEYS, WAITING
+from taskqueue.monitoring.read_models.limit import keys_of, limit_named, read_limits
+from taskqueue.monitoring.read_models.queue import queue_named
+from taskqueue.monitoring.searching.finding import find
+from taskqueue.monitoring.searching.search import parse
+from taskqueue.monitoring.why import why
+from tests.engine.steps import end
+from tests.engine.test_limits import args, one_at_a_time, take, two_a_key
+from tests.sample.tasks import add
+
+pytestmark = pytest.mark.django_db(transaction=True)
+NAME = "tests.sample.tasks.add:a"
+
+
+@pytest.fixture(autouse=True)
+def worker() -> Worker:
+    """A worker that lives."""
+    now = timezone.now()
+    return Worker.objects.create(
+        name="w1", host="h1", pid=1, concurrency=50, lease_seconds=600, started_at=now, seen_at=now
+    )
+
+
+def told(result: Any) -> dict[str, Any]:
+    """The reasons of a task, by code."""
+    return {reason.code: reason for reason in why(Task.objects.get(id=result.id))}
+
+
+def test_a_limit_tells_what_runs_and_waits_of_all_its_keys() -> None:
+    two_a_key.enqueue_many([((key,), {}) for key in (1, 1, 1, 1, 2, 2, 2, 3)])
+    take()
+    take()
+    limit = limit_named(NAME)
+    assert limit is not None
+    assert (limit.concurrency, limit.running, limit.waiting) == (2, 5, 3)
+    assert not limit.is_waiting_capped
+    keys = keys_of(Limit.objects.get(name=NAME))
+    assert [(key.key, key.running, key.waiting) for key in keys] == [
+        ("1", 2, 2), ("2", 2, 1), ("3", 1, 0),
+    ]  # fmt: skip
+    assert keys[0].oldest_seconds is not None
+    assert not any(key.is_waiting_capped for key in keys)
+
+
+def test_of_many_partitions_fewer_tasks_are_counted_and_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    two_a_key.enqueue_many([((key,), {}) for key in (1, 2) for _ in range(30)])
+    take()
+    take()
+    shared = {
+        name: Statement(
+            postgresql=statement.postgresql.replace("100000", "40"),
+            sqlite=statement.sqlite.replace("100000", "40"),
+        )
+        for name, statement in (("WAITING", WAITING), ("KEYS", KEYS))
+    }
+    for name, statement in shared.items():
+        monkeypatch.setattr(f"taskqueue.monitoring.read_models.limit.{name}", statement)
+    limit = limit_named(NAME)
+    assert limit is not None
+    assert (limit.waiting, limit.is_waiting_capped) == (40, True)
+    keys = keys_of(Limit.objects.get(name=NAME))
+    assert [(key.waiting, key.is_waiting_capped) for key in keys] == [(20, True), (20, True)]
+
+
+def test_a_limit_tells_how_much_of_its_rate_is_used() -> None:
+    add.using(rate=Rate("4/h")).enqueue_many([((1,), {})] * 6)
+    take()
+    [limit] = read_limits()
+    assert (limit.rate, limit.used_ratio, limit.waiting) == ("4/h", 1.0, 2)
+    [key] = keys_of(Limit.objects.get())
+    assert (key.key, key.used, key.waiting) == ("", 4, 2)
+
+
+def test_the_limit_of_a_queue_tells_of_its_ordinary_tasks() -> None:
+    add.enqueue_many([((1,), {})] * 3)
+    control.limit_queue("default", concurrency=1)
+    take()
+    queue, limit = queue_named("default"), limit_named("queue:default")
+    assert queue is not None
+    assert limit is not None
+    assert queue.limit is not None
+    assert (queue.limit.concurrency, limit.queue_name) == (1, "default")
+    assert (limit.running, limit.waiting) == (1, 2)
+    assert told(Task.objects.filter(status="ready").latest("id")).keys() == {"queue_full"}
+
+
+def test_limited_tasks_are_counted_and_found_as_ready() -> None:
+    two_a_key.enqueue_many([((key,), {}) for key in (1, 1, 1, 2)])
+    assert status_counts()["ready"].value == 4
+    queue = queue_named("default")
+    assert queue is not None
+    assert (queue.waiting, queue.is_waiting_capped) == (4, False)
+    assert queue.oldest_seconds is not None
+    assert queue.reachable_seconds is None
+    assert len(find(parse("status:ready", now=timezone.now()).which).tasks) == 4
+    take()
+    assert (status_counts()["ready"].value, status_counts()["running"].value) == (1, 3)
+
+
+def test_a_full_limit_names_the_oldest_of_its_holders() -> None:
+    holder, waiting = one_at_a_time.enqueue(1), one_at_a_time.enqueue(2)
+    take()
+    take()
+    reason = told(waiting)["limit_full"]
+    assert reason.details["most"] == 1
+    assert reason.details["task"] == str(holder.id)
+    assert reason.moment == Lease.objects.get().claimed_at
+    assert "is held by 1 tasks" in reason.sentence or "(1)" in reason.sentence
+
+
+def test_a_limit_of_zero_says_so() -> None:
+    one_at_a_time.enqueue(1)
+    end(take()[0], OutcomeKind.SUCCEEDED)
+    control.override_limit("tests.sample.tasks.add", concurrency=0)
+    waiting = one_at_a_time.enqueue(2)
+    assert take() == []
+    assert "limit_zero" in told(waiting)
+
+
+def test_a_rate_tells_when_the_next_start_is() -> None:
+    once = add.using(rate=Rate("1/h"))
+    once.enqueue(1)
+    second = once.enqueue(2)
+    take()
+    take()
+    reason = told(second)["rate_used"]
+    assert reason.moment == Partition.objects.get().opens_at
+    assert "The rate 1/h" in reason.sentence
+
+
+def test_a_sequence_names_the_task_that_comes_first() -> None:
+    ordered = add.using(sequence=Sequence("a"), max_attempts=2)
+    results = [ordered.enqueue(1, b) for b in range(3)]
+    [first] = take()
+    found = told(results[2])
+    assert found["sequence_runs"].subject == str(results[0].id)
+    assert found["behind_in_sequence"].details["number"] == 1
+    end(first, OutcomeKind.FAILED, delay=3600.0)
+    take()
+    assert told(results[2])["sequence_waits"].details["status"] == "retrying"
+
+
+def test_a_halted_sequence_is_told_by_why_and_the_doctor() -> None:
+    ordered = add.using(sequence=Sequence("a", on_failure="halt"), max_attempts=1)
+    failed, behind = ordered.enqueue(1), ordered.enqueue(1, 2)
+    [first] = take()
+    end(first, OutcomeKind.FAILED)
+    take()
+    assert told(behind)["sequence_halted"].subject == str(failed.id)
+    [finding] = look_at_limits_here()
+    assert str(failed.id) in finding.remedy
+    control.release_sequence(behind.id)
+    assert "sequence_halted" not in told(behind)
+
+
+def look_at_limits_here() -> list[Any]:
+    from taskqueue.engine.connections import project_connection
+
+    return list(look_at_limits(project_connection()))
+
+
+def test_tags_that_no_worker_has_are_told(worker: Worker) -> None:
+    result = add.using(requires={"gpu", "eu"}).enqueue(1)
+    take()
+    assert told(result)["tags_missing"].subject == "eu, gpu"
+    [finding] = look_at_limits_here()
+    assert "--tags eu,gpu" in finding.remedy
+    Worker.objects.update(tags=["eu", "gpu"])
+    assert told(result).keys() == {"in_line"}
+    assert look_at_limits_here()[0].severity == "ok"
+
+
+def test_tenants_that_have_their_turn_before_are_counted() -> None:
+    fair = add.using(fair=Fair("a"))
+    for _ in range(2):
+        fair.enqueue_many([((tenant,), {}) for tenant in (1, 2, 3)])
+    taken = json.loads(take(1)[0].args)[0]
+    waiting = Task.objects.get(status="ready", args=[taken])
+    assert told(waiting)["tenants_ahead"].details["number"] == 2
+
+
+def test_forgotten_limits_with_tasks_are_told() -> None:
+    one_at_a_time.enqueue_many([((1,), {})] * 2)
+    take()
+    take()
+    [finding] = look_at_limits_here()
+    assert (finding.subject, finding.severity) == ("tests.sample.tasks.add", "info")
+
+
+def test_the_shares_of_tenants_are_told() -> None:
+    fair = add.using(fair=Fair("a"))
+    fair.enqueue_many([((tenant,), {}) for tenant in (1, 2) for _ in range(10)])
+    assert len(args(take(10))) == 10
+    shown = fairness_of("default")
+    assert [(tenant.starts, tenant.waiting) for tenant in shown.tenants] == [(5, 5), (5, 5)]
+    assert shown.index == pytest.approx(1.0)
+    assert shown.tenants[0].wait_p95_seconds is not None
+    assert jain([1.0, 0.0]) == pytest.approx(0.5)
+
+
+def test_metrics_are_by_limit_and_never_by_key(scrape: Callable[[], str]) -> None:
+    two_a_key.enqueue_many([((key,), {}) for key in (1, 1, 1, 2)])
+    take()
+    text = scrape()
+    assert f'taskqueue_limit_running{{limit="{NAME}"}} 3.0' in text
+    assert f'taskqueue_limit_slots{{limit="{NAME}"}} 2.0' in text
+    assert 'taskqueue_partitions{state="open"}' in text
+    assert "taskqueue_partition_notes " in text
+
+
+@pytest.fixture
+def scrape() -> Callable[[], str]:
+    """The metrics of the whole queue, as text."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    from taskqueue.monitoring.metrics.collector import DatabaseCollector
+
+    registry = CollectorRegistry()
+    registry.register(DatabaseCollector())
+    return lambda: generate_latest(registry).decode()
