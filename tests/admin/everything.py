@@ -167,8 +167,9 @@ def _make_schedule(made: Everything) -> None:
     )  # fmt: skip
     # Not due in a test that crosses a full hour: a run by hand would be skipped for that one.
     rows.filter(pk=schedule.pk).update(
-        name=text, options={"queue_name": text, text: text}, next_at=now + timedelta(hours=1)
-    )
+        name=text, options={"queue_name": text, text: text},
+        served_until=now + timedelta(hours=1), next_at=now + timedelta(hours=2),
+    )  # fmt: skip
     rows.filter(pk=other.pk).update(
         name=f"{text} paused", task_name=text, paused_at=now, paused_by=text, pause_reason=text
     )
