@@ -114,17 +114,20 @@ class LimitsHeld(Fault):
         stage.note(self.name, began)
 
     def _freeze(self) -> None:
-        """A worker is stopped, with or without its children, beyond its lease or not so long."""
+        """A worker's parent is stopped, beyond its lease or not so long.
+
+        Not its children: one that is frozen in a body may still write a line when it wakes.
+        """
         if self._counts["freezes"] >= self._tasks / 250:
             return
         worker, began = self.chance.choice(self.stage.alive()), self.stage.now()
-        worker.suspend_tree()
+        worker.suspend()
         if self.stage.database.server is None:
             # It may hold the write lock, without which nobody gets on.
             time.sleep(self.chance.uniform(0.5, 2.0))
         else:
             time.sleep(self.chance.choice((1.0, LEASE + 1.0)))
-        worker.resume_tree()
+        worker.resume()
         self._counts["freezes"] += 1
         self.stage.note(self.name, began, worker)
 
