@@ -50,7 +50,7 @@ class NumbersForm(forms.Form):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the verb takes."""
+        """Return the arguments of the verb."""
         given, seen = self.cleaned_data, self.cleaned_data["seen"]
         arguments: dict[str, Any] = {"seen": lambda row: version_of(row) == seen}
         if given["verb"] == "set":

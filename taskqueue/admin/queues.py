@@ -59,7 +59,7 @@ class ActForm(forms.Form):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the verb takes."""
+        """Return the arguments of the verb."""
         given = self.cleaned_data
         if given["verb"] == "limit":
             return {"concurrency": given["concurrency"], "rate": given["rate"] or None}

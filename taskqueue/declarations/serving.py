@@ -1,4 +1,4 @@
-"""What a worker serves: queues with weights and slots, and slots of definitions, as texts."""
+"""The choices of a worker: queues with weights and slots, and slots of definitions, as texts."""
 
 from __future__ import annotations
 

@@ -143,11 +143,6 @@ def look_apart(
     return queues, {(queue_name, lane) for queue_name, lane in rows if lane is not None}
 
 
-def queues_apart(connection: BaseDatabaseWrapper, *, worker: str) -> list[str]:
-    """The queues where a task waits that this worker might take."""
-    return look_apart(connection, worker=worker)[0]
-
-
 def claim_apart(
     connection: BaseDatabaseWrapper,
     *,

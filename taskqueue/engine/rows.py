@@ -202,7 +202,7 @@ class PartitionRow(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """What a claim under limits has locked, and what it was told of."""
+    """The rows that a claim under limits has locked, and the notes that it has seen."""
 
     partitions: list[PartitionRow]
     limiters: list[LimiterRow]
@@ -226,7 +226,7 @@ class ReadyTask(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What is true under the locks of a claim."""
+    """The counts and tasks that a claim has read under its locks."""
 
     now: datetime
     # How many leases take a place, by limiter.
@@ -258,7 +258,7 @@ class Move(NamedTuple):
 
 
 class Taking(NamedTuple):
-    """What a claim under limits takes, and writes."""
+    """The tasks that a claim under limits takes, and the rows that it writes."""
 
     # Ids of tasks in the order of the claim, each with its limiters.
     tasks: list[tuple[str, tuple[str, ...]]]

@@ -168,7 +168,7 @@ RANK = Fact.of("""
 
 
 class Wanted(NamedTuple):
-    """What people want a worker to do otherwise than it was started for."""
+    """The changes that people have asked of a running worker."""
 
     concurrency: int | None
     queues: str | None
@@ -188,7 +188,7 @@ class Asked(NamedTuple):
 
 
 class Terms(TypedDict):
-    """What a worker takes at once: columns of its row."""
+    """The slots and queues of a worker: columns of its row."""
 
     concurrency: int
     queues: Mapping[str, int]

@@ -20,7 +20,7 @@ LONGEST_KEY = 255
 
 
 class Per(StrEnum):
-    """What a limit is counted for."""
+    """The unit for which a limit is counted."""
 
     # Each value of its key; without one, all tasks that name the limit.
     KEY = "key"

@@ -79,7 +79,7 @@ WHERE julianday(lease.claimed_at) > julianday(%(now)s) - 1.0 / 24
 
 @dataclass(frozen=True, kw_only=True)
 class ShownShare:
-    """What one tenant got of a queue."""
+    """The share of a queue that one tenant got."""
 
     key: str
     weight: float

@@ -1,4 +1,4 @@
-"""What claims for the workers of a test, which have every tag that tasks require."""
+"""Claims of the workers of a test, which have every tag that tasks require."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class Coordinator:
         return request
 
     def _room(self) -> Room:
-        """What may be claimed of limited queues and definitions."""
+        """Return how many tasks of limited queues and definitions may be claimed."""
         if not self._state.limits:
             self._limited = None
             return NO_LIMITS

@@ -68,7 +68,7 @@ class Dispatcher:
         return max(0, free + reserve - waiting - self.pool.leaving)
 
     def room(self) -> Room:
-        """What may be claimed of limited queues and definitions, beside what is here.
+        """Return how many tasks of limited queues and definitions may be claimed beside those here.
 
         Bodies that cannot be stopped count until they have ended.
         """

@@ -107,7 +107,7 @@ class WorkerState:
 
     @property
     def terms(self) -> Terms:
-        """What it takes, as its row tells."""
+        """Return its slots and queues, as its row tells them."""
         return {
             "concurrency": self.concurrency,
             "queues": self.queues.weights,

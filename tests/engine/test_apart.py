@@ -10,7 +10,7 @@ from django.db import connections
 from django.utils import timezone
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.apart import claim_apart, queues_apart
+from taskqueue.engine.apart import claim_apart, look_apart
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.models import Lease, Queue, Task, Worker
@@ -167,8 +167,8 @@ def test_named_tasks_go_first_among_equals_only() -> None:
 
 def test_tasks_pinned_to_others_are_not_even_seen() -> None:
     add.using(worker_names=["absent"]).enqueue_many([((n,), {}) for n in range(5)])
-    assert queues_apart(connections["default"], worker="a") == []
-    assert queues_apart(connections["default"], worker="absent") == ["default"]
+    assert look_apart(connections["default"], worker="a")[0] == []
+    assert look_apart(connections["default"], worker="absent")[0] == ["default"]
 
 
 def test_a_broadcast_is_seated_with_the_workers_that_live_on_its_queue() -> None:

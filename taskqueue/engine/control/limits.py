@@ -1,4 +1,4 @@
-"""What people do to limits: overrides, limits of queues, and letting a halted sequence go on."""
+"""Override limits, limit queues, and release halted sequences."""
 
 from __future__ import annotations
 

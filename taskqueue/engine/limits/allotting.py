@@ -16,7 +16,7 @@ Order = tuple[float, int, float, str]
 
 @dataclass
 class Limiter:
-    """What is left of a limiter."""
+    """A limiter, with the places and tokens that are left of it."""
 
     id: str
     # Places; None: any number.

@@ -93,7 +93,7 @@ class Claimant:
 
 @dataclass(kw_only=True)
 class Limited:
-    """What a claim under limits came to."""
+    """The result of a claim under limits."""
 
     claimed: list[Claimed]
     # Whether something is left that could be taken, now or as soon as others let go of it.

@@ -60,7 +60,7 @@ NEWS = ("", "")
 
 @dataclass(frozen=True)
 class Lane:
-    """What a worker must have, and the limits that are counted for it or its host."""
+    """The tags that a worker needs, and the limits that are counted for it or its host."""
 
     tags: frozenset[str]
     per: tuple[tuple[str, str], ...]

@@ -97,7 +97,7 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Fol
 
 @dataclass
 class Advanced:
-    """What came of folding steps and advancing their workflows."""
+    """The result of folding steps and advancing their workflows."""
 
     # The steps as the fold left them, without those that others have locked.
     folded: list[Folded]

@@ -97,7 +97,7 @@ class ShownLimitKey:
 
 @dataclass
 class _Figures:
-    """What statements have counted, by the id of a limit."""
+    """The counts of running and waiting tasks, by the id of a limit."""
 
     running: dict[int, tuple[int, int]] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What limits a task, as its details show it."""
+"""The limits of a task, as its details show them."""
 
 from __future__ import annotations
 
