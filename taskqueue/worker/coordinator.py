@@ -111,7 +111,8 @@ class Coordinator:
                 # The database works on while what it has answered is entered here.
                 self.send(now, arriving=len(report.claimed))
             jobs = self._enter(report, now)
-        self._serve_duties_by(self._leases.settle_recorded(self._pending.recorded, now))
+        if self._pending.recorded:
+            self._ended_elsewhere(self._leases.settle_recorded(self._pending.recorded, now), now)
         return jobs
 
     def _may_send_early(self, report: Exchange, now: float) -> bool:
@@ -303,8 +304,22 @@ class Coordinator:
         for lease_id in report.ended:
             del pending.unsure[lease_id]
             self._leases.drop(lease_id)
+        if report.ended:
+            self._ended_elsewhere(now, now)
         for lease_id in report.running:
             pending.outcomes.append(unconfirmed(pending.unsure.pop(lease_id)))
+
+    def _ended_elsewhere(self, look_at: float, now: float) -> None:
+        """Take in that bodies have recorded their ends themselves, and when to look after them.
+
+        Duties that are under way may not have seen these ends. A drain looks in any case: nobody
+        has said what they released.
+        """
+        self._is_promoted = False
+        look_at = now if self._options.drain else look_at
+        if look_at <= now:
+            self._database.overtake()
+        self._serve_duties_by(look_at)
 
     def _claimed(self, report: Exchange, now: float) -> list[Job]:
         want, count = report.want, len(report.claimed)
