@@ -35,6 +35,7 @@ from taskqueue.exceptions import (
     UnknownTask,
     UnknownWorkflow,
     WorkerDoesNotExist,
+    WrongType,
 )
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
 from taskqueue.worker.context import Context, current
@@ -86,6 +87,7 @@ __all__ = [
     "UnknownWorkflow",
     "WorkerDoesNotExist",
     "Workflow",
+    "WrongType",
     "__version__",
     "chain",
     "chord",

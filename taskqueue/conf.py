@@ -185,6 +185,9 @@ class Settings:
     CRASH_DELAY: timedelta = _setting(duration(0.0), timedelta(seconds=10))
     PARK_DELAY: timedelta = _setting(duration(0.1), timedelta(seconds=10))
     PARK_LIMIT: timedelta = _setting(duration(1.0), timedelta(days=1))
+    CHECK_ARGUMENTS: bool = _setting(
+        accepted(lambda value: type(value) is bool, "True or False"), True
+    )
     MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
     MAX_RESULT: int = _setting(whole(2), 1024 * 1024)
     LOG_LEVEL: int | str = _setting(log_level, "INFO")

@@ -53,6 +53,8 @@ STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_p
 class TaskDefinition(BaseDefinition[Any, Any]):
     """A definition whose body is a task of Django's framework."""
 
+    # Other backends of the framework know JSON alone: a body is given the same by all of them.
+    has_typed_arguments = False
     task: AnyTask
 
     @classmethod
