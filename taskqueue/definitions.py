@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 from asgiref.sync import async_to_sync, sync_to_async
 
 from taskqueue.declarations.arguments import Call
+from taskqueue.declarations.defaults import defaults_for
 from taskqueue.declarations.definition import BaseDefinition, check_body, registry
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.workflows.signing import Signing
@@ -129,7 +130,9 @@ class Definition(Signing, BaseDefinition[P, R]):
 def define(body: Callable[P, R], options: Mapping[str, Any]) -> Definition[P, R]:
     """Register and return a definition of the body. Raises `InvalidTask`."""
     _check_is_function(body)
-    checked = Options(**check_options(options, declared=True))
+    own = check_options(options, declared=True)
+    name = own.get("name") or f"{body.__module__}.{body.__qualname__}"
+    checked = Options(**{**defaults_for(name), **own})
     definition = Definition(body, checked)
     check_body(definition)
     registry.register(definition)
@@ -154,7 +157,9 @@ def task(
 def task(function: Any = None, /, **options: Any) -> Any:
     """Turn a function at the top of a module into a definition.
 
-    The README's table lists the options. Raises `InvalidTask` for a mistake in one.
+    The README's table lists the options. Those that are not given come from
+    `TASKQUEUE["DEFAULTS"]`, where a pattern there matches the definition's name. Raises
+    `InvalidTask` for a mistake in one.
     """
     if function is not None:
         return define(function, options)
