@@ -5,10 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from asgiref.sync import async_to_sync, sync_to_async
 
+from taskqueue.core.suggestions import METHODS
 from taskqueue.declarations.arguments import Call
 from taskqueue.declarations.defaults import defaults_for
 from taskqueue.declarations.definition import BaseDefinition, check_body, registry
@@ -25,6 +36,17 @@ R = TypeVar("R")
 
 class Definition(Signing, BaseDefinition[P, R]):
     """A function under `@task`, with its options. Immutable: `.using()` returns another."""
+
+    if not TYPE_CHECKING:  # A type checker finds such names itself.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            # Python comes here for what there is not: `delay`, for those who know Celery.
+            hint = ""
+            if (ours := METHODS.get(name)) is not None:
+                short = vars(self).get("__name__", "task")
+                hint = f" Did you mean {short}.{ours}()?"
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}.{hint}")
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the body here and now."""
@@ -112,7 +134,7 @@ class Definition(Signing, BaseDefinition[P, R]):
         if result.name != self.name:
             raise TaskResultMismatch(
                 f"Task {result.id} belongs to {result.name}, not to {self.name}. "
-                "Use taskqueue.results.get_result() to read a task of any definition."
+                "Use taskqueue.get_result() to read a task of any definition."
             )
         return result
 
