@@ -23,9 +23,9 @@ from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,
     RunningAttempt,
     ShownAttempt,
-    ShownAuditEntry,
     failures_of,
 )
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import (
     Viewer,
     about,
