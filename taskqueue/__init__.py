@@ -3,6 +3,8 @@
 The names here are the public ones; none of them loads a model before it is used.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from taskqueue.core import __version__
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.declarations.admission import Capacity, Debounce, Throttle
@@ -35,10 +37,14 @@ from taskqueue.exceptions import (
     UnknownTask,
     UnknownWorkflow,
     WorkerDoesNotExist,
+    WrongType,
 )
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
 from taskqueue.worker.context import Context, current
 from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
+
+if TYPE_CHECKING:
+    from taskqueue.results import get_result
 
 __all__ = [
     "AfterEnd",
@@ -86,12 +92,22 @@ __all__ = [
     "UnknownWorkflow",
     "WorkerDoesNotExist",
     "Workflow",
+    "WrongType",
     "__version__",
     "chain",
     "chord",
     "current",
     "fan_out",
+    "get_result",
     "group",
     "task",
     "workflow",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "get_result":  # It needs the models.
+        from taskqueue.results import get_result
+
+        return get_result
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,7 @@ class TaskQueueConfig(AppConfig):
     def ready(self) -> None:
         from taskqueue.declarations.checks import (
             check_limits,
+            check_option_defaults,
             check_schedules,
             check_settings,
             check_transactions,
@@ -36,6 +37,7 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)
         checks.register(check_limits)
+        checks.register(check_option_defaults)
         canvas.ENQUEUE[:] = [_enqueue_graph]
         registry.finders.append(_adopt_django_task)
 

@@ -154,6 +154,20 @@ def are_paths(value: Any) -> bool:
     return is_list and all(type(path) is str for path in value)
 
 
+def option_defaults(place: str, value: Any) -> dict[str, dict[str, Any]]:
+    """Check that it holds options by patterns of names; another check looks at the options."""
+    if not isinstance(value, Mapping):
+        raise Mistake(f"{place} must be a dict, not {value!r}.")
+    for pattern, options in value.items():
+        if not isinstance(pattern, str) or not isinstance(options, Mapping):
+            raise Mistake(
+                f"{place} must hold dicts of options by patterns of names, not "
+                f"{pattern!r}: {options!r}.",
+                "Such as {'shop.reports.*': {'queue_name': 'reports', 'timeout': 1800}}.",
+            )
+    return {pattern: dict(options) for pattern, options in value.items()}
+
+
 def _setting(check: Check, default: Any = None) -> Any:
     """Declare a setting with its check; a callable makes the default."""
     if callable(default):
@@ -180,11 +194,15 @@ class Settings:
     RETENTION: Mapping[str, timedelta | None] = _setting(
         table(DEFAULT_RETENTION, duration(0.0)), lambda: DEFAULT_RETENTION
     )
+    DEFAULTS: Mapping[str, Mapping[str, Any]] = _setting(option_defaults, dict)
     MAX_ATTEMPTS: int = _setting(whole(1), 1)
     MAX_CRASHES: int = _setting(whole(1), 3)
     CRASH_DELAY: timedelta = _setting(duration(0.0), timedelta(seconds=10))
     PARK_DELAY: timedelta = _setting(duration(0.1), timedelta(seconds=10))
     PARK_LIMIT: timedelta = _setting(duration(1.0), timedelta(days=1))
+    CHECK_ARGUMENTS: bool = _setting(
+        accepted(lambda value: type(value) is bool, "True or False"), True
+    )
     MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
     MAX_RESULT: int = _setting(whole(2), 1024 * 1024)
     LOG_LEVEL: int | str = _setting(log_level, "INFO")

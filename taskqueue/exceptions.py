@@ -57,7 +57,11 @@ class InvalidArguments(TaskQueueError, ValueError):
         self.path = path
 
 
-class UnsupportedType(InvalidArguments, TypeError):
+class WrongType(InvalidArguments, TypeError):
+    """An argument that its annotation does not admit."""
+
+
+class UnsupportedType(WrongType):
     """A value of a type that JSON does not have."""
 
 

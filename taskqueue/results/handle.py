@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine.control.locking import id_of
 from taskqueue.exceptions import Duration
-from taskqueue.results.reading import row_of
+from taskqueue.results.reading import LogLine, lines_of, row_of
 from taskqueue.results.snapshot import TaskSnapshot
 
 P = ParamSpec("P")
@@ -58,6 +59,19 @@ class TaskResult(TaskSnapshot[R]):
                 return self
             await asyncio.sleep(pause)
         raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
+
+    def logs(self, *, attempt: int | None = None, level: int = logging.NOTSET) -> list[LogLine]:
+        """Read the captured log lines, in their order: of all attempts, or of one.
+
+        `level` leaves out what is lower, as `logging` counts. At most `MAX_LOG` bytes an attempt.
+        """
+        return lines_of(self.id, attempt=attempt, level=level)
+
+    async def alogs(
+        self, *, attempt: int | None = None, level: int = logging.NOTSET
+    ) -> list[LogLine]:
+        """Async version of `logs`."""
+        return await sync_to_async(self.logs, thread_sensitive=True)(attempt=attempt, level=level)
 
     def cancel(self, reason: str = "", *, by: object = "") -> None:
         """Cancel the task: a waiting one ends now, a running one is asked to stop.

@@ -223,6 +223,9 @@ class Dispatcher:
                     self.pending.unsure[outcome.lease_id] = outcome
             case frames.PROGRESS:
                 self.pending.progress.update(frame[1])
+                for lease_id in frame[1]:
+                    if (job := child.held.get(lease_id)) is not None:
+                        job.progressed(now)
             case frames.LINES:
                 self.pending.lines.extend(frame[1])
             case frames.RECALLED:

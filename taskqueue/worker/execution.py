@@ -144,6 +144,7 @@ class Attempt:
             args = _loads(order.args) if order.args != "[]" else []
             kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
+        args, kwargs = definition.loaded(args, kwargs)
         if definition.options.takes_context:
             args = [definition.context_for(self.context), *args]
         if signals.task_started.receivers and signals.task_started.has_listeners(definition):

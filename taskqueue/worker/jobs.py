@@ -75,6 +75,8 @@ class Job:
     # The options that travelled with the task.
     snapshot: Mapping[str, Any] = MappingProxyType({})
     timeout: float | None = None
+    # Whether progress renews its time limit.
+    renews_limit = False
     # Whether it is a run of a schedule, which is to hear of its end.
     is_scheduled = False
     # Whether it belongs to a step of a workflow.
@@ -100,6 +102,7 @@ class Job:
             if isinstance(snapshot, dict):
                 self.snapshot = snapshot
                 self.timeout = snapshot.get("timeout")
+                self.renews_limit = snapshot.get("timeout_from") == "progress"
                 self.is_scheduled = "schedule" in snapshot
                 self.is_step = snapshots.STEP in snapshot
         if claimed.waited is not None:
@@ -123,6 +126,14 @@ class Job:
     def start(self, now: float) -> None:
         """Note the start of its body, as far as the parent can tell."""
         self.started_at = now
+        self._limit(now)
+
+    def progressed(self, now: float) -> None:
+        """Note that its body has reported progress."""
+        if self.renews_limit and self.started_at is not None:
+            self._limit(now)
+
+    def _limit(self, now: float) -> None:
         if self.timeout is not None:
             self.limit_at = now + self.timeout
         if self.deadline_at is not None:

@@ -65,6 +65,7 @@ class OrderRunner:
         # The definitions whose bodies may share a slot, as far as the parent was told.
         self._told: set[str] = set()
         self._limits = TimeLimits(self._interrupt)
+        self._channel.on_progress = self._limits.renew
         self._lock = threading.Lock()
 
     def run(self) -> None:

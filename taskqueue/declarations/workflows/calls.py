@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any
 
 from taskqueue.conf import get_settings
-from taskqueue.declarations.arguments import Signature
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.workflows.bounds import MAX_CALLS
 from taskqueue.declarations.workflows.checking import check_call_count
 from taskqueue.declarations.workflows.graph import Arguments, Graph
 from taskqueue.declarations.workflows.references import Reference, encode_with_references
-from taskqueue.exceptions import ArgumentsDoNotBind, InvalidWorkflow
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow
 
 # How many positional arguments a call has, and the names of the others.
 Shape = tuple[int, tuple[str, ...]]
@@ -55,12 +55,15 @@ def require_callee(value: object) -> Callee:
     return value
 
 
-def encode(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Arguments, list[Reference]]:
-    """Return the arguments as they are stored, and the references in them.
+def encode(
+    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
+) -> tuple[Arguments, list[Reference]]:
+    """Return the arguments of a call as they are stored, and the references in them.
 
     Raises `InvalidArguments`.
     """
     limit = get_settings().MAX_ARGUMENTS
+    args, kwargs = _stored(callee, args, kwargs, is_immutable=is_immutable)
     args_text, kwargs_text = "[]", "{}"
     found: list[Reference] = []
     if args:
@@ -72,6 +75,20 @@ def encode(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Arguments, l
         )
         found += references
     return (args_text, kwargs_text), found
+
+
+def _stored(
+    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments in the form of JSON, whichever of the places of a workflow they fit."""
+    checks, signature = get_settings().CHECK_ARGUMENTS, callee.signature
+    try:
+        return signature.store(callee.name, args, kwargs, checks=checks)
+    except InvalidArguments:
+        if is_immutable or _trouble(callee, (_BEFORE, *args), kwargs):
+            raise
+    # The result of the step before comes first.
+    return signature.store(callee.name, args, kwargs, checks=checks, first=1)
 
 
 def with_first(first: str, args: str) -> str:
@@ -151,7 +168,7 @@ class Calls:
         if shape not in self.shapes:  # Most calls have the same: only one of them is tried.
             check_call(self.callee, args, kwargs, is_immutable=self.is_immutable)
             self.shapes.add(shape)
-        arguments, references = encode(args, kwargs)
+        arguments, references = encode(self.callee, args, kwargs, is_immutable=self.is_immutable)
         self.arguments.append(arguments)
         self.references += references
 

@@ -83,7 +83,7 @@ def signature(
     """
     require_callee(callee)
     check_call(callee, args, kwargs, is_immutable=is_immutable)
-    (args_text, kwargs_text), references = encode(args, kwargs)
+    (args_text, kwargs_text), references = encode(callee, args, kwargs, is_immutable=is_immutable)
     return StepCall(
         callee=callee, args=args_text, kwargs=kwargs_text, shape=(len(args), tuple(kwargs)),
         references=tuple(references), is_immutable=is_immutable,

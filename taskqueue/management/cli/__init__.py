@@ -6,6 +6,7 @@ from taskqueue.management.cli import (
     groups,
     limits,
     queues,
+    records,
     schedules,
     stats,
     tasks,
@@ -19,5 +20,6 @@ SUBCOMMANDS = (
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
-    top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
+    top.top, records.failures, records.audit,
+    diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -23,9 +23,9 @@ from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,
     RunningAttempt,
     ShownAttempt,
-    ShownAuditEntry,
     failures_of,
 )
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import (
     Viewer,
     about,
@@ -108,6 +108,9 @@ class TaskDetails(ExportedTask):
     retry_for: list[str] | None
     give_up_on: list[str]
     timeout: float | None
+    timeout_from: str = about("`start`, or `progress`, which lets the time limit begin anew.")
+    stop_grace: float | None
+    kill_grace: float | None
     deadline_at: datetime | None = about(label=_("Deadline"))
     expires_at: datetime | None = about(label=_("Expires"))
     lease_duration: timedelta | None = about(label=_("Lease"))
