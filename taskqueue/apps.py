@@ -23,6 +23,7 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from taskqueue import tracing
         from taskqueue.declarations.checks import (
             check_limits,
             check_schedules,
@@ -37,6 +38,7 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_schedules)
         checks.register(check_limits)
         canvas.ENQUEUE[:] = [_enqueue_graph]
+        tracing.refresh()
         registry.finders.append(_adopt_django_task)
 
 
