@@ -23,6 +23,7 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from taskqueue import tracing
         from taskqueue.declarations.checks import (
             check_limits,
             check_option_defaults,
@@ -39,6 +40,7 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_limits)
         checks.register(check_option_defaults)
         canvas.ENQUEUE[:] = [_enqueue_graph]
+        tracing.refresh()
         registry.finders.append(_adopt_django_task)
 
 

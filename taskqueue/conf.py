@@ -136,6 +136,17 @@ def log_level(place: str, value: Any) -> int | str:
     )
 
 
+def trace_url(place: str, value: Any) -> str:
+    """Check the address of traces, which has a place for the id of one."""
+    is_address = isinstance(value, str) and value.startswith(("https://", "http://"))
+    if is_address and value.count("{trace_id}") == 1:
+        return str(value)
+    raise Mistake(
+        f"{place} must be an address such as 'https://tempo.example/trace/{{trace_id}}', "
+        f"not {value!r}."
+    )
+
+
 def token(place: str, value: Any) -> str:
     """Check a secret; the message does not show it."""
     if isinstance(value, str) and len(value) >= SHORTEST_TOKEN:
@@ -237,6 +248,10 @@ class Settings:
         )
     )
     METRICS_TOKEN: str | None = _setting(optional(token))
+    TRACING: bool = _setting(
+        accepted(lambda value: isinstance(value, bool), "True or False"), False
+    )
+    TRACE_URL: str | None = _setting(optional(trace_url))
 
 
 _CHECKS: dict[str, Check] = {

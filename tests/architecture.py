@@ -28,7 +28,7 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
     _layer("core", "core exceptions", siblings=True),
-    _layer("settings and rules", "access conf rules signals", siblings=True),
+    _layer("settings and rules", "access conf rules signals tracing", siblings=True),
     _layer("declarations", "declarations"),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
@@ -37,9 +37,9 @@ LAYERS = (
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
     _layer("package", INIT),
-    _layer("display", "display"),
+    _layer("display", "display logs"),
     _layer("template tags", "templatetags"),
-    _layer("faces", "admin api management testing"),
+    _layer("faces", "admin api management progress testing"),
     _layer("app", "apps"),
 )
 STANDARD_LIBRARY_ONLY = LAYERS[0]

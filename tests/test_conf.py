@@ -50,6 +50,8 @@ DEFAULTS: dict[str, Any] = {
     "API_THROTTLE_RATES": DEFAULT_THROTTLE_RATES,
     "API_LONG_POLLS": None,
     "METRICS_TOKEN": None,
+    "TRACING": False,
+    "TRACE_URL": None,
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -91,6 +93,9 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("API_THROTTLE_RATES", {"act": "5/s"}, {**DEFAULT_THROTTLE_RATES, "act": "5/s"}),
     ("METRICS_TOKEN", "sixteen letters!", "sixteen letters!"),
     ("METRICS_TOKEN", None, None),
+    ("TRACING", True, True),
+    ("TRACE_URL", "https://t.example/{trace_id}/", "https://t.example/{trace_id}/"),
+    ("TRACE_URL", None, None),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -142,6 +147,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("API_LONG_POLLS", -1, "0 or more"),
     ("API_LONG_POLLS", True, "0 or more"),
     ("METRICS_TOKEN", "short", "16 or more characters"),
+    ("TRACING", 1, "True or False"),
+    ("TRACING", None, "True or False"),
+    ("TRACE_URL", "https://t.example/", "an address such as"),
+    ("TRACE_URL", "javascript:alert('{trace_id}')", "an address such as"),
+    ("TRACE_URL", 7, "an address such as"),
     ("METRICS_TOKEN", 16 * b"x", "16 or more characters"),
 ]
 

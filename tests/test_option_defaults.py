@@ -72,7 +72,7 @@ def test_options_that_cannot_be_are_errors_of_the_checks_and_of_the_definition(
         (error,) = check_option_defaults()
         with pytest.raises(InvalidTask) as raised:
             task(name="tests.mine")(body)
-    assert error.id == "taskqueue.E008"
+    assert error.id == "taskqueue.E009"
     for text in (error.msg, str(raised.value)):
         assert text.startswith("TASKQUEUE['DEFAULTS']['tests.*']: ")
         assert reason in text

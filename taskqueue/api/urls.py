@@ -83,6 +83,7 @@ ADDRESSES: list[URLPattern] = [
     *_of(TASK, "task", detail.ACTS),
     path(f"{TASK}attempts/", history.TaskAttempts.as_view(), name="task-attempts"),
     path(f"{TASK}logs/", history.TaskLogs.as_view(), name="task-logs"),
+    path(f"{TASK}timeline/", history.TaskTimeline.as_view(), name="task-timeline"),
     path(f"{TASK}why/", history.TaskWhy.as_view(), name="task-why"),
     path("queues/", queues.QueueList.as_view(), name="queues"),
     *_of(QUEUE, "queue", queues.ACTS),

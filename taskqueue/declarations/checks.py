@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import apps
@@ -56,6 +57,12 @@ def _wrong_settings() -> Iterator[CheckMessage]:
                 hint="Name classes such as 'rest_framework.authentication.SessionAuthentication'.",
                 id="taskqueue.E006",
             )
+    if settings.TRACING and find_spec("opentelemetry") is None:
+        yield Error(
+            "TASKQUEUE['TRACING'] needs OpenTelemetry, which is not installed.",
+            hint="Install it: pip install django-taskqueue[otel].",
+            id="taskqueue.E008",
+        )
     connection = connections[settings.DATABASE]
     if connection.vendor not in VENDORS:
         yield Error(

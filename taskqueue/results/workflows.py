@@ -11,7 +11,7 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db.transaction import atomic
 
-from taskqueue import signals
+from taskqueue import signals, tracing
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.canvas import Canvas
 from taskqueue.declarations.workflows.drawing import Picture
@@ -279,11 +279,23 @@ def enqueue_graph(graph: Graph) -> WorkflowRun:
 
     Raises `DuplicateWorkflow` under `on_duplicate="raise"`, and what the database raises.
     """
-    row, is_new = enqueue_workflow(project_connection(), graph)
+    row, is_new = _write(graph)
     run = WorkflowRun(row, created=is_new)
     if is_new and signals.workflow_enqueued.receivers:
         signals.workflow_enqueued.send(workflows.find(row.name) or Canvas, run=run)
     return run
+
+
+def _write(graph: Graph) -> tuple[Workflow, bool]:
+    if tracing.active is None:
+        return enqueue_workflow(project_connection(), graph)
+    with tracing.active.sending_workflow(
+        graph.name, steps=len(graph.steps), tasks=graph.members
+    ) as span:
+        row, is_new = enqueue_workflow(project_connection(), graph)
+        span.set_attribute("taskqueue.workflow.id", str(row.id))
+        span.set_attribute("taskqueue.created", is_new)
+        return row, is_new
 
 
 def enqueue_graph_by_hand(graph: Graph, *, by: object = "", reason: str = "") -> WorkflowRun:

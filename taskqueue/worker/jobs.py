@@ -39,6 +39,7 @@ class Order(NamedTuple):
     deadline_at: float | None  # By the monotonic clock, which all processes of a host share.
     queue_name: str
     ready_at: float | None  # Since when the task was ready, by the same clock.
+    crashes: int = 0  # Attempts before this one that were lost.
 
     def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
         """The context that its body sees."""
@@ -53,6 +54,8 @@ class Order(NamedTuple):
             schedule=snapshot.get("schedule", ""),
             nominal_at=nominal_at and datetime.fromisoformat(nominal_at),
             _is_step=snapshots.STEP in snapshot,
+            _task_name=self.name,
+            _queue_name=self.queue_name,
             _report_progress=reports.report_progress,
             _report_line=reports.report_line,
         )
@@ -108,7 +111,8 @@ class Job:
         if claimed.waited is not None:
             self.ready_at = claimed_at - claimed.waited
         # The first fields of Claimed are those of an Order, in the same order.
-        self.order = (*claimed[:10], self.deadline_at, self.queue_name, self.ready_at)
+        times = self.deadline_at, self.queue_name, self.ready_at
+        self.order = (*claimed[:10], *times, self.crashes)
 
     def renewed(self, began: float) -> None:
         """Note that the database was asked at `began` to claim or renew it, and did.

@@ -337,6 +337,7 @@ from tests.sample import (  # noqa: E402
     framework_tasks,  # noqa: F401
     rest_tasks,  # noqa: F401
     shared_tasks,  # noqa: F401
+    traced_tasks,  # noqa: F401
     typed_tasks,  # noqa: F401
     worker_tasks,  # noqa: F401
     workflow_tasks,  # noqa: F401

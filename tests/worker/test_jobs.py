@@ -188,7 +188,7 @@ def test_what_a_child_gave_back_has_not_started(
 def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
     order = Order._make(Job(CLAIMED, 100.0).order)
     shared = [field for field in Order._fields if field in Claimed._fields]
-    assert len(shared) == 11
+    assert len(shared) == 12
     assert [getattr(order, field) for field in shared] == [
         getattr(CLAIMED, field) for field in shared
     ]

@@ -12,6 +12,7 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue import tracing
 from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.definition import registry
@@ -170,9 +171,10 @@ def spec_like(old: Task) -> EnqueueSpec:
         values |= {"workers": 1, "worker_names": None}
     elif old.worker_names is not None:
         values["worker_names"] = tuple(old.worker_names)
+    metadata = tracing.relinked(old.metadata)
     return EnqueueSpec(
         name=old.name,
         options=json.dumps(old.options, separators=(",", ":")) if old.options else "{}",
-        metadata=encode(old.metadata, limit=2 * LARGEST_METADATA, what="metadata"),
+        metadata=encode(metadata, limit=2 * LARGEST_METADATA, what="metadata"),
         **values,
     )

@@ -5,6 +5,7 @@ from taskqueue.management.cli import (
     diagnosis,
     groups,
     limits,
+    logs,
     queues,
     records,
     schedules,
@@ -16,7 +17,7 @@ from taskqueue.management.cli import (
 )
 
 SUBCOMMANDS = (
-    tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
+    tasks.listed, tasks.show, tasks.why, logs.logs, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,

@@ -41,6 +41,7 @@ from taskqueue.monitoring.read_models.placement import (
     placement_of,
 )
 from taskqueue.results.reading import cancellation_of
+from taskqueue.tracing import trace_url_of
 
 STATUSES = [status.value for status in TaskStatus]
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
@@ -139,6 +140,10 @@ class TaskDetails(ExportedTask):
     running_leases: int
     successes: int
     parked_at: datetime | None = about("Since when no worker that it met knew its type.")
+    trace_url: str | None = about(
+        "The address of its trace, by the setting TRACE_URL; null: it carries none.",
+        label=_("Trace"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,6 +265,7 @@ def _computed(task: Task) -> dict[str, Any]:
         "return_value": task.return_value if task.status == TaskStatus.SUCCEEDED else None,
         **{name: task.options.get(name, absent) for name, absent in IN_OPTIONS.items()},
         **placement_of(task.limits or {}),
+        "trace_url": trace_url_of(task.metadata),
     }
 
 

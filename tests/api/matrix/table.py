@@ -104,6 +104,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}release/": (act(*OPERATING, on="failed"),),
     f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
+    f"{ONE_TASK}timeline/": (look("view_task", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (
