@@ -3,6 +3,7 @@
 from taskqueue.management.cli import (
     acting,
     diagnosis,
+    events,
     groups,
     limits,
     queues,
@@ -18,6 +19,6 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
-    top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
+    schedules.schedules, workflows.workflows, groups.groups, events.events, acting.operations,
+    stats.stats, top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip
