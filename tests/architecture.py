@@ -33,7 +33,7 @@ LAYERS = (
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions workflows", siblings=True),
+    _layer("public", "definitions events workflows", siblings=True),
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
     _layer("package", INIT),
@@ -71,6 +71,7 @@ FLOORS = (
         "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
+    _layer("events", "events"),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )

@@ -52,6 +52,9 @@ DEFAULTS: dict[str, Any] = {
     "METRICS_TOKEN": None,
     "TRACING": False,
     "TRACE_URL": None,
+    "EVENTS_KEPT": {"age": timedelta(days=7), "rows": 1_000_000},
+    "INTERNAL_QUEUE": "default",
+    "STREAMS": {"user": 5, "process": 100},
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -96,6 +99,9 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("TRACING", True, True),
     ("TRACE_URL", "https://t.example/{trace_id}/", "https://t.example/{trace_id}/"),
     ("TRACE_URL", None, None),
+    ("EVENTS_KEPT", {"rows": None}, {"age": timedelta(days=7), "rows": None}),
+    ("INTERNAL_QUEUE", "taskqueue", "taskqueue"),
+    ("STREAMS", {"user": 20}, {"user": 20, "process": 100}),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -153,6 +159,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("TRACE_URL", "javascript:alert('{trace_id}')", "an address such as"),
     ("TRACE_URL", 7, "an address such as"),
     ("METRICS_TOKEN", 16 * b"x", "16 or more characters"),
+    ("EVENTS_KEPT", {"rows": 0}, "a whole number of 1 or more"),
+    ("EVENTS_KEPT", {"age": 0}, "1 or more seconds"),
+    ("EVENTS_KEPT", {"days": 1}, "no key 'days'"),
+    ("INTERNAL_QUEUE", "", "the name of a queue"),
+    ("STREAMS", {"user": -1}, "a whole number of 0 or more"),
 ]
 
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 from django.db import migrations, models
 
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.migrations._event_triggers import create_event_triggers, drop_event_triggers
 from taskqueue.models.parts import DatabaseClock
 
 TASK_STATUSES = [
@@ -26,6 +27,15 @@ AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 PER = ["key", "host", "worker", "queue"]
 PARTITION_STATES = ["open", "waiting", "empty", "halted"]
+SUBSCRIBERS = ["endpoint", "handler", "rule", "stream"]
+EVENT_KINDS = [
+    "task.enqueued", "task.started", "task.progressed", "task.retrying", "task.succeeded",
+    "task.failed", "task.cancelled", "task.lost", "task.stopping", "workflow.started",
+    "workflow.succeeded", "workflow.failed", "workflow.cancelled", "step.failed",
+    "schedule.skipped", "schedule.paused", "queue.paused", "queue.resumed", "worker.started",
+    "worker.quiet", "worker.stopped", "worker.lost", "operation.finished", "alert.raised",
+    "alert.cleared",
+]  # fmt: skip
 MISSED = ["skip", "latest", "all", "window"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
 PAGES = [
@@ -94,7 +104,7 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
         "REPLICA IDENTITY FULL"
     )
     # Rows come and go here all the time, and few stay.
-    for table in ("arrival", "limitnote", "slot"):
+    for table in ("arrival", "event", "limitnote", "slot"):
         schema_editor.execute(
             f"ALTER TABLE taskqueue_{table} SET (autovacuum_vacuum_scale_factor = 0, "
             "autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0)"
@@ -1179,6 +1189,82 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["subject"], name="taskqueue_limitnote_subject")],
             },
         ),
+        migrations.CreateModel(
+            name="Event",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("seq", models.BigIntegerField(null=True, unique=True)),
+                ("kind", _word(EVENT_KINDS, max_length=24)),
+                ("at", models.DateTimeField(db_default=DatabaseClock())),
+                (
+                    "task",
+                    _reference("task", models.DO_NOTHING, null=True, related_name="events"),
+                ),
+                (
+                    "workflow",
+                    _reference("workflow", models.DO_NOTHING, null=True, related_name="events"),
+                ),
+                ("name", models.CharField(db_default="", max_length=255)),
+                ("queue_name", models.CharField(db_default="", max_length=100)),
+                ("worker", models.CharField(db_default="", max_length=150)),
+                ("attempt", models.IntegerField(null=True)),
+                ("details", models.JSONField(default=dict)),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(seq__isnull=True),
+                        fields=["id"],
+                        name="taskqueue_event_new",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Subscription",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("subscriber", _word(SUBSCRIBERS)),
+                ("subject", models.CharField(max_length=255)),
+                ("place", models.SmallIntegerField(default=0)),
+                ("kinds", models.JSONField()),
+                ("names", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("task_id", models.UUIDField(null=True)),
+                ("workflow_id", models.UUIDField(null=True)),
+                ("until", models.DateTimeField(null=True)),
+                ("request", models.JSONField(null=True)),
+                ("declared_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["task_id"], name="taskqueue_subscription_task")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("subscriber", "subject", "place"),
+                        name="taskqueue_subscription_subject",
+                    ),
+                    _one_of("subscriber", SUBSCRIBERS, name="taskqueue_subscription_subscriber"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Audience",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("kinds", models.TextField(default="")),
+                ("last_seq", models.BigIntegerField(default=0)),
+                ("pruned_seq", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(id=1), name="taskqueue_audience_one")
+                ],
+            },
+        ),
         *(
             migrations.CreateModel(
                 name=name,
@@ -1196,4 +1282,5 @@ class Migration(migrations.Migration):
         migrations.RunPython(tune_postgresql, migrations.RunPython.noop),
         migrations.RunPython(create_enqueue, drop_enqueue),
         migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(create_event_triggers, drop_event_triggers),
     ]

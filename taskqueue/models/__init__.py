@@ -2,6 +2,7 @@
 
 from taskqueue.models.audit import Audit
 from taskqueue.models.collected import Collected
+from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
@@ -19,10 +20,12 @@ from taskqueue.models.workflow_count import WorkflowCount
 
 __all__ = [
     "Arrival",
+    "Audience",
     "Audit",
     "Collected",
     "Dashboard",
     "Dependency",
+    "Event",
     "Export",
     "Failure",
     "IdempotencyKey",
@@ -43,6 +46,7 @@ __all__ = [
     "Step",
     "StepCalls",
     "StepEnd",
+    "Subscription",
     "Task",
     "TaskLog",
     "Total",
