@@ -26,6 +26,15 @@ AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 PER = ["key", "host", "worker", "queue"]
 PARTITION_STATES = ["open", "waiting", "empty", "halted"]
+SUBSCRIBERS = ["endpoint", "handler", "rule", "stream"]
+EVENT_KINDS = [
+    "task.enqueued", "task.started", "task.progressed", "task.retrying", "task.succeeded",
+    "task.failed", "task.cancelled", "task.lost", "task.stopping", "workflow.started",
+    "workflow.succeeded", "workflow.failed", "workflow.cancelled", "step.failed",
+    "schedule.skipped", "schedule.paused", "queue.paused", "queue.resumed", "worker.started",
+    "worker.quiet", "worker.stopped", "worker.lost", "operation.finished", "alert.raised",
+    "alert.cleared",
+]  # fmt: skip
 MISSED = ["skip", "latest", "all", "window"]
 DISABLED_FOR = ["", "person", "gone", "failing"]
 DELIVERY_STATUSES = ["waiting", "delivered", "failed", "cancelled"]
@@ -96,7 +105,7 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
         "REPLICA IDENTITY FULL"
     )
     # Rows come and go here all the time, and few stay.
-    for table in ("arrival", "limitnote", "slot"):
+    for table in ("arrival", "event", "limitnote", "slot"):
         schema_editor.execute(
             f"ALTER TABLE taskqueue_{table} SET (autovacuum_vacuum_scale_factor = 0, "
             "autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0)"
@@ -1082,6 +1091,77 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Endpoint",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("url", models.CharField(max_length=2000)),
+                ("description", models.CharField(default="", max_length=255)),
+                ("kinds", models.JSONField(default=list)),
+                ("names", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("include", models.JSONField(default=list)),
+                ("secret", models.CharField(max_length=100)),
+                ("previous_secret", models.CharField(default="", max_length=100)),
+                ("previous_until", models.DateTimeField(null=True)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("disabled_for", _word(DISABLED_FOR, default="")),
+                ("failing_since", models.DateTimeField(null=True)),
+                ("succeeded_at", models.DateTimeField(null=True)),
+                ("created_by", models.CharField(default="", max_length=150)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "webhook endpoint",
+                "verbose_name_plural": "webhook endpoints",
+                "permissions": [("manage_webhooks", "Can view and manage webhooks")],
+                "default_permissions": (),
+                "constraints": [
+                    _one_of("disabled_for", DISABLED_FOR, name="taskqueue_endpoint_disabled")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Delivery",
+            fields=[
+                ("id", models.UUIDField(default=uuid7, primary_key=True, serialize=False)),
+                ("endpoint", _reference("endpoint", models.DO_NOTHING, related_name="deliveries")),
+                ("seq", models.BigIntegerField(null=True)),
+                ("kind", models.CharField(max_length=40)),
+                ("payload", models.JSONField(default=dict)),
+                ("task", _reference("task", models.DO_NOTHING, related_name="deliveries")),
+                ("status", _word(DELIVERY_STATUSES, default="waiting")),
+                ("attempts", models.IntegerField(db_default=0)),
+                ("answer_status", models.IntegerField(null=True)),
+                ("error", models.CharField(db_default="", max_length=255)),
+                ("milliseconds", models.IntegerField(null=True)),
+                ("answer", models.TextField(db_default="")),
+                ("attempted_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "webhook delivery",
+                "verbose_name_plural": "webhook deliveries",
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["endpoint", "id"], name="taskqueue_delivery_endpoint"),
+                    models.Index(
+                        condition=models.Q(status="waiting"),
+                        fields=["endpoint", "id"],
+                        name="taskqueue_delivery_waiting",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(seq__isnull=False),
+                        fields=("endpoint", "seq"),
+                        name="taskqueue_delivery_event",
+                    ),
+                    _one_of("status", DELIVERY_STATUSES, name="taskqueue_delivery_status"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Limit",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -1182,73 +1262,78 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Endpoint",
+            name="Event",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("url", models.CharField(max_length=2000)),
-                ("description", models.CharField(default="", max_length=255)),
-                ("kinds", models.JSONField(default=list)),
-                ("names", models.JSONField(default=list)),
-                ("queues", models.JSONField(default=list)),
-                ("include", models.JSONField(default=list)),
-                ("secret", models.CharField(max_length=100)),
-                ("previous_secret", models.CharField(default="", max_length=100)),
-                ("previous_until", models.DateTimeField(null=True)),
-                ("is_enabled", models.BooleanField(default=True)),
-                ("disabled_for", _word(DISABLED_FOR, default="")),
-                ("failing_since", models.DateTimeField(null=True)),
-                ("succeeded_at", models.DateTimeField(null=True)),
-                ("created_by", models.CharField(default="", max_length=150)),
-                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
-                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("seq", models.BigIntegerField(null=True, unique=True)),
+                ("kind", _word(EVENT_KINDS, max_length=24)),
+                ("at", models.DateTimeField(db_default=DatabaseClock())),
+                (
+                    "task",
+                    _reference("task", models.DO_NOTHING, null=True, related_name="events"),
+                ),
+                (
+                    "workflow",
+                    _reference("workflow", models.DO_NOTHING, null=True, related_name="events"),
+                ),
+                ("name", models.CharField(db_default="", max_length=255)),
+                ("queue_name", models.CharField(db_default="", max_length=100)),
+                ("worker", models.CharField(db_default="", max_length=150)),
+                ("attempt", models.IntegerField(null=True)),
+                ("details", models.JSONField(default=dict)),
             ],
             options={
-                "verbose_name": "webhook endpoint",
-                "verbose_name_plural": "webhook endpoints",
-                "permissions": [("manage_webhooks", "Can view and manage webhooks")],
                 "default_permissions": (),
-                "constraints": [
-                    _one_of("disabled_for", DISABLED_FOR, name="taskqueue_endpoint_disabled")
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(seq__isnull=True),
+                        fields=["id"],
+                        name="taskqueue_event_new",
+                    )
                 ],
             },
         ),
         migrations.CreateModel(
-            name="Delivery",
+            name="Subscription",
             fields=[
-                ("id", models.UUIDField(default=uuid7, primary_key=True, serialize=False)),
-                ("endpoint", _reference("endpoint", models.DO_NOTHING, related_name="deliveries")),
-                ("seq", models.BigIntegerField(null=True)),
-                ("kind", models.CharField(max_length=40)),
-                ("payload", models.JSONField(default=dict)),
-                ("task", _reference("task", models.DO_NOTHING, related_name="deliveries")),
-                ("status", _word(DELIVERY_STATUSES, default="waiting")),
-                ("attempts", models.IntegerField(db_default=0)),
-                ("answer_status", models.IntegerField(null=True)),
-                ("error", models.CharField(db_default="", max_length=255)),
-                ("milliseconds", models.IntegerField(null=True)),
-                ("answer", models.TextField(db_default="")),
-                ("attempted_at", models.DateTimeField(null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("subscriber", _word(SUBSCRIBERS)),
+                ("subject", models.CharField(max_length=255)),
+                ("place", models.SmallIntegerField(default=0)),
+                ("kinds", models.JSONField()),
+                ("names", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("task_id", models.UUIDField(null=True)),
+                ("workflow_id", models.UUIDField(null=True)),
+                ("until", models.DateTimeField(null=True)),
+                ("request", models.JSONField(null=True)),
+                ("declared_at", models.DateTimeField(null=True)),
                 ("created_at", models.DateTimeField(db_default=DatabaseClock())),
             ],
             options={
-                "verbose_name": "webhook delivery",
-                "verbose_name_plural": "webhook deliveries",
                 "default_permissions": (),
-                "indexes": [
-                    models.Index(fields=["endpoint", "id"], name="taskqueue_delivery_endpoint"),
-                    models.Index(
-                        condition=models.Q(status="waiting"),
-                        fields=["endpoint", "id"],
-                        name="taskqueue_delivery_waiting",
-                    ),
-                ],
+                "indexes": [models.Index(fields=["task_id"], name="taskqueue_subscription_task")],
                 "constraints": [
                     models.UniqueConstraint(
-                        condition=models.Q(seq__isnull=False),
-                        fields=("endpoint", "seq"),
-                        name="taskqueue_delivery_event",
+                        fields=("subscriber", "subject", "place"),
+                        name="taskqueue_subscription_subject",
                     ),
-                    _one_of("status", DELIVERY_STATUSES, name="taskqueue_delivery_status"),
+                    _one_of("subscriber", SUBSCRIBERS, name="taskqueue_subscription_subscriber"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Audience",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("kinds", models.TextField(default="")),
+                ("last_seq", models.BigIntegerField(default=0)),
+                ("pruned_seq", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(id=1), name="taskqueue_audience_one")
                 ],
             },
         ),

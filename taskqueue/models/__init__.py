@@ -2,6 +2,7 @@
 
 from taskqueue.models.audit import Audit
 from taskqueue.models.collected import Collected
+from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
@@ -20,12 +21,14 @@ from taskqueue.models.workflow_count import WorkflowCount
 
 __all__ = [
     "Arrival",
+    "Audience",
     "Audit",
     "Collected",
     "Dashboard",
     "Delivery",
     "Dependency",
     "Endpoint",
+    "Event",
     "Export",
     "Failure",
     "IdempotencyKey",
@@ -46,6 +49,7 @@ __all__ = [
     "Step",
     "StepCalls",
     "StepEnd",
+    "Subscription",
     "Task",
     "TaskLog",
     "Total",
