@@ -44,6 +44,7 @@ from taskqueue.engine.schedules.verbs import (
     resume_schedule,
     run_schedule,
 )
+from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
@@ -332,7 +333,8 @@ OTHER_VERBS = _table(
 )
 TABLES: tuple[Mapping[str, Verb], ...] = (
     TASK_VERBS, QUEUE_VERBS, LIMIT_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS,
-    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
+    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, WEBHOOK_VERBS,
+    OTHER_VERBS,
 )  # fmt: skip
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}
