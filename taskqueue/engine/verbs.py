@@ -31,7 +31,7 @@ from taskqueue.engine.control.pauses import (
     resume_definition,
 )
 from taskqueue.engine.control.queues import pause, resume
-from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import kill_worker, quiet_worker, resume_worker, stop_worker
@@ -336,5 +336,7 @@ TABLES: tuple[Mapping[str, Verb], ...] = (
     SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, WEBHOOK_VERBS,
     OTHER_VERBS,
 )  # fmt: skip
+# The verbs that operations do, by their names.
+KNOWN_VERBS: Mapping[str, Verb] = {**BULK_VERBS, "replay": WEBHOOK_VERBS["replay"]}
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

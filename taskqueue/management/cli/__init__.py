@@ -10,6 +10,7 @@ from taskqueue.management.cli import (
     stats,
     tasks,
     top,
+    webhooks,
     workers,
     workflows,
 )
@@ -18,6 +19,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
+    schedules.schedules, workflows.workflows, groups.groups, webhooks.webhooks,
+    acting.operations, stats.stats,
     top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip
