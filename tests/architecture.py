@@ -33,12 +33,13 @@ LAYERS = (
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions workflows", siblings=True),
+    _layer("public", "definitions workflows webhooks", siblings=True),
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
     _layer("package", INIT),
     _layer("display", "display"),
     _layer("template tags", "templatetags"),
+    _layer("own tasks", "tasks"),
     _layer("faces", "admin api management testing"),
     _layer("app", "apps"),
 )
@@ -68,7 +69,7 @@ FLOORS = (
     ),
     _layer(
         "people",
-        "batches control debouncing enqueue holders places pruning workflows",
+        "batches control debouncing enqueue holders places pruning webhooks workflows",
         siblings=True,
     ),
     _layer("rules and operations", "operations schedules"),
