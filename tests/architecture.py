@@ -33,7 +33,7 @@ LAYERS = (
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions workflows webhooks", siblings=True),
+    _layer("public", "definitions events webhooks workflows", siblings=True),
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
     _layer("package", INIT),
@@ -69,9 +69,10 @@ FLOORS = (
     ),
     _layer(
         "people",
-        "batches control debouncing enqueue holders places pruning webhooks workflows",
+        "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
+    _layer("events", "events webhooks", siblings=True),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )

@@ -20,6 +20,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.log_text import one_line
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.events.declaring import sync_handlers
 from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
@@ -238,6 +239,7 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
         try:
             with unforked():
                 sync_limits()
+                sync_handlers()
                 synced = sync_schedules(worker=worker_name)
         except (OperationalError, InterfaceError) as error:
             logger.warning("Declarations not synchronised yet error=%s", one_line(error))

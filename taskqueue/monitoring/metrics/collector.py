@@ -36,7 +36,6 @@ from taskqueue.monitoring.metrics.limits import of_limits
 from taskqueue.monitoring.metrics.webhooks import of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.monitoring.read_models.limit import read_limits
-from taskqueue.monitoring.read_models.webhook import read_endpoints
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql, time_limit
 
@@ -217,5 +216,5 @@ def _families() -> Iterator[Metric]:
     figures = workflow_figures()
     yield from of_limits(read_limits(limit=MOST_LIMITS), figures)
     yield from of_workflows(figures)
-    yield from of_webhooks(read_endpoints())
+    yield from of_webhooks(figures)
     yield from of_tables(figures.sizes)
