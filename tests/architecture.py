@@ -33,12 +33,13 @@ LAYERS = (
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions events workflows", siblings=True),
+    _layer("public", "definitions events webhooks workflows", siblings=True),
     _layer("framework", "backend"),
     _layer("runtime", "monitoring worker"),
     _layer("package", INIT),
     _layer("display", "display logs"),
     _layer("template tags", "templatetags"),
+    _layer("own tasks", "tasks"),
     _layer("faces", "admin api management progress testing"),
     _layer("app", "apps"),
 )
@@ -71,7 +72,7 @@ FLOORS = (
         "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
-    _layer("events", "events"),
+    _layer("events", "events webhooks", siblings=True),
     _layer("rules and operations", "operations schedules"),
     _layer("verbs", "verbs"),
 )

@@ -55,6 +55,8 @@ DEFAULTS: dict[str, Any] = {
     "EVENTS_KEPT": {"age": timedelta(days=7), "rows": 1_000_000},
     "INTERNAL_QUEUE": "default",
     "STREAMS": {"user": 5, "process": 100},
+    "WEBHOOK_ALLOW": (),
+    "SITE_URL": "",
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -102,6 +104,9 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("EVENTS_KEPT", {"rows": None}, {"age": timedelta(days=7), "rows": None}),
     ("INTERNAL_QUEUE", "taskqueue", "taskqueue"),
     ("STREAMS", {"user": 20}, {"user": 20, "process": 100}),
+    ("WEBHOOK_ALLOW", ["10.1.0.0/16", "*.inner"], ("10.1.0.0/16", "*.inner")),
+    ("WEBHOOK_ALLOW", [], ()),
+    ("SITE_URL", "https://shop.example.org/", "https://shop.example.org"),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -164,6 +169,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("EVENTS_KEPT", {"days": 1}, "no key 'days'"),
     ("INTERNAL_QUEUE", "", "the name of a queue"),
     ("STREAMS", {"user": -1}, "a whole number of 0 or more"),
+    ("WEBHOOK_ALLOW", "10.1.0.0/16", "a list of texts"),
+    ("WEBHOOK_ALLOW", ["10.1.0.256"], "neither a host nor a network"),
+    ("SITE_URL", "shop.example.org", "the address of the site"),
 ]
 
 

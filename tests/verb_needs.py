@@ -55,6 +55,20 @@ NEEDS = {
     ("workflow", "resolve"): "operate",
     ("workflow", "delete"): "purge",
     ("group", "fire"): "operate",
+    **{
+        ("webhook", verb): "manage_webhooks"
+        for verb in (
+            "create",
+            "edit",
+            "enable",
+            "disable",
+            "rotate",
+            "test",
+            "redeliver",
+            "replay",
+            "delete",
+        )
+    },
     ("", "prune"): "",
 }
 """By noun and verb; an operation needs what its verb needs."""

@@ -14,6 +14,8 @@ CONTROL_QUEUES = "taskqueue.control_queues"
 # Pause and delete schedules. Creating, editing, resuming and running need `ENQUEUE` too.
 EDIT_SCHEDULES = "taskqueue.edit_schedules"
 PURGE = "taskqueue.purge"
+# View and change endpoints of webhooks, their deliveries, and what receivers answered.
+MANAGE_WEBHOOKS = "taskqueue.manage_webhooks"
 VIEW_QUEUES = "taskqueue.view_queue"
 VIEW_LIMITS = "taskqueue.view_limit"
 VIEW_WORKERS = "taskqueue.view_worker"

@@ -23,7 +23,7 @@ VIEW = frozenset({
     "view_rollup", "view_schedule", "view_task", "view_tasklog", "view_worker", "view_workflow",
 })  # fmt: skip
 OPERATE = frozenset({"enqueue", "operate", "stop", "control_queues", "edit_schedules"})
-ADMINISTER = frozenset({"view_arguments", "purge"})
+ADMINISTER = frozenset({"manage_webhooks", "view_arguments", "purge"})
 
 VIEWER = Role(group="taskqueue viewer", permissions=VIEW)
 OPERATOR = Role(group="taskqueue operator", permissions=VIEW | OPERATE)

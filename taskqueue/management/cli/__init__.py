@@ -13,6 +13,7 @@ from taskqueue.management.cli import (
     stats,
     tasks,
     top,
+    webhooks,
     workers,
     workflows,
 )
@@ -21,7 +22,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, logs.logs, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, events.events, acting.operations,
-    stats.stats, top.top, records.failures, records.audit,
+    schedules.schedules, workflows.workflows, groups.groups, events.events, webhooks.webhooks,
+    acting.operations, stats.stats, top.top, records.failures, records.audit,
     diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip
