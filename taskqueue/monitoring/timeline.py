@@ -62,7 +62,7 @@ def title_of(event: Event) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownEvent:
+class TimelineEvent:
     """One thing that happened to a task, or that goes on now."""
 
     at: datetime = about("When it happened; of the last one, while it goes on, since when.")
@@ -77,7 +77,7 @@ class ShownEvent:
     detail: str = about("The error, the progress, the reason, or the name of a schedule or step.")
 
 
-def timeline_of(task: Task, viewer: Viewer) -> list[ShownEvent]:
+def timeline_of(task: Task, viewer: Viewer) -> list[TimelineEvent]:
     """Return what happened to the task, oldest first, by at most four queries.
 
     Attempts, audit entries and the step of a workflow are left out where the viewer may not see
@@ -100,14 +100,14 @@ def timeline_of(task: Task, viewer: Viewer) -> list[ShownEvent]:
     return list(_shown(events_of(task, leases, audits, now()), step))
 
 
-def _shown(events: list[Event], step: str) -> Iterator[ShownEvent]:
+def _shown(events: list[Event], step: str) -> Iterator[TimelineEvent]:
     for event in events:
         if event.what is What.STEP and not step:
             continue
         # What goes on is told by its beginning, so that two looks at it tell the same.
         goes_on = event.what in NOW
         since = event.at - timedelta(seconds=event.seconds or 0) if goes_on else event.at
-        yield ShownEvent(
+        yield TimelineEvent(
             at=since,
             kind=event.what.value,
             title=title_of(event),

@@ -15,7 +15,7 @@ from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_WORKFLOW
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Task
 from taskqueue.monitoring.read_models.base import EVERYTHING, ViewerWithout
-from taskqueue.monitoring.timeline import ShownEvent, timeline_of
+from taskqueue.monitoring.timeline import TimelineEvent, timeline_of
 from taskqueue.rules import Every
 from tests.admin.conftest import LogIn
 from tests.admin.rows import SECRET
@@ -28,7 +28,7 @@ from tests.workflows.shop import note
 pytestmark = pytest.mark.django_db
 
 
-def told(task: Any, viewer: Any = EVERYTHING) -> list[ShownEvent]:
+def told(task: Any, viewer: Any = EVERYTHING) -> list[TimelineEvent]:
     return timeline_of(Task.objects.get(pk=task.id), viewer)
 
 

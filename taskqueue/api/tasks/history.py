@@ -36,7 +36,7 @@ from taskqueue.monitoring.following import LEVELS, LinePage, line_page
 from taskqueue.monitoring.read_models.attempt import ShownAttempt
 from taskqueue.monitoring.read_models.base import about, from_rows, json_form
 from taskqueue.monitoring.read_models.task import STATUSES
-from taskqueue.monitoring.timeline import ShownEvent, timeline_of
+from taskqueue.monitoring.timeline import TimelineEvent, timeline_of
 from taskqueue.monitoring.why import Reason, why
 from taskqueue.results.reading import row_of
 
@@ -124,7 +124,7 @@ class Timeline:
     """The timeline of a task."""
 
     id: UUID
-    events: list[ShownEvent] = about("Oldest first.")
+    events: list[TimelineEvent] = about("Oldest first.")
 
 
 class TaskTimeline(ApiView):
