@@ -1,5 +1,6 @@
 """The models, one file a noun."""
 
+from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit
 from taskqueue.models.collected import Collected
 from taskqueue.models.export import Export
@@ -18,6 +19,7 @@ from taskqueue.models.workflow import Dependency, Member, Step, StepCalls, StepE
 from taskqueue.models.workflow_count import WorkflowCount
 
 __all__ = [
+    "AlertRule",
     "Arrival",
     "Audit",
     "Collected",
@@ -26,6 +28,7 @@ __all__ = [
     "Export",
     "Failure",
     "IdempotencyKey",
+    "Incident",
     "Lease",
     "Limit",
     "LimitNote",
