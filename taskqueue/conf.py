@@ -35,6 +35,11 @@ DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
     "enqueue": "1200/minute",
     "anonymous": "120/minute",
 }
+# How old events may become, and how many are kept.
+DEFAULT_EVENTS_KEPT: dict[str, Any] = {"age": timedelta(days=7), "rows": 1_000_000}
+# Event streams that are open at once: of one user, and of one process of the web server.
+DEFAULT_STREAMS: dict[str, int | None] = {"user": 5, "process": 100}
+LONGEST_QUEUE_NAME = 100
 _LARGEST_COUNT = 2**31 - 1
 # The largest value of the column for the level of a log line.
 _LARGEST_LEVEL = 32767
@@ -109,6 +114,13 @@ def table(defaults: Mapping[str, Any], check: Check) -> Check:
         return values
 
     return check_table
+
+
+def kept_events(place: str, value: Any) -> dict[str, Any]:
+    """Check how long, and how many, events are kept; None: as long as the other allows."""
+    values = table(DEFAULT_EVENTS_KEPT, lambda _, item: item)(place, value)
+    checks = {"age": duration(1.0), "rows": whole(1)}
+    return {key: optional(checks[key])(f"{place}[{key!r}]", item) for key, item in values.items()}
 
 
 def database(place: str, value: Any) -> str:
@@ -219,6 +231,17 @@ class Settings:
         )
     )
     METRICS_TOKEN: str | None = _setting(optional(token))
+    EVENTS_KEPT: Mapping[str, Any] = _setting(kept_events, lambda: DEFAULT_EVENTS_KEPT)
+    INTERNAL_QUEUE: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_QUEUE_NAME,
+            f"the name of a queue, of up to {LONGEST_QUEUE_NAME} characters",
+        ),
+        "default",
+    )
+    STREAMS: Mapping[str, int | None] = _setting(
+        table(DEFAULT_STREAMS, whole(0)), lambda: DEFAULT_STREAMS
+    )
 
 
 _CHECKS: dict[str, Check] = {

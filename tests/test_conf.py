@@ -48,6 +48,9 @@ DEFAULTS: dict[str, Any] = {
     "API_THROTTLE_RATES": DEFAULT_THROTTLE_RATES,
     "API_LONG_POLLS": None,
     "METRICS_TOKEN": None,
+    "EVENTS_KEPT": {"age": timedelta(days=7), "rows": 1_000_000},
+    "INTERNAL_QUEUE": "default",
+    "STREAMS": {"user": 5, "process": 100},
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -87,6 +90,9 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("API_THROTTLE_RATES", {"act": "5/s"}, {**DEFAULT_THROTTLE_RATES, "act": "5/s"}),
     ("METRICS_TOKEN", "sixteen letters!", "sixteen letters!"),
     ("METRICS_TOKEN", None, None),
+    ("EVENTS_KEPT", {"rows": None}, {"age": timedelta(days=7), "rows": None}),
+    ("INTERNAL_QUEUE", "taskqueue", "taskqueue"),
+    ("STREAMS", {"user": 20}, {"user": 20, "process": 100}),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -136,6 +142,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("API_LONG_POLLS", True, "0 or more"),
     ("METRICS_TOKEN", "short", "16 or more characters"),
     ("METRICS_TOKEN", 16 * b"x", "16 or more characters"),
+    ("EVENTS_KEPT", {"rows": 0}, "a whole number of 1 or more"),
+    ("EVENTS_KEPT", {"age": 0}, "1 or more seconds"),
+    ("EVENTS_KEPT", {"days": 1}, "no key 'days'"),
+    ("INTERNAL_QUEUE", "", "the name of a queue"),
+    ("STREAMS", {"user": -1}, "a whole number of 0 or more"),
 ]
 
 

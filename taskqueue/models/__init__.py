@@ -3,6 +3,7 @@
 from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit
 from taskqueue.models.collected import Collected
+from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
@@ -21,10 +22,12 @@ from taskqueue.models.workflow_count import WorkflowCount
 __all__ = [
     "AlertRule",
     "Arrival",
+    "Audience",
     "Audit",
     "Collected",
     "Dashboard",
     "Dependency",
+    "Event",
     "Export",
     "Failure",
     "IdempotencyKey",
@@ -46,6 +49,7 @@ __all__ = [
     "Step",
     "StepCalls",
     "StepEnd",
+    "Subscription",
     "Task",
     "TaskLog",
     "Total",

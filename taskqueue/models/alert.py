@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.core.alerts import AlertKind, AlertScope, IncidentStatus, RuleSource
 from taskqueue.models.parts import VIEW_ONLY, DatabaseClock, choices, one_of
 
-LONGEST_RULE_NAME = 300
+LONGEST_RULE_NAME = 255
 LONGEST_SUBJECT = 255
 LONGEST_TEXT = 1000
 LONGEST_URL = 1000
