@@ -1198,53 +1198,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="AlertRule",
-            fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("name", models.CharField(max_length=255, unique=True)),
-                ("kind", _word(ALERT_KINDS, max_length=20)),
-                ("scope", _word(ALERT_SCOPES, default="all")),
-                ("pattern", models.CharField(default="", max_length=255)),
-                ("threshold", models.FloatField(null=True)),
-                ("window_seconds", models.PositiveIntegerField(null=True)),
-                ("for_seconds", models.PositiveIntegerField(null=True)),
-                ("repeat_seconds", models.PositiveIntegerField(null=True)),
-                ("channels", models.JSONField(default=dict)),
-                ("url", models.CharField(default="", max_length=1000)),
-                ("is_enabled", models.BooleanField(default=True)),
-                ("silenced_until", models.DateTimeField(null=True)),
-                ("silenced_by", models.CharField(default="", max_length=150)),
-                ("silence_reason", models.CharField(default="", max_length=1000)),
-                ("source", _word(RULE_SOURCES, default="row")),
-                ("declared_at", models.DateTimeField(null=True)),
-                ("removed_at", models.DateTimeField(null=True)),
-                ("created_by", models.CharField(default="", max_length=150)),
-                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
-                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
-                ("next_at", models.DateTimeField(null=True)),
-                ("evaluated_at", models.DateTimeField(null=True)),
-                ("told_at", models.DateTimeField(null=True)),
-                ("asked_at", models.DateTimeField(null=True)),
-                ("found", models.JSONField(null=True)),
-                ("trouble", models.CharField(default="", max_length=1000)),
-            ],
-            options={
-                "verbose_name": "alert rule",
-                "verbose_name_plural": "alert rules",
-                "permissions": [
-                    ("manage_alerts", "Can create, change, silence and delete alert rules")
-                ],
-                "default_permissions": ("view",),
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(next_at__isnull=False),
-                        fields=["next_at"],
-                        name="taskqueue_alertrule_next",
-                    )
-                ],
-                "constraints": [
-                    _one_of("kind", ALERT_KINDS, name="taskqueue_alertrule_kind"),
-                    _one_of("scope", ALERT_SCOPES, name="taskqueue_alertrule_scope"),
             name="Event",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -1306,6 +1259,72 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Audience",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("kinds", models.TextField(default="")),
+                ("last_seq", models.BigIntegerField(default=0)),
+                ("pruned_seq", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(id=1), name="taskqueue_audience_one")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AlertRule",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("kind", _word(ALERT_KINDS, max_length=20)),
+                ("scope", _word(ALERT_SCOPES, default="all")),
+                ("pattern", models.CharField(default="", max_length=255)),
+                ("threshold", models.FloatField(null=True)),
+                ("window_seconds", models.PositiveIntegerField(null=True)),
+                ("for_seconds", models.PositiveIntegerField(null=True)),
+                ("repeat_seconds", models.PositiveIntegerField(null=True)),
+                ("channels", models.JSONField(default=dict)),
+                ("url", models.CharField(default="", max_length=1000)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("silenced_until", models.DateTimeField(null=True)),
+                ("silenced_by", models.CharField(default="", max_length=150)),
+                ("silence_reason", models.CharField(default="", max_length=1000)),
+                ("source", _word(RULE_SOURCES, default="row")),
+                ("declared_at", models.DateTimeField(null=True)),
+                ("removed_at", models.DateTimeField(null=True)),
+                ("created_by", models.CharField(default="", max_length=150)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("next_at", models.DateTimeField(null=True)),
+                ("evaluated_at", models.DateTimeField(null=True)),
+                ("told_at", models.DateTimeField(null=True)),
+                ("asked_at", models.DateTimeField(null=True)),
+                ("found", models.JSONField(null=True)),
+                ("trouble", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "alert rule",
+                "verbose_name_plural": "alert rules",
+                "permissions": [
+                    ("manage_alerts", "Can create, change, silence and delete alert rules")
+                ],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(next_at__isnull=False),
+                        fields=["next_at"],
+                        name="taskqueue_alertrule_next",
+                    )
+                ],
+                "constraints": [
+                    _one_of("kind", ALERT_KINDS, name="taskqueue_alertrule_kind"),
+                    _one_of("scope", ALERT_SCOPES, name="taskqueue_alertrule_scope"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Incident",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -1361,17 +1380,6 @@ class Migration(migrations.Migration):
                         name="taskqueue_incident_open",
                     ),
                     _one_of("status", INCIDENT_STATUSES, name="taskqueue_incident_status"),
-            name="Audience",
-            fields=[
-                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ("kinds", models.TextField(default="")),
-                ("last_seq", models.BigIntegerField(default=0)),
-                ("pruned_seq", models.BigIntegerField(default=0)),
-            ],
-            options={
-                "default_permissions": (),
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(id=1), name="taskqueue_audience_one")
                 ],
             },
         ),
