@@ -35,7 +35,9 @@ LAYERS = (
     _layer("results", "control results schedules", siblings=True),
     _layer("public", "definitions workflows", siblings=True),
     _layer("framework", "backend"),
-    _layer("runtime", "monitoring worker"),
+    _layer("monitoring", "monitoring"),
+    _layer("channels", "alerts"),
+    _layer("runtime", "worker"),
     _layer("package", INIT),
     _layer("display", "display"),
     _layer("template tags", "templatetags"),
@@ -71,7 +73,7 @@ FLOORS = (
         "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
-    _layer("rules and operations", "operations schedules"),
+    _layer("rules and operations", "alerts operations schedules"),
     _layer("verbs", "verbs"),
 )
 ENGINE = "engine"

@@ -29,8 +29,12 @@ FOLLOWED = (
 )  # fmt: skip
 
 
-def settle(connection: BaseDatabaseWrapper, rule: AlertRule, judged: Sequence[Judged]) -> bool:
+def settle(
+    connection: BaseDatabaseWrapper, rule: AlertRule, judged: Sequence[Judged] | None
+) -> bool:
     """Move the incidents of a rule by what was judged, and tell what is to be told.
+
+    None: nothing new is known of them.
 
     All of it is one transaction, so that what was raised was told, and nothing is told twice.
     Nothing happens if another worker has taken up the rule since, or somebody has changed it:
@@ -47,7 +51,10 @@ def settle(connection: BaseDatabaseWrapper, rule: AlertRule, judged: Sequence[Ju
         if locked is None:
             return False
         now = dialect_for(connection).now(connection)
-        follow(connection, locked, judged, now)
+        if judged is not None:
+            follow(connection, locked, judged, now)
+            if locked.found is not None:
+                rows.update(found=None)
         return tell(connection, locked, now)
 
 

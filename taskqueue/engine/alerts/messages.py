@@ -1,4 +1,4 @@
-"""The tasks of alerts: messages, calls of a heartbeat, examinations. Their bodies are `alerts.tasks`.
+"""The tasks of alerts: messages, calls of a heartbeat, examinations; `alerts.tasks` has the bodies.
 
 They go before all else on the internal queue: an alert about a backlog must not stand at its end.
 """

@@ -91,3 +91,11 @@ def _send(
     if is_sent:
         AlertRule.objects.using(connection.alias).filter(id=rule.id).update(told_at=now)
     return is_sent
+
+
+def end_incidents(connection: BaseDatabaseWrapper, rule_id: int, now: datetime) -> None:
+    """End the incidents of a rule that nobody looks at any more, without telling."""
+    rows = Incident.objects.using(connection.alias).filter(rule_id=rule_id, is_settled=False)
+    rows.filter(status=IncidentStatus.PENDING).delete()
+    rows.filter(ended_at=None).update(status=IncidentStatus.ENDED, ended_at=now)
+    rows.update(is_settled=True)
