@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
@@ -39,20 +38,6 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_limits)
         canvas.ENQUEUE[:] = [_enqueue_graph]
         registry.finders.append(_adopt_django_task)
-        registry.finders.append(_find_own_task)
-
-
-# The modules with tasks of our own, by the prefix of their names.
-OWN_TASKS = {"taskqueue.alerts.": "taskqueue.alerts.tasks"}
-
-
-def _find_own_task(name: str) -> BaseDefinition[Any, Any] | None:
-    """Return one of taskqueue's own tasks, which are loaded where one is run or shown."""
-    for prefix, module in OWN_TASKS.items():
-        if name.startswith(prefix):
-            found = getattr(import_module(module), name.removeprefix(prefix), None)
-            return found if getattr(found, "name", "") == name else None
-    return None
 
 
 def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:

@@ -22,6 +22,7 @@ from django.core.signals import setting_changed
 from taskqueue.core.alerts import KINDS
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.suggestions import did_you_mean, did_you_mean_option
+from taskqueue.core.webhook_targets import Allowed
 
 Check = Callable[[str, Any], Any]
 
@@ -47,6 +48,7 @@ _LARGEST_COUNT = 2**31 - 1
 # The largest value of the column for the level of a log line.
 _LARGEST_LEVEL = 32767
 _RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
+_SITE = re.compile(r"(https?://[!-~]+)?")
 _LONGEST = 100 * 366 * 24 * 3600
 # In characters.
 SHORTEST_TOKEN = 16
@@ -193,6 +195,23 @@ def are_paths(value: Any) -> bool:
     return is_list and all(type(path) is str for path in value)
 
 
+def allowed_targets(place: str, value: Any) -> tuple[str, ...]:
+    """Check hosts and networks to which webhooks may be sent though they are not public."""
+    if value == () or value == []:
+        return ()
+    if not are_paths(value):
+        raise Mistake(f"{place} must be a list of texts, not {value!r}.")
+    try:
+        Allowed.of(value)
+    except ValueError as error:
+        raise Mistake(
+            f"{place} holds {str(error)!r}, which is neither a host nor a network.",
+            "Write hosts such as 'hooks.internal' or '*.internal:8080', and networks such as "
+            "'10.1.0.0/16'.",
+        ) from None
+    return tuple(value)
+
+
 def _setting(check: Check, default: Any = None) -> Any:
     """Declare a setting with its check; a callable makes the default."""
     if callable(default):
@@ -258,6 +277,15 @@ class Settings:
         )
     )
     METRICS_TOKEN: str | None = _setting(optional(token))
+    WEBHOOK_ALLOW: tuple[str, ...] = _setting(allowed_targets, ())
+    SITE_URL: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and _SITE.fullmatch(value) is not None,
+            "the address of the site, such as 'https://shop.example.org', or empty",
+            normal=lambda value: value.rstrip("/"),
+        ),
+        "",
+    )
     EVENTS_KEPT: Mapping[str, Any] = _setting(kept_events, lambda: DEFAULT_EVENTS_KEPT)
     INTERNAL_QUEUE: str = _setting(
         accepted(

@@ -135,6 +135,18 @@ class LimitDoesNotExist(TaskQueueError, LookupError):
     """No limit has that name."""
 
 
+class InvalidWebhook(InvalidTask):
+    """An endpoint of webhooks that cannot work, such as one of a host that is not public."""
+
+
+class EndpointDoesNotExist(TaskQueueError, LookupError):
+    """No endpoint of webhooks has that id."""
+
+
+class DeliveryDoesNotExist(TaskQueueError, LookupError):
+    """There is no delivery with that id: never was, or it was pruned."""
+
+
 class WorkerDoesNotExist(TaskQueueError, LookupError):
     """No such worker: its name is unknown, or it has ended."""
 

@@ -36,7 +36,8 @@ LAYERS = (
     _layer("public", "definitions workflows", siblings=True),
     _layer("framework", "backend"),
     _layer("monitoring", "monitoring"),
-    _layer("channels", "alerts"),
+    _layer("channels", "alerts webhooks", siblings=True),
+    _layer("own tasks", "tasks"),
     _layer("runtime", "worker"),
     _layer("package", INIT),
     _layer("display", "display"),
@@ -73,7 +74,7 @@ FLOORS = (
         "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
-    _layer("rules and operations", "alerts operations schedules"),
+    _layer("rules and operations", "alerts operations schedules webhooks"),
     _layer("verbs", "verbs"),
 )
 ENGINE = "engine"

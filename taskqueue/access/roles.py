@@ -24,7 +24,7 @@ VIEW = frozenset({
     "view_worker", "view_workflow",
 })  # fmt: skip
 OPERATE = frozenset({"enqueue", "operate", "stop", "control_queues", "edit_schedules"})
-ADMINISTER = frozenset({"view_arguments", "manage_alerts", "purge"})
+ADMINISTER = frozenset({"manage_alerts", "manage_webhooks", "purge", "view_arguments"})
 
 VIEWER = Role(group="taskqueue viewer", permissions=VIEW)
 OPERATOR = Role(group="taskqueue operator", permissions=VIEW | OPERATE)

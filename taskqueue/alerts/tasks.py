@@ -1,6 +1,6 @@
 """The tasks of alerts: mail, the call of a heartbeat, the doctor's examination.
 
-Workers find them by their names (`apps`); they are none of the project's own definitions.
+`taskqueue.tasks` loads them, where workers find them like those of the project.
 """
 
 from __future__ import annotations

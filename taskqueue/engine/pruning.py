@@ -20,8 +20,18 @@ from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.workers import forget_gone
 from taskqueue.engine.workflows.pruning import past_retention, prune_batch
-from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
+from taskqueue.models import (
+    Audit,
+    Delivery,
+    IdempotencyKey,
+    Lease,
+    Occurrence,
+    Operation,
+    Task,
+    Worker,
+)
 from taskqueue.models.schedule import OccurrenceStatus
+from taskqueue.models.webhook import DeliveryStatus
 
 # Rows of one transaction.
 BATCH = 500
@@ -82,10 +92,17 @@ IDEMPOTENCY_KEYS = History(
     model=IdempotencyKey, moment="created_at", kept=KEYS_KEPT, order="created_at"
 )
 AUDIT = History(model=Audit, moment="at", kept=timedelta(days=366))
+DELIVERIES = History(
+    model=Delivery,
+    moment="created_at",
+    kept=timedelta(days=7),
+    final=~Q(status=DeliveryStatus.WAITING),
+)
 HISTORIES = {
     "occurrences": OCCURRENCES,
     "operations": OPERATIONS,
     "idempotency_keys": IDEMPOTENCY_KEYS,
+    "deliveries": DELIVERIES,
     "audit": AUDIT,
 }
 

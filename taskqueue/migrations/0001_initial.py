@@ -36,6 +36,8 @@ EVENT_KINDS = [
     "alert.cleared",
 ]  # fmt: skip
 MISSED = ["skip", "latest", "all", "window"]
+DISABLED_FOR = ["", "person", "gone", "failing"]
+DELIVERY_STATUSES = ["waiting", "delivered", "failed", "cancelled"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
 ALERT_KINDS = [
     "failure", "failure_rate", "queue_latency", "queue_depth", "queue_unserved", "queue_stalled",
@@ -1094,6 +1096,77 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
                 "indexes": [
                     models.Index(fields=["name", "group", "id"], name="taskqueue_collected_group")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Endpoint",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("url", models.CharField(max_length=2000)),
+                ("description", models.CharField(default="", max_length=255)),
+                ("kinds", models.JSONField(default=list)),
+                ("names", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("include", models.JSONField(default=list)),
+                ("secret", models.CharField(max_length=100)),
+                ("previous_secret", models.CharField(default="", max_length=100)),
+                ("previous_until", models.DateTimeField(null=True)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("disabled_for", _word(DISABLED_FOR, default="")),
+                ("failing_since", models.DateTimeField(null=True)),
+                ("succeeded_at", models.DateTimeField(null=True)),
+                ("created_by", models.CharField(default="", max_length=150)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "webhook endpoint",
+                "verbose_name_plural": "webhook endpoints",
+                "permissions": [("manage_webhooks", "Can view and manage webhooks")],
+                "default_permissions": (),
+                "constraints": [
+                    _one_of("disabled_for", DISABLED_FOR, name="taskqueue_endpoint_disabled")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Delivery",
+            fields=[
+                ("id", models.UUIDField(default=uuid7, primary_key=True, serialize=False)),
+                ("endpoint", _reference("endpoint", models.DO_NOTHING, related_name="deliveries")),
+                ("seq", models.BigIntegerField(null=True)),
+                ("kind", models.CharField(max_length=40)),
+                ("payload", models.JSONField(default=dict)),
+                ("task", _reference("task", models.DO_NOTHING, related_name="deliveries")),
+                ("status", _word(DELIVERY_STATUSES, default="waiting")),
+                ("attempts", models.IntegerField(db_default=0)),
+                ("answer_status", models.IntegerField(null=True)),
+                ("error", models.CharField(db_default="", max_length=255)),
+                ("milliseconds", models.IntegerField(null=True)),
+                ("answer", models.TextField(db_default="")),
+                ("attempted_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "webhook delivery",
+                "verbose_name_plural": "webhook deliveries",
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["endpoint", "id"], name="taskqueue_delivery_endpoint"),
+                    models.Index(
+                        condition=models.Q(status="waiting"),
+                        fields=["endpoint", "id"],
+                        name="taskqueue_delivery_waiting",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(seq__isnull=False),
+                        fields=("endpoint", "seq"),
+                        name="taskqueue_delivery_event",
+                    ),
+                    _one_of("status", DELIVERY_STATUSES, name="taskqueue_delivery_status"),
                 ],
             },
         ),

@@ -15,6 +15,7 @@ from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Arrival, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
 from taskqueue.models.task import Task
+from taskqueue.models.webhook import Delivery, Endpoint
 from taskqueue.models.worker import Worker
 from taskqueue.models.workflow import Dependency, Member, Step, StepCalls, StepEnd, Workflow
 from taskqueue.models.workflow_count import WorkflowCount
@@ -26,7 +27,9 @@ __all__ = [
     "Audit",
     "Collected",
     "Dashboard",
+    "Delivery",
     "Dependency",
+    "Endpoint",
     "Event",
     "Export",
     "Failure",
