@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import EXAMINED, EXAMINED_AGAIN, AlertKind, IncidentStatus
 from taskqueue.core.log_text import one_line
-from taskqueue.engine.alerts.incidents import settle
+from taskqueue.engine.alerts.incidents import lock_unchanged, settle
 from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT, enqueue_message
 from taskqueue.engine.alerts.serving import note_trouble, take_up, with_incidents
 from taskqueue.engine.connections import installed, orm_transaction
@@ -74,7 +74,7 @@ def _beat(connection: BaseDatabaseWrapper, rule: AlertRule) -> bool:
     if firing.exclude(rule_id__in=silenced.values("id")).exists() or not is_well():
         return False
     with orm_transaction(connection):
-        if not _is_mine(connection, rule):
+        if lock_unchanged(connection, rule) is None:
             return False
         enqueue_message(HEARTBEAT, rule=rule.id)
     return True
@@ -92,18 +92,10 @@ def _ask(connection: BaseDatabaseWrapper, rule: AlertRule, *, is_busy: bool) -> 
         # Nothing new is known of its incidents; what is still to be told of them is told.
         return settle(connection, rule, None) if is_busy else False
     with orm_transaction(connection):
-        if not _is_mine(connection, rule):
+        if lock_unchanged(connection, rule) is None:
             return False
         AlertRule.objects.using(connection.alias).filter(id=rule.id).update(
             asked_at=rule.evaluated_at
         )
         enqueue_message(EXAMINATION, rule=rule.id)
     return True
-
-
-def _is_mine(connection: BaseDatabaseWrapper, rule: AlertRule) -> bool:
-    """Lock the rule; whether nobody has taken it up or changed it since."""
-    rows = AlertRule.objects.using(connection.alias).select_for_update()
-    return rows.filter(
-        id=rule.id, evaluated_at=rule.evaluated_at, changed_at=rule.changed_at
-    ).exists()

@@ -41,21 +41,25 @@ def settle(
     what was judged may be old by now. Return whether messages were enqueued.
     """
     with orm_transaction(connection):
-        rows = AlertRule.objects.using(connection.alias).filter(
-            id=rule.id,
-            evaluated_at=rule.evaluated_at,
-            changed_at=rule.changed_at,
-            next_at__isnull=False,
-        )
-        locked = rows.select_for_update().first()
+        locked = lock_unchanged(connection, rule)
         if locked is None:
             return False
         now = dialect_for(connection).now(connection)
         if judged is not None:
             follow(connection, locked, judged, now)
             if locked.found is not None:
-                rows.update(found=None)
+                AlertRule.objects.using(connection.alias).filter(id=rule.id).update(found=None)
         return tell(connection, locked, now)
+
+
+def lock_unchanged(connection: BaseDatabaseWrapper, rule: AlertRule) -> AlertRule | None:
+    """Lock a rule; None if somebody else has taken it up since, or changed or deleted it."""
+    rows = AlertRule.objects.using(connection.alias).filter(id=rule.id, next_at__isnull=False)
+    locked = rows.select_for_update().first()
+    # Not by the statement: SQLite compares moments as text, and its clock writes fewer digits.
+    if locked is None or locked.evaluated_at != rule.evaluated_at:
+        return None
+    return locked if locked.changed_at == rule.changed_at else None
 
 
 def follow(
