@@ -2,6 +2,7 @@
 
 from taskqueue.management.cli import (
     acting,
+    alerts,
     diagnosis,
     groups,
     limits,
@@ -18,6 +19,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
+    schedules.schedules, workflows.workflows, groups.groups, acting.operations,
+    alerts.alerts, stats.stats,
     top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip
