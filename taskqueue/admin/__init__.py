@@ -19,11 +19,13 @@ from taskqueue.admin.performance import FailureAdmin, PerformanceAdmin
 from taskqueue.admin.queues import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin
+from taskqueue.admin.webhooks.pages import EndpointAdmin
 from taskqueue.admin.workers import WorkerAdmin
 from taskqueue.admin.workflows.pages import WorkflowAdmin
 from taskqueue.models import (
     Audit,
     Dashboard,
+    Endpoint,
     Failure,
     Lease,
     Limit,
@@ -54,6 +56,7 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (Schedule, ScheduleAdmin),
     (Occurrence, OccurrenceAdmin),
     (Operation, OperationAdmin),
+    (Endpoint, EndpointAdmin),
     (TaskLog, TaskLogAdmin),
     (Audit, AuditAdmin),
 )

@@ -22,8 +22,8 @@ from taskqueue.api.views import (
 )
 from taskqueue.core.alerts import MOST_RECIPIENTS, AlertKind, AlertScope
 from taskqueue.engine.alerts.acknowledging import id_of_alert
+from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS, ALERT_VERBS
 from taskqueue.engine.alerts.editing import BOUNDS, LARGEST, MOST_ENDPOINTS
-from taskqueue.engine.verbs import ALERT_RULE_VERBS, ALERT_VERBS
 from taskqueue.exceptions import AlertDoesNotExist, AlertRuleDoesNotExist
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
 from taskqueue.monitoring.read_models.alert import (

@@ -37,7 +37,7 @@ TRIES = 3
 # The parameter of the address of each kind of resource; queues and workers have a `name` too.
 KEYS = {
     "task": "task_id", "operation": "operation_id", "schedule": "name", "workflow": "workflow_id",
-    "limit": "name",
+    "limit": "name", "webhook": "endpoint_id", "delivery": "delivery_id",
 }  # fmt: skip
 
 

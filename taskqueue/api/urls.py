@@ -28,6 +28,7 @@ from taskqueue.api import (
     schedules,
     stats,
     task_types,
+    webhooks,
     workers,
 )
 from taskqueue.api.base import ApiView
@@ -77,6 +78,7 @@ LIMIT = "limits/<str:name>/"
 ALERT, ALERT_RULE = "alerts/<str:alert_id>/", "alert-rules/<str:name>/"
 SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
+WEBHOOK = "webhooks/<str:endpoint_id>/"
 app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
     path("tasks/", lists.TaskList.as_view(), name="tasks"),
@@ -111,6 +113,15 @@ ADDRESSES: list[URLPattern] = [
     path("operations/", operations.OperationList.as_view(), name="operations"),
     path(OPERATION, operations.OperationDetail.as_view(), name="operation"),
     *_of(OPERATION, "operation", operations.ACTS),
+    path("webhooks/", webhooks.EndpointList.as_view(), name="webhooks"),
+    path(WEBHOOK, webhooks.EndpointDetail.as_view(), name="webhook"),
+    *_of(WEBHOOK, "webhook", webhooks.ACTS),
+    path(f"{WEBHOOK}deliveries/", webhooks.DeliveryList.as_view(), name="webhook-deliveries"),
+    path(
+        f"{WEBHOOK}deliveries/<str:delivery_id>/redeliver/",
+        webhooks.Redeliver.as_view(),
+        name="delivery-redeliver",
+    ),
     path("workflows/", workflows.WorkflowList.as_view(), name="workflows"),
     path(WORKFLOW, workflow.WorkflowDetail.as_view(), name="workflow"),
     *_of(WORKFLOW, "workflow", workflow.ACTS),

@@ -12,19 +12,10 @@ from taskqueue.access.permissions import (
     CONTROL_QUEUES,
     EDIT_SCHEDULES,
     ENQUEUE,
-    MANAGE_ALERTS,
     OPERATE,
     STOP,
 )
-from taskqueue.engine.alerts.acknowledging import acknowledge
-from taskqueue.engine.alerts.rule_verbs import (
-    create_rule,
-    delete_rule,
-    edit_rule,
-    send_test,
-    silence_rule,
-    unsilence_rule,
-)
+from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS, ALERT_VERBS
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.control.limits import (
@@ -41,7 +32,7 @@ from taskqueue.engine.control.pauses import (
     resume_definition,
 )
 from taskqueue.engine.control.queues import pause, resume
-from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import kill_worker, quiet_worker, resume_worker, stop_worker
@@ -54,6 +45,7 @@ from taskqueue.engine.schedules.verbs import (
     resume_schedule,
     run_schedule,
 )
+from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
@@ -65,7 +57,6 @@ schedule_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES,))
 task_making_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES, ENQUEUE))
 # The permissions are those of the verb that the operation does.
 operation_verb = partial(Verb, noun="operation", permissions=())
-alert_rule_verb = partial(Verb, noun="alert_rule", permissions=(MANAGE_ALERTS,))
 
 
 def _table(*verbs: Verb) -> dict[str, Verb]:
@@ -300,74 +291,6 @@ def _fire(name: str, *, group: str, by: object, reason: str, seen: Seen = None) 
     return fire_group(name, group, by=by, reason=reason)
 
 
-ALERT_VERBS = _table(
-    Verb(
-        noun="alert",
-        name="acknowledge",
-        function=acknowledge,
-        permissions=(OPERATE,),
-        label=_("Acknowledge"),
-        entry=_("acknowledge alert"),
-        effect=_("No reminders of it are sent; its end is still told."),
-        done=_("Alert %(name)s acknowledged."),
-        help="acknowledge an alert that is firing: no reminders follow, its end is still told",
-        details="409 if it is over, or acknowledged already.",
-    ),
-)
-ALERT_RULE_VERBS = _table(
-    alert_rule_verb(
-        name="create",
-        function=create_rule,
-        label=_("Create"),
-        entry=_("create alert rule"),
-        done=_("Alert rule %(name)s created."),
-    ),
-    alert_rule_verb(
-        name="edit",
-        function=edit_rule,
-        label=_("Edit"),
-        entry=_("edit alert rule"),
-        done=_("Alert rule %(name)s changed."),
-    ),
-    alert_rule_verb(
-        name="silence",
-        function=silence_rule,
-        label=_("Silence"),
-        entry=_("silence alert rule"),
-        effect=_("Alerts are still raised and shown; nobody is told of them until then."),
-        done=_("Alert rule %(name)s silenced."),
-        help="tell nobody of the alerts of a rule for a while, an hour by default",
-        details="What is still firing then is told. A second silence replaces time and reason.",
-    ),
-    alert_rule_verb(
-        name="unsilence",
-        function=unsilence_rule,
-        label=_("End silence"),
-        entry=_("unsilence alert rule"),
-        done=_("Silence of alert rule %(name)s ended."),
-        help="end the silence of a rule",
-        details="409 if it is not silenced.",
-    ),
-    alert_rule_verb(
-        name="test",
-        function=send_test,
-        label=_("Test"),
-        entry=_("test alert rule"),
-        done=_("A test message of alert rule %(name)s is on its way to each channel."),
-        help="send a test message to each channel of a rule",
-        details="409 if the rule tells nobody.",
-    ),
-    alert_rule_verb(
-        name="delete",
-        function=delete_rule,
-        label=_("Delete"),
-        entry=_("delete alert rule"),
-        done=_("Alert rule %(name)s deleted."),
-        help="delete a rule with its alerts",
-        is_grave=True,
-    ),
-    alert_rule_verb(name="remove", permissions=(), label=_("Remove"), entry=_("remove alert rule")),
-)
 GROUP_VERBS = _table(
     Verb(
         noun="group",
@@ -412,7 +335,9 @@ OTHER_VERBS = _table(
 TABLES: tuple[Mapping[str, Verb], ...] = (
     TASK_VERBS, QUEUE_VERBS, LIMIT_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS,
     SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, ALERT_VERBS, ALERT_RULE_VERBS,
-    MAKING_WORKFLOWS, OTHER_VERBS,
+    MAKING_WORKFLOWS, WEBHOOK_VERBS, OTHER_VERBS,
 )  # fmt: skip
+# The verbs that operations do, by their names.
+KNOWN_VERBS: Mapping[str, Verb] = {**BULK_VERBS, "replay": WEBHOOK_VERBS["replay"]}
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

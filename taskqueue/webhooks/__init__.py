@@ -13,6 +13,7 @@ from taskqueue.engine.webhooks.endpoints import edit_endpoint as edit
 from taskqueue.engine.webhooks.endpoints import enable_endpoint as enable
 from taskqueue.engine.webhooks.endpoints import get_endpoint as get
 from taskqueue.engine.webhooks.endpoints import rotate_secret as rotate
+from taskqueue.engine.webhooks.replaying import replay
 
 __all__ = [
     "Secret",
@@ -23,6 +24,7 @@ __all__ = [
     "enable",
     "get",
     "redeliver",
+    "replay",
     "rotate",
     "test",
 ]

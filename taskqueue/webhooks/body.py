@@ -18,7 +18,7 @@ ADDRESSES = {"task": ("task", "task_id"), "workflow": ("workflow", "workflow_id"
 
 def body_of(delivery: Delivery, endpoint: Endpoint) -> dict[str, Any]:
     """Return the body as JSON has it, with what the endpoint includes beside the thin one."""
-    stored = delivery.payload["body"]
+    stored = delivery.payload
     data = {**stored["data"], "url": _url(stored)}
     if Include.ERROR in endpoint.include and (error := _error(stored)):
         data["error"] = error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,6 +15,7 @@ from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.webhooks.endpoints import TEST, locked_endpoint, require_enabled
+from taskqueue.engine.webhooks.messages import Message, moment_text
 from taskqueue.engine.webhooks.sending import enqueue_deliveries
 from taskqueue.exceptions import DeliveryDoesNotExist, TransitionRefused
 from taskqueue.models import Delivery
@@ -26,26 +25,6 @@ AGAIN = {
     "status": DeliveryStatus.WAITING, "attempts": 0, "answer_status": None, "error": "",
     "milliseconds": None, "answer": "", "attempted_at": None,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Message:
-    """What an endpoint is told: the body of a webhook as it is stored."""
-
-    kind: str
-    # The moment of the event, as ISO 8601.
-    timestamp: str
-    data: Mapping[str, Any]
-    # The number of the event; None: it is none of the feed.
-    seq: int | None = None
-    # What a message is made of when it is sent, and is not sent itself.
-    hidden: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def payload(self) -> dict[str, Any]:
-        """The JSON of the row."""
-        body = {"type": self.kind, "timestamp": self.timestamp, "data": dict(self.data)}
-        return {"body": body, **self.hidden}
 
 
 def insert_deliveries(
@@ -85,7 +64,7 @@ def send_test(endpoint: int | str, *, by: object = "", reason: str = "", seen: S
     with atomic(using=connection.alias):
         row = locked_endpoint(connection, endpoint, seen)
         now = dialect_for(connection).now(connection)
-        message = Message(kind=TEST, timestamp=now.isoformat(), data={"endpoint": row.pk})
+        message = Message(kind=TEST, timestamp=moment_text(now), data={"endpoint": row.pk})
         (made,) = insert_deliveries(connection, [(row.pk, message)])
         act = Act(row.name, detail=str(made))
         audit(connection, "webhook", "test", [act], person=person(by, reason))

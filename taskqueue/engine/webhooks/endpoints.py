@@ -222,6 +222,17 @@ def allowed_targets() -> Allowed:
     return Allowed.of(get_settings().WEBHOOK_ALLOW)
 
 
+def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
+    """Whether a change lets a receiver have errors that it did not have.
+
+    Their messages may hold arguments: it takes the permission to view these.
+    """
+    include = changes.get("include")
+    if include is None and row is not None and changes.get("url", row.url) != row.url:
+        include = row.include
+    return bool(include) and (row is None or "url" in changes or include != row.include)
+
+
 def secrets_at(row: Endpoint, now: datetime) -> list[str]:
     """Return the secrets that sign at that moment, the current one first."""
     previous = row.previous_until is not None and now < row.previous_until

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.conf import Settings, get_settings
+from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.limits import Concurrency
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
-from taskqueue.engine.specs import EnqueueSpec, Payload, make_spec
+from taskqueue.engine.specs import Payload, spec_of
 
 AT_ONCE = 4
 DELIVER_PRIORITY, TELL_PRIORITY = 50, 100
@@ -45,19 +44,22 @@ def enqueue_deliveries(
 ) -> list[UUID]:
     """Enqueue a task for each endpoint and delivery, in the caller's transaction; their ids."""
     calls = [{"endpoint": endpoint, "delivery": str(delivery)} for endpoint, delivery in deliveries]
-    return _enqueue(connection, _deliver_spec(get_settings()), calls)
+    return _enqueue(connection, DELIVERING, calls)
 
 
 def enqueue_telling(connection: BaseDatabaseWrapper, endpoint: int) -> None:
     """Enqueue the task that tells an endpoint's owner that it is disabled."""
-    _enqueue(connection, _tell_spec(get_settings()), [{"endpoint": endpoint}])
+    _enqueue(connection, TELLING, [{"endpoint": endpoint}])
 
 
 def _enqueue(
-    connection: BaseDatabaseWrapper, spec: EnqueueSpec, calls: Sequence[dict[str, Any]]
+    connection: BaseDatabaseWrapper,
+    definition: BaseDefinition[Any, Any],
+    calls: Sequence[dict[str, Any]],
 ) -> list[UUID]:
     if not calls:
         return []
+    spec = replace(spec_of(definition), queue_name=get_settings().INTERNAL_QUEUE)
     payloads = []
     for task_id, call in zip(uuid7_hexes(len(calls)), calls, strict=True):
         kwargs = json.dumps(call)
@@ -67,20 +69,15 @@ def _enqueue(
     return [UUID(payload.id) for payload in payloads]
 
 
-@lru_cache(maxsize=1)
-def _deliver_spec(settings: Settings) -> EnqueueSpec:
-    def body(endpoint: int, delivery: str) -> None: ...
-
-    return _spec(body, DELIVER, settings)
+def _declared(body: Any, options: dict[str, Any]) -> BaseDefinition[Any, Any]:
+    return BaseDefinition(body, Options(**check_options(options, declared=True)))
 
 
-@lru_cache(maxsize=1)
-def _tell_spec(settings: Settings) -> EnqueueSpec:
-    def body(endpoint: int) -> None: ...
-
-    return _spec(body, TELL, settings)
+def _deliver(endpoint: int, delivery: str) -> None: ...
 
 
-def _spec(body: Any, options: dict[str, Any], settings: Settings) -> EnqueueSpec:
-    definition = BaseDefinition(body, Options(**check_options(options, declared=True)))
-    return replace(make_spec(definition, settings), queue_name=settings.INTERNAL_QUEUE)
+def _tell(endpoint: int) -> None: ...
+
+
+# Not in the registry: what runs is declared where it is imported by workers' children.
+DELIVERING, TELLING = _declared(_deliver, DELIVER), _declared(_tell, TELL)

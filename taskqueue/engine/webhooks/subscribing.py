@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.models import Endpoint
+from taskqueue.models import Endpoint, Event
 
 
 def checked_kinds(patterns: Iterable[str]) -> list[str]:
@@ -19,3 +19,8 @@ def subscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
 
 def unsubscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
     """Let the feed have nothing more for an endpoint."""
+
+
+def wants(row: Endpoint, event: Event) -> bool:
+    """Whether an endpoint is to be told of an event."""
+    return True

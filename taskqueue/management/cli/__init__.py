@@ -11,6 +11,7 @@ from taskqueue.management.cli import (
     stats,
     tasks,
     top,
+    webhooks,
     workers,
     workflows,
 )
@@ -19,7 +20,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, acting.operations,
-    alerts.alerts, stats.stats,
+    schedules.schedules, workflows.workflows, groups.groups, alerts.alerts, webhooks.webhooks,
+    acting.operations, stats.stats,
     top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from taskqueue.core.alerts import AlertKind, AlertScope
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.engine.verbs import ALERT_RULE_VERBS, ALERT_VERBS
+from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS, ALERT_VERBS
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (
     NAME,
