@@ -15,7 +15,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, STOP
+from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, STOP, VIEW_ALERTS
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, live_report, span_of, span_tabs
@@ -30,6 +30,7 @@ from taskqueue.models import Schedule, Task, Worker
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.notices import ERROR, Notice, nobody_takes, notices
+from taskqueue.monitoring.read_models.alert import firing_alerts
 from taskqueue.monitoring.read_models.attempt import running_now
 from taskqueue.monitoring.read_models.failure_group import failures
 from taskqueue.monitoring.read_models.queue import read_queues
@@ -55,7 +56,7 @@ class DashboardAdmin(ReportAdmin):
         return live_report(self, request, templates, _("Dashboard"), **context)
 
 
-MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES = 20, 5, 6
+MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES, MOST_ALERTS = 20, 5, 6, 5
 # The dashboard is refreshed every few seconds; the failures page looks at more.
 FAILURES_LOOKED_AT = 1_000
 
@@ -101,6 +102,8 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     }
     if request.user.has_perm("taskqueue.view_schedule"):
         context |= _schedules()
+    if request.user.has_perm(VIEW_ALERTS):
+        context["alerts"] = firing_alerts(limit=MOST_ALERTS)
     if request.user.has_perm("taskqueue.view_workflow"):
         context["workflows"] = workflow_overview()
     return context

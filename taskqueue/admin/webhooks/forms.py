@@ -90,7 +90,7 @@ class EndpointForm(forms.Form):
 
     def is_current(self, row: Endpoint) -> bool:
         """Whether the row is as the form showed it."""
-        return version_of(row) == self.cleaned_data["seen"]
+        return bool(version_of(row) == self.cleaned_data["seen"])
 
 
 class ReplayForm(forms.Form):
