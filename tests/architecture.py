@@ -74,7 +74,8 @@ FLOORS = (
         "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
-    _layer("rules and operations", "alerts operations schedules webhooks"),
+    _layer("webhooks", "webhooks"),
+    _layer("rules and operations", "alerts operations schedules"),
     _layer("verbs", "verbs"),
 )
 ENGINE = "engine"

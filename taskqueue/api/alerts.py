@@ -215,7 +215,7 @@ class AlertRuleDetail(AlertRuleView):
         """Change a rule. One that code declares is changed there: 409."""
         return self.act(ALERT_RULE_VERBS["edit"], name, **self.parameters)
 
-    @endpoint("deleteAlertRule", answers={204: None}, body=Reasoned, problems=(404, 409, 412))
+    @endpoint("deleteAlertRule", answers={204: None}, query=Reasoned, problems=(404, 409, 412))
     def delete(self, request: Request, name: str) -> Response:
         """Delete a rule with its alerts."""
         return self.act(ALERT_RULE_VERBS["delete"], name, **self.parameters)

@@ -46,6 +46,7 @@ ALERT_RULE_VERBS = _table(
         label=_("Create"),
         entry=_("create alert rule"),
         done=_("Alert rule %(name)s created."),
+        help="create a rule",
     ),
     alert_rule_verb(
         name="edit",
@@ -53,6 +54,7 @@ ALERT_RULE_VERBS = _table(
         label=_("Edit"),
         entry=_("edit alert rule"),
         done=_("Alert rule %(name)s changed."),
+        help="change a rule; what is not given stays",
     ),
     alert_rule_verb(
         name="silence",

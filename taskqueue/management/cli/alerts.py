@@ -109,7 +109,7 @@ def show(flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "create",
-    "create a rule",
+    ALERT_RULE_VERBS["create"].help,
     NAME,
     *_fields(is_new=True),
     *PERSON,
@@ -122,7 +122,7 @@ def create(flags: Namespace, output: Output) -> None:
 
 @subcommand(
     "edit",
-    "change a rule; what is not given stays",
+    ALERT_RULE_VERBS["edit"].help,
     NAME,
     *_fields(is_new=False),
     optional("--enable", dest="enabled", action="store_true", help="look at it"),
