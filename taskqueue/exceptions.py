@@ -235,3 +235,16 @@ class GiveUp(Directive):
 
 class Cancel(Directive):
     """End the task as cancelled."""
+
+
+class InvalidSubscription(TaskQueueError, ValueError):
+    """A subscription to events cannot work as it is written."""
+
+
+class EventsGone(TaskQueueError):
+    """Events that a reader has not read yet are no longer kept."""
+
+    def __init__(self, message: str, *, oldest: int) -> None:
+        """`oldest` is the number of the first event that is still there."""
+        super().__init__(message)
+        self.oldest = oldest

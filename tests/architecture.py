@@ -33,7 +33,7 @@ LAYERS = (
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions workflows", siblings=True),
+    _layer("public", "definitions events workflows", siblings=True),
     _layer("framework", "backend"),
     _layer("monitoring", "monitoring"),
     _layer("channels", "alerts webhooks", siblings=True),
@@ -75,6 +75,7 @@ FLOORS = (
         siblings=True,
     ),
     _layer("webhooks", "webhooks"),
+    _layer("events", "events"),
     _layer("rules and operations", "alerts operations schedules"),
     _layer("verbs", "verbs"),
 )

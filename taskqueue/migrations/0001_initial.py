@@ -8,6 +8,7 @@ from uuid import uuid4
 from django.db import migrations, models
 
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.migrations._event_triggers import create_event_triggers, drop_event_triggers
 from taskqueue.models.parts import DatabaseClock
 
 TASK_STATUSES = [
@@ -1473,4 +1474,5 @@ class Migration(migrations.Migration):
         migrations.RunPython(tune_postgresql, migrations.RunPython.noop),
         migrations.RunPython(create_enqueue, drop_enqueue),
         migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(create_event_triggers, drop_event_triggers),
     ]

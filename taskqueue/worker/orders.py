@@ -21,6 +21,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine.alerts.declaring import sync_rules
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.events.declaring import sync_handlers
 from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
@@ -241,6 +242,7 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
         try:
             with unforked():
                 sync_limits()
+                sync_handlers()
                 refused = sync_rules()
                 synced = sync_schedules(worker=worker_name)
         except (OperationalError, InterfaceError) as error:

@@ -20,7 +20,12 @@ from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held
-from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
+from taskqueue.engine.sessions import (
+    is_sqlite,
+    leave_session,
+    own_session,
+    set_wanted_events,
+)
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
@@ -101,6 +106,11 @@ class WorkerSession:
         assert self._connection is not None
         return self._connection
 
+    def want_events(self, kinds: str) -> None:
+        """Let what this worker changes from now on cause events of these kinds, on all sessions."""
+        self._state.wanted_events = kinds
+        set_wanted_events(self.connection, kinds)
+
     def end(self) -> None:
         """Reset the session, and close the connection."""
         if self._connection is not None:
@@ -119,6 +129,8 @@ class WorkerSession:
     def carry_out(self, exchange: Exchange) -> None:
         """Carry out a request; the exchange tells how far it got, also where this raises."""
         self.open()
+        if self._state.wanted_events is not None:
+            set_wanted_events(self.connection, self._state.wanted_events)
         connection, unknown = self.connection, exchange.unknown
         self._claims.begin(exchange.room, slots=self._state.concurrency)
         if exchange.held is not None:
