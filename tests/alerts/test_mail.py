@@ -169,6 +169,7 @@ def test_no_arguments_or_results_are_mailed() -> None:
         ({"kind": "queue_depth", "pattern": "a"}, "A pattern needs a scope"),
         ({"kind": "doctor", "mail": ["ops"]}, "must be addresses"),
         ({"kind": "doctor", "mail": [f"a{n}@b.org" for n in range(21)]}, "at most 20"),
+        ({"kind": "doctor", "endpoints": ["pager"]}, "ids of at most 20"),
         ({"kind": "doctor", "window": 5}, "60 to 86,400 seconds"),
         ({"kind": "doctor", "repeat": 5}, "300 to"),
         ({"kind": "doctor", "wait": True}, "0 to 86,400"),

@@ -12,15 +12,25 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from taskqueue import Notify, alerts, task
+from taskqueue import Notify, alerts, task, webhooks
 from taskqueue.core.alerts import KINDS
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.alerts.declaring import notify_name, sync_rules
 from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT
+from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.events.subscribing import subscribe
 from taskqueue.exceptions import AlertRuleDoesNotExist, AlertRuleExists, TransitionRefused
-from taskqueue.models import AlertRule, Audit, Event, Incident, Task, Worker
+from taskqueue.models import (
+    AlertRule,
+    Audit,
+    Delivery,
+    Event,
+    Incident,
+    Subscription,
+    Task,
+    Worker,
+)
 from taskqueue.models.event import Subscriber
 from taskqueue.monitoring.doctor import examine
 from taskqueue.testing import run_due
@@ -312,3 +322,31 @@ def test_the_doctor_warns_of_an_internal_queue_that_is_paused_limited_or_not_ser
     assert findings() == {
         "No running worker serves the queue default, on which messages of alerts wait.": "problem"
     }
+
+
+def test_endpoints_that_a_rule_names_are_told_of_its_alerts_alone(settings: Any) -> None:
+    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
+    make_worker("w1", trouble="no disk")
+    with a_watcher() as (url, asked):
+        endpoint = webhooks.create(url, kinds=["task.failed"]).endpoint
+        make_rule("disks", mail=[], endpoints=[str(endpoint.pk)])
+        make_rule("other disks", mail=[])
+        look_now()
+        pump(connection)
+        pump(connection)
+        run_due()
+        assert asked == ["/ping"]
+        alerts.test("disks")
+        run_due()
+        assert asked == ["/ping", "/ping"]
+        Worker.objects.update(trouble="")
+        alerts.edit("disks", endpoints=[])
+        for _ in range(2):
+            look_now()
+        pump(connection)
+        run_due()
+        assert asked == ["/ping", "/ping"]
+    raised = Delivery.objects.get(kind="alert.raised")
+    assert raised.payload["data"]["subject"] == "w1"
+    assert raised.payload["data"]["name"] == "disks"
+    assert not Subscription.objects.filter(subscriber="rule").exists()

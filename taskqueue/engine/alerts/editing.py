@@ -29,6 +29,7 @@ DAY = 86_400
 BOUNDS = {"window": (60, DAY), "wait": (0, DAY), "repeat": (300, 30 * DAY)}
 COLUMNS = {"window": "window_seconds", "wait": "for_seconds", "repeat": "repeat_seconds"}
 MOST_ENDPOINTS = 20
+ENDPOINT = re.compile(r"[1-9][0-9]{0,17}")
 # What is edited, in the words of the audit; a URL may hold a secret.
 SHOWN = ("kind", "scope", "pattern", "threshold", "window_seconds", "for_seconds",
          "repeat_seconds", "channels", "is_enabled")  # fmt: skip
@@ -72,8 +73,11 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
             channels["endpoints"] = list(texts("endpoints", given["endpoints"] or ()))
     except InvalidTask as error:
         raise InvalidAlertRule(str(error)) from None
-    if len(channels.get("endpoints", ())) > MOST_ENDPOINTS:
-        raise InvalidAlertRule(f"endpoints may be at most {MOST_ENDPOINTS}.")
+    endpoints = channels.get("endpoints", ())
+    if len(endpoints) > MOST_ENDPOINTS or not all(map(ENDPOINT.fullmatch, endpoints)):
+        raise InvalidAlertRule(
+            f"endpoints are the ids of at most {MOST_ENDPOINTS} webhook endpoints, such as '3'."
+        )
     return {
         "kind": kind.value,
         "scope": scope.value,

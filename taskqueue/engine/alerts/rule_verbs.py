@@ -14,6 +14,7 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine.alerts.editing import check_name, columns_of, differing, next_of, told
 from taskqueue.engine.alerts.messages import HEARTBEAT, MAIL, enqueue_message
+from taskqueue.engine.alerts.subscribing import subscribe_rule
 from taskqueue.engine.alerts.telling import end_incidents
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
@@ -22,6 +23,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.webhooks.deliveries import send_test as send_webhook_test
 from taskqueue.exceptions import (
     AlertRuleDoesNotExist,
     AlertRuleExists,
@@ -52,6 +54,7 @@ def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) 
             row = AlertRule.objects.using(connection.alias).create(
                 name=name, created_by=who.by, next_at=next_of(columns, now), **columns
             )
+            subscribe_rule(connection, row.id)
             audit(connection, NOUN, "create", [Act(name, detail=told(columns))], person=who)
     except IntegrityError:
         raise AlertRuleExists(f"There is an alert rule {name!r} already.") from None
@@ -81,6 +84,7 @@ def edit_rule(
         )
         if not columns["is_enabled"]:
             end_incidents(connection, row.id, now)
+        subscribe_rule(connection, row.id)
         audit(connection, NOUN, "edit", [Act(name, detail=told(changed))], person=who)
 
 
@@ -96,6 +100,7 @@ def delete_rule(name: str, *, by: object = "", reason: str = "", seen: Seen = No
         _require_row(row)
         audit(connection, NOUN, "delete", [Act(name)], person=who)
         AlertRule.objects.using(connection.alias).filter(id=row.id).delete()
+        subscribe_rule(connection, row.id)
 
 
 def silence_rule(
@@ -142,10 +147,10 @@ def unsilence_rule(name: str, *, by: object = "", reason: str = "", seen: Seen =
         audit(connection, NOUN, "unsilence", [Act(name)], person=who)
 
 
-def send_test(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> list[str]:
-    """Send a test message to each channel of a rule; return the ids of the tasks that do.
+def send_test(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Send a test message to each channel of a rule.
 
-    Raises `TransitionRefused` where the rule tells nobody.
+    Raises `TransitionRefused` where the rule tells nobody, and `EndpointDoesNotExist`.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -156,10 +161,12 @@ def send_test(name: str, *, by: object = "", reason: str = "", seen: Seen = None
             tasks.append(enqueue_message(HEARTBEAT, rule=row.id))
         if row.channels.get("mail"):
             tasks.append(enqueue_message(MAIL, rule=row.id, news=[], more=0))
-        if not tasks:
+        endpoints = row.channels.get("endpoints", ())
+        for endpoint in endpoints:
+            send_webhook_test(endpoint, by=by, reason=reason)
+        if not tasks and not endpoints:
             raise TransitionRefused(f"The alert rule {name!r} has no channel to test.")
         audit(connection, NOUN, "test", [Act(name)], person=who)
-    return tasks
 
 
 def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> AlertRule:
