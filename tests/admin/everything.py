@@ -116,7 +116,7 @@ def _make_alerts(made: Everything) -> None:
     text, now = made.text, timezone.now()
     values = {
         "kind": "failure", "scope": "name", "pattern": text, "trouble": text, "created_by": text,
-        "channels": {"mail": ["ops@example.org"], "endpoints": ["1"]}, "next_at": now + 60 * MINUTE,
+        "channels": {"mail": ["ops@example.org"]}, "next_at": now + 60 * MINUTE,
     }  # fmt: skip
     rule = made.rows["alertrule"] = AlertRule.objects.create(name=text, **values)
     made.rows["silenced rule"] = AlertRule.objects.create(
