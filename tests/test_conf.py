@@ -53,6 +53,8 @@ DEFAULTS: dict[str, Any] = {
     "INTERNAL_QUEUE": "default",
     "STREAMS": {"user": 5, "process": 100},
     "ALERTS": None,
+    "WEBHOOK_ALLOW": (),
+    "SITE_URL": "",
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -98,6 +100,9 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("ALERTS", None, None),
     ("ALERTS", {"mail": ["a@b.org"]}, {**DEFAULT_ALERTS, "mail": ("a@b.org",)}),
     ("ALERTS", {"leave_out": ["wedged"]}, {**DEFAULT_ALERTS, "leave_out": ("wedged",)}),
+    ("WEBHOOK_ALLOW", ["10.1.0.0/16", "*.inner"], ("10.1.0.0/16", "*.inner")),
+    ("WEBHOOK_ALLOW", [], ()),
+    ("SITE_URL", "https://shop.example.org/", "https://shop.example.org"),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -158,6 +163,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("ALERTS", {"mail": [7]}, "a list of texts"),
     ("ALERTS", {"heartbeat": None}, "a URL"),
     ("ALERTS", {"leave_out": ["failure"]}, "no default rule"),
+    ("WEBHOOK_ALLOW", "10.1.0.0/16", "a list of texts"),
+    ("WEBHOOK_ALLOW", ["10.1.0.256"], "neither a host nor a network"),
+    ("SITE_URL", "shop.example.org", "the address of the site"),
 ]
 
 

@@ -63,6 +63,20 @@ NEEDS = {
     ("alert_rule", "test"): "manage_alerts",
     ("alert_rule", "delete"): "manage_alerts",
     ("alert_rule", "remove"): "",
+    **{
+        ("webhook", verb): "manage_webhooks"
+        for verb in (
+            "create",
+            "edit",
+            "enable",
+            "disable",
+            "rotate",
+            "test",
+            "redeliver",
+            "replay",
+            "delete",
+        )
+    },
     ("", "prune"): "",
 }
 """By noun and verb; an operation needs what its verb needs."""

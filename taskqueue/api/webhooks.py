@@ -173,6 +173,7 @@ class EndpointDetail(EndpointView):
     )
     def patch(self, request: Request, endpoint_id: str) -> Response:
         """Change its URL, or which events it is told of; it holds a second later."""
+        self.check_include(self.find(endpoint_id))
         return self.act(WEBHOOK_VERBS["edit"], endpoint_id, self.check_include, **self.parameters)
 
     @endpoint("deleteWebhook", answers={204: None}, query=Reasoned, problems=(404, 409, 412))
@@ -223,7 +224,8 @@ class DeliveryView(OneView):
 
     def find(self, key: str) -> Delivery:
         found = get_delivery(key)
-        if str(found.endpoint_id) != self.kwargs["endpoint_id"]:
+        match = self.request.resolver_match
+        if match is None or str(found.endpoint_id) != match.kwargs["endpoint_id"]:
             raise DeliveryDoesNotExist(f"There is no delivery {key}.")
         return found
 

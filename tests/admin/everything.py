@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from django.utils import timezone
@@ -17,7 +18,9 @@ from taskqueue.models import (
     AlertRule,
     Audit,
     Collected,
+    Delivery,
     Dependency,
+    Endpoint,
     Incident,
     Lease,
     Limit,
@@ -70,6 +73,7 @@ def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everyth
     _make_groups(made)
     _make_limits(made)
     _make_alerts(made)
+    _make_webhooks(made)
     return made
 
 
@@ -132,6 +136,25 @@ def _make_alerts(made: Everything) -> None:
         acknowledge_reason=text, **told,
     )  # fmt: skip
     made.rows["incident"] = Incident.objects.create(status="firing", **told)
+
+
+def _make_webhooks(made: Everything) -> None:
+    """An endpoint with a delivery that was answered, and one that is disabled."""
+    text = made.text
+    values = {
+        "url": f"https://example.com/{quote(text)}", "description": text, "created_by": text,
+        "secret": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "names": [text], "queues": [text],
+        "changed_at": datetime(2026, 1, 1, tzinfo=UTC),
+    }  # fmt: skip
+    made.rows["endpoint"] = Endpoint.objects.create(**values)
+    made.rows["disabled endpoint"] = Endpoint.objects.create(
+        **values, is_enabled=False, disabled_for="failing", failing_since=timezone.now()
+    )
+    made.rows["delivery"] = Delivery.objects.create(
+        endpoint=made.rows["endpoint"], seq=1, kind="task.failed", status="failed", answer=text,
+        error=text, task_id=made.tasks["failed"].id, payload={"data": {"name": text}},
+        attempted_at=timezone.now(), milliseconds=5, attempts=1,
+    )  # fmt: skip
 
 
 def _make_limits(made: Everything) -> None:

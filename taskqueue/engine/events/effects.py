@@ -17,6 +17,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.declarations.event_filters import fits
 from taskqueue.engine.events.handling import enqueue_handlers, handled_names
 from taskqueue.engine.events.of_rules import deliver_for_rule
+from taskqueue.engine.webhooks.deliveries import deliver_events
 from taskqueue.models import Event, Subscription
 from taskqueue.models.event import Subscriber
 
@@ -34,6 +35,7 @@ Effect = Callable[[BaseDatabaseWrapper, Subscription, Sequence[Event]], None]
 EFFECTS: Mapping[Subscriber, Effect] = {
     Subscriber.HANDLER: enqueue_handlers,
     Subscriber.RULE: deliver_for_rule,
+    Subscriber.ENDPOINT: deliver_events,
 }
 
 
@@ -48,7 +50,7 @@ def bring_about(
     Raises what the database raises when it is in trouble.
     """
     own = handled_names(subscriptions)
-    telling = [event for event in events if event.name not in own and not _is_internal(event)]
+    telling = [event for event in events if event.name not in own and not is_internal(event)]
     for subscription in subscriptions:
         effect = EFFECTS.get(Subscriber(subscription.subscriber))
         fitting = [event for event in telling if fits(event, subscription)]
@@ -67,5 +69,6 @@ def bring_about(
             )  # fmt: skip
 
 
-def _is_internal(event: Event) -> bool:
+def is_internal(event: Event) -> bool:
+    """Whether an event is that of a task of this package itself."""
     return event.kind.startswith("task.") and event.name.startswith(INTERNAL)

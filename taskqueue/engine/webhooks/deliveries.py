@@ -15,10 +15,10 @@ from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.webhooks.endpoints import TEST, locked_endpoint, require_enabled
-from taskqueue.engine.webhooks.messages import Message, moment_text
+from taskqueue.engine.webhooks.messages import Message, message_of, moment_text
 from taskqueue.engine.webhooks.sending import enqueue_deliveries
 from taskqueue.exceptions import DeliveryDoesNotExist, TransitionRefused
-from taskqueue.models import Delivery
+from taskqueue.models import Delivery, Event, Subscription
 from taskqueue.models.webhook import DeliveryStatus
 
 AGAIN = {
@@ -53,6 +53,17 @@ def insert_deliveries(
     ]
     Delivery.objects.using(connection.alias).bulk_create(rows)
     return ids
+
+
+def deliver_events(
+    connection: BaseDatabaseWrapper, subscription: Subscription, events: Sequence[Event]
+) -> None:
+    """Insert the deliveries of events that fit an endpoint's subscription.
+
+    In the transaction that numbers the events: each has its delivery, once, or no number.
+    """
+    endpoint = int(subscription.subject)
+    insert_deliveries(connection, [(endpoint, message_of(event)) for event in events])
 
 
 def send_test(endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> UUID:

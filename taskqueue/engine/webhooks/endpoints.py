@@ -19,7 +19,7 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.webhooks.subscribing import checked_kinds, subscribe, unsubscribe
+from taskqueue.engine.webhooks.subscribing import subscribe, unsubscribe, wanted_of
 from taskqueue.exceptions import EndpointDoesNotExist, InvalidWebhook, TransitionRefused
 from taskqueue.models import Delivery, Endpoint
 from taskqueue.models.webhook import (
@@ -266,8 +266,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
             values[name] = _texts(name, value)
         else:
             raise InvalidWebhook(f"An endpoint has no {name!r} that could be changed.")
-    if "kinds" in values:
-        checked_kinds(values["kinds"])
+    wanted_of(values)
     for word in values.get("include", ()):
         if word not in list(Include):
             raise InvalidWebhook(f"include knows {', '.join(Include)}, not {word!r}.")

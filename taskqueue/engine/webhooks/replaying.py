@@ -16,6 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.events.effects import is_internal
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.webhooks.deliveries import insert_deliveries, send_again
 from taskqueue.engine.webhooks.endpoints import locked_endpoint, require_enabled
@@ -86,7 +87,11 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
         seq__gt=chosen["after"], seq__lte=chosen["last"]
     )
     found = list(events.order_by("seq")[:CHUNK])
-    wanted = [event for event in found if event.at >= since and wants(endpoint, event)]
+    wanted = [
+        event
+        for event in found
+        if event.at >= since and not is_internal(event) and wants(endpoint, event)
+    ]
     operation.matched += len(wanted)
     operation.done += _send(connection, endpoint, wanted)
     if len(found) < CHUNK:

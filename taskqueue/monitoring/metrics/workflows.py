@@ -47,6 +47,20 @@ UNION ALL
 SELECT 'limit_notes', '', '', count(*), 0.0
 FROM (SELECT 1 FROM taskqueue_limitnote LIMIT %(limit)s) AS limit_notes
 UNION ALL
+SELECT 'endpoint', state, '', count(*), 0.0
+FROM (
+    SELECT CASE
+        WHEN NOT is_enabled THEN 'disabled'
+        WHEN failing_since IS NULL THEN 'active'
+        ELSE 'failing'
+    END AS state
+    FROM taskqueue_endpoint
+) AS endpoints
+GROUP BY state
+UNION ALL
+SELECT 'deliveries', '', '', count(*), 0.0
+FROM (SELECT 1 FROM taskqueue_delivery WHERE status = 'waiting' LIMIT %(limit)s) AS deliveries
+UNION ALL
 """  # noqa: S608  (of constants)
 # SQLite does not tell pages apart by table without reading them all.
 FIGURES = Statement(
@@ -78,6 +92,9 @@ class WorkflowFigures:
     # Partitions of limited tasks by state, and notes for them, each counted up to a cap.
     partitions: Mapping[str, int] = field(default_factory=dict)
     limit_notes: int = 0
+    # Endpoints of webhooks by state, and deliveries that wait, counted up to a cap.
+    endpoints: Mapping[str, int] = field(default_factory=dict)
+    deliveries: int = 0
     repairs: int = 0
     notes: int = 0
     # The bytes of each table with its indexes; on SQLite of the whole file.
@@ -95,6 +112,8 @@ def workflow_figures() -> WorkflowFigures:
     figures.notes = min(CAP, sum(number for _, _, number, _ in kinds["notes"]))
     figures.partitions = {state: number for state, _, number, _ in kinds["partition"]}
     figures.limit_notes = min(CAP, sum(number for _, _, number, _ in kinds["limit_notes"]))
+    figures.endpoints = {state: number for state, _, number, _ in kinds["endpoint"]}
+    figures.deliveries = min(CAP, sum(number for _, _, number, _ in kinds["deliveries"]))
     _add_open(figures, kinds["open"])
     ended = _added_up(kinds["sum"], kinds["ended"])
     figures.repairs = sum(number for (_, what), (number, _) in ended.items() if what not in ENDS)

@@ -13,13 +13,27 @@ from uuid import UUID
 
 from taskqueue.core.event_kinds import ALL_KINDS
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.statement import Statement
 from taskqueue.models import Delivery, Endpoint
 from taskqueue.models.webhook import DeliveryStatus, DisabledFor, Include
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.read_models.base import about, from_row, from_rows
-from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.reading import now, read
 
 MOST_ENDPOINTS = 1_000
+# By the partial index of what waits, of each endpoint up to a cap.
+WAITING = Statement.of("""
+    SELECT endpoint.id, (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM taskqueue_delivery AS delivery
+            WHERE delivery.endpoint_id = endpoint.id AND delivery.status = 'waiting'
+            LIMIT %(limit)s
+        ) AS waiting
+    )
+    FROM taskqueue_endpoint AS endpoint
+""")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +125,8 @@ def shown_endpoints(rows: Iterable[Any]) -> list[ShownEndpoint]:
     if not found:
         return []
     moment = now()
-    return [_shown(row, moment) for row in found]
+    waiting = dict(read(WAITING, limit=CAP + 1))
+    return [_shown(row, moment, waiting.get(row.pk, 0)) for row in found]
 
 
 def delivery_rows(endpoint: Any) -> Any:
@@ -124,14 +139,12 @@ def shown_deliveries(rows: Iterable[Any]) -> list[ShownDelivery]:
     return from_rows(ShownDelivery, rows)
 
 
-def _shown(row: Any, moment: datetime) -> ShownEndpoint:
+def _shown(row: Any, moment: datetime, waiting: int) -> ShownEndpoint:
     is_rotating = row.previous_until is not None and moment < row.previous_until
-    waiting = delivery_rows(row).filter(status=DeliveryStatus.WAITING.value)
-    number = waiting.order_by()[: CAP + 1].count()
     return from_row(
         ShownEndpoint,
         row,
         rotates_until=row.previous_until if is_rotating else None,
-        waiting=min(number, CAP),
-        is_waiting_capped=number > CAP,
+        waiting=min(waiting, CAP),
+        is_waiting_capped=waiting > CAP,
     )

@@ -55,6 +55,7 @@ def act(*needs: str, method: str = "POST", **more: Any) -> Ask:
 
 METHODS = ("GET", *CHANGING)
 ONE_TASK = "tasks/<str:task_id>/"
+WEBHOOK = "webhooks/<str:endpoint_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
 OPERATING = ("view_task", "operate")
 GREETING = {"name": greet.name, "args": ["Ann"]}
@@ -177,6 +178,33 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     ),
     "operations/<str:operation_id>/": (look("view_operation", on="operation"),),
     "operations/<str:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
+    "webhooks/": (
+        look("manage_webhooks"),
+        act("manage_webhooks", body={"url": "https://example.com/new"}, answers=201),
+    ),
+    WEBHOOK: (
+        look("manage_webhooks", on="endpoint"),
+        act("manage_webhooks", method="PATCH", on="endpoint", body={"kinds": ["task.failed"]}),
+        act(
+            "manage_webhooks",
+            "view_arguments",
+            method="PATCH",
+            on="endpoint",
+            body={"include": ["error"]},
+        ),
+        act("manage_webhooks", method="DELETE", on="endpoint", answers=204),
+    ),
+    f"{WEBHOOK}enable/": (act("manage_webhooks", on="disabled endpoint"),),
+    f"{WEBHOOK}disable/": (act("manage_webhooks", on="endpoint"),),
+    f"{WEBHOOK}rotate/": (act("manage_webhooks", on="endpoint"),),
+    f"{WEBHOOK}test/": (act("manage_webhooks", on="endpoint", answers=202),),
+    f"{WEBHOOK}replay/": (
+        act("manage_webhooks", on="endpoint", body={"since": "2026-01-01T00:00:00Z"}, answers=202),
+    ),
+    f"{WEBHOOK}deliveries/": (look("manage_webhooks", on="endpoint"),),
+    f"{WEBHOOK}deliveries/<str:delivery_id>/redeliver/": (
+        act("manage_webhooks", on="endpoint", answers=202),
+    ),
     "workflows/": (
         look("view_workflow"),
         act("enqueue", body={"name": deliver.name, "kwargs": {"day": "monday"}}, answers=201),
