@@ -60,7 +60,7 @@ def test_what_is_wrong_is_told_with_the_remedy() -> None:
     code, why = refused("alerts", "silence", "lat")
     assert (code, "There is no alert rule 'lat'. Did you mean 'late'?" in why) == (1, True)
     code, why = refused("alerts", "create", "x", "--kind", "doctor", "--threshold", "3")
-    assert (code, "has no threshold" in why) == (1, True)
+    assert (code, "has no threshold" in why) == (2, True)
     code, why = refused("alerts", "test", "late")
     assert (code, "has no channel to test" in why) == (1, True)
     assert not Incident.objects.exists()
