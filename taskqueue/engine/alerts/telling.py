@@ -82,15 +82,17 @@ def _tells_each(rule: AlertRule) -> bool:
 def _send(
     connection: BaseDatabaseWrapper, rule: AlertRule, news: Sequence[News], now: datetime
 ) -> bool:
-    """Enqueue a message for each channel. The rule waits only where there is one."""
+    """Enqueue the mail, if anybody gets one; endpoints follow the events.
+
+    Only a rule that has such a channel gathers what comes next.
+    """
     named = [[each.incident.id, each.what] for each in news[:MOST_NAMED]]
-    is_sent = False
-    if rule.channels.get("mail"):
+    has_mail = bool(rule.channels.get("mail"))
+    if has_mail:
         enqueue_message(MAIL, rule=rule.id, news=named, more=len(news) - len(named))
-        is_sent = True
-    if is_sent:
+    if rule.channels:
         AlertRule.objects.using(connection.alias).filter(id=rule.id).update(told_at=now)
-    return is_sent
+    return has_mail
 
 
 def end_incidents(connection: BaseDatabaseWrapper, rule_id: int, now: datetime) -> None:
