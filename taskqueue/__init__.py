@@ -10,6 +10,7 @@ from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.declarations.admission import Capacity, Debounce, Throttle
 from taskqueue.declarations.batch import Batch
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
+from taskqueue.declarations.notify import Notify
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition, task
 from taskqueue.exceptions import (
@@ -74,6 +75,7 @@ __all__ = [
     "InvalidWorkflow",
     "LimitDoesNotExist",
     "Linear",
+    "Notify",
     "Once",
     "Rate",
     "RetryLater",

@@ -19,6 +19,7 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
+from taskqueue.core.alerts import KINDS
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.suggestions import did_you_mean, did_you_mean_option
 from taskqueue.core.webhook_targets import Allowed
@@ -40,6 +41,8 @@ DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
 DEFAULT_EVENTS_KEPT: dict[str, Any] = {"age": timedelta(days=7), "rows": 1_000_000}
 # Event streams that are open at once: of one user, and of one process of the web server.
 DEFAULT_STREAMS: dict[str, int | None] = {"user": 5, "process": 100}
+# Who hears of the default alert rules, what a heartbeat calls, and kinds that are left out.
+DEFAULT_ALERTS: dict[str, Any] = {"mail": (), "endpoints": (), "heartbeat": "", "leave_out": ()}
 LONGEST_QUEUE_NAME = 100
 _LARGEST_COUNT = 2**31 - 1
 # The largest value of the column for the level of a log line.
@@ -126,6 +129,30 @@ def kept_events(place: str, value: Any) -> dict[str, Any]:
 
 
 switch = accepted(lambda value: type(value) is bool, "True or False")
+
+
+def alerts(place: str, value: Any) -> dict[str, Any]:
+    """Check who hears of the default alert rules."""
+    if not isinstance(value, Mapping):
+        raise Mistake(f"{place} must be a dict or None, not {value!r}.")
+    values = dict(DEFAULT_ALERTS)
+    for key, item in value.items():
+        if key not in values:
+            raise Mistake(f"{place} has no key {key!r}.", f"The keys are {', '.join(values)}.")
+        if key == "heartbeat":
+            if not isinstance(item, str):
+                raise Mistake(f"{place}[{key!r}] must be a URL, not {item!r}.")
+            values[key] = item
+        elif isinstance(item, list | tuple) and all(isinstance(each, str) for each in item):
+            values[key] = tuple(item)
+        else:
+            raise Mistake(f"{place}[{key!r}] must be a list of texts, not {item!r}.")
+    known = {kind.value for kind, details in KINDS.items() if details.is_default}
+    for kind in values["leave_out"]:
+        if kind not in known:
+            hint = did_you_mean(kind, known, otherwise=f"They are {', '.join(sorted(known))}.")
+            raise Mistake(f"{place}['leave_out'] names {kind!r}, which is no default rule.", hint)
+    return values
 
 
 def database(place: str, value: Any) -> str:
@@ -299,6 +326,7 @@ class Settings:
         ),
         "default",
     )
+    ALERTS: Mapping[str, Any] | None = _setting(optional(alerts))
     STREAMS: Mapping[str, int | None] = _setting(
         table(DEFAULT_STREAMS, whole(0)), lambda: DEFAULT_STREAMS
     )

@@ -23,6 +23,14 @@ class InvalidSchedule(InvalidTask):
     """A schedule, or the rule of one, that cannot work."""
 
 
+class InvalidAlertRule(InvalidTask):
+    """An alert rule that cannot work."""
+
+
+class AlertRuleExists(InvalidAlertRule):
+    """An alert rule has that name already."""
+
+
 class ScheduleExists(InvalidSchedule):
     """A schedule has that name already."""
 
@@ -157,6 +165,14 @@ class IdempotencyKeyReused(TaskQueueError):
 
 class ScheduleDoesNotExist(TaskQueueError, LookupError):
     """No schedule has that name."""
+
+
+class AlertRuleDoesNotExist(TaskQueueError, LookupError):
+    """No alert rule has that name."""
+
+
+class AlertDoesNotExist(TaskQueueError, LookupError):
+    """No alert has that id."""
 
 
 class TransitionRefused(TaskQueueError):

@@ -35,7 +35,9 @@ LAYERS = (
     _layer("results", "control results schedules", siblings=True),
     _layer("public", "definitions events webhooks workflows", siblings=True),
     _layer("framework", "backend"),
-    _layer("runtime", "monitoring worker"),
+    _layer("monitoring", "monitoring"),
+    _layer("channels", "alerts"),
+    _layer("runtime", "worker"),
     _layer("package", INIT),
     _layer("display", "display logs"),
     _layer("template tags", "templatetags"),
@@ -73,7 +75,7 @@ FLOORS = (
         siblings=True,
     ),
     _layer("events", "events webhooks", siblings=True),
-    _layer("rules and operations", "operations schedules"),
+    _layer("rules and operations", "alerts operations schedules"),
     _layer("verbs", "verbs"),
 )
 ENGINE = "engine"

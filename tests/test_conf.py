@@ -11,6 +11,7 @@ import pytest
 from django.test import override_settings
 
 from taskqueue.conf import (
+    DEFAULT_ALERTS,
     DEFAULT_RETENTION,
     DEFAULT_THROTTLE_RATES,
     NAMES,
@@ -55,6 +56,7 @@ DEFAULTS: dict[str, Any] = {
     "EVENTS_KEPT": {"age": timedelta(days=7), "rows": 1_000_000},
     "INTERNAL_QUEUE": "default",
     "STREAMS": {"user": 5, "process": 100},
+    "ALERTS": None,
     "WEBHOOK_ALLOW": (),
     "SITE_URL": "",
 }
@@ -104,6 +106,9 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("EVENTS_KEPT", {"rows": None}, {"age": timedelta(days=7), "rows": None}),
     ("INTERNAL_QUEUE", "taskqueue", "taskqueue"),
     ("STREAMS", {"user": 20}, {"user": 20, "process": 100}),
+    ("ALERTS", None, None),
+    ("ALERTS", {"mail": ["a@b.org"]}, {**DEFAULT_ALERTS, "mail": ("a@b.org",)}),
+    ("ALERTS", {"leave_out": ["wedged"]}, {**DEFAULT_ALERTS, "leave_out": ("wedged",)}),
     ("WEBHOOK_ALLOW", ["10.1.0.0/16", "*.inner"], ("10.1.0.0/16", "*.inner")),
     ("WEBHOOK_ALLOW", [], ()),
     ("SITE_URL", "https://shop.example.org/", "https://shop.example.org"),
@@ -169,6 +174,12 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("EVENTS_KEPT", {"days": 1}, "no key 'days'"),
     ("INTERNAL_QUEUE", "", "the name of a queue"),
     ("STREAMS", {"user": -1}, "a whole number of 0 or more"),
+    ("ALERTS", ["a@b.org"], "a dict or None"),
+    ("ALERTS", {"mails": []}, "no key 'mails'"),
+    ("ALERTS", {"mail": "a@b.org"}, "a list of texts"),
+    ("ALERTS", {"mail": [7]}, "a list of texts"),
+    ("ALERTS", {"heartbeat": None}, "a URL"),
+    ("ALERTS", {"leave_out": ["failure"]}, "no default rule"),
     ("WEBHOOK_ALLOW", "10.1.0.0/16", "a list of texts"),
     ("WEBHOOK_ALLOW", ["10.1.0.256"], "neither a host nor a network"),
     ("SITE_URL", "shop.example.org", "the address of the site"),

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.contrib import admin
 
+from taskqueue.admin.alerts.incidents import IncidentAdmin
+from taskqueue.admin.alerts.rules import AlertRuleAdmin
 from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.dashboard.pages import DashboardAdmin
 from taskqueue.admin.leases import LeaseAdmin, TaskLogAdmin
@@ -23,10 +25,12 @@ from taskqueue.admin.webhooks.pages import EndpointAdmin
 from taskqueue.admin.workers import WorkerAdmin
 from taskqueue.admin.workflows.pages import WorkflowAdmin
 from taskqueue.models import (
+    AlertRule,
     Audit,
     Dashboard,
     Endpoint,
     Failure,
+    Incident,
     Lease,
     Limit,
     Occurrence,
@@ -57,6 +61,8 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (Occurrence, OccurrenceAdmin),
     (Operation, OperationAdmin),
     (Endpoint, EndpointAdmin),
+    (Incident, IncidentAdmin),
+    (AlertRule, AlertRuleAdmin),
     (TaskLog, TaskLogAdmin),
     (Audit, AuditAdmin),
 )

@@ -54,6 +54,7 @@ TAGS = {
     "workflows": "Tasks that depend on each other.",
     "groups": "Events that are collected for one task.",
     "task types": "Tasks that may be enqueued, and their arguments.",
+    "alerts": "What is wrong, and the rules that look for it.",
     "audit": "Actions of people.",
     "stats": "Counts, rates and durations.",
     "health": "Probes and metrics.",

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.api import (
+    alerts,
     audit,
     documents,
     events,
@@ -75,6 +76,7 @@ def _of(one: str, noun: str, views: Mapping[str, type[ApiView]]) -> list[URLPatt
 TASK = "tasks/<str:task_id>/"
 QUEUE, WORKER = "queues/<path:name>/", "workers/<path:name>/"
 LIMIT = "limits/<str:name>/"
+ALERT, ALERT_RULE = "alerts/<str:alert_id>/", "alert-rules/<str:name>/"
 SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
 WEBHOOK = "webhooks/<str:endpoint_id>/"
@@ -131,6 +133,12 @@ ADDRESSES: list[URLPattern] = [
     path("workflow-types/", workflows.WorkflowTypeList.as_view(), name="workflow-types"),
     path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
     path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
+    path("alerts/", alerts.AlertList.as_view(), name="alerts"),
+    path(ALERT, alerts.AlertDetail.as_view(), name="alert"),
+    *_of(ALERT, "alert", alerts.ALERT_ACTS),
+    path("alert-rules/", alerts.AlertRuleList.as_view(), name="alert-rules"),
+    path(ALERT_RULE, alerts.AlertRuleDetail.as_view(), name="alert-rule"),
+    *_of(ALERT_RULE, "alert-rule", alerts.RULE_ACTS),
     path("audit/", audit.AuditList.as_view(), name="audit"),
     path("events/", events.EventList.as_view(), name="events"),
     path("events/stream/", events.EventStream.as_view(), name="event-stream"),

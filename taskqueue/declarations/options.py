@@ -36,6 +36,7 @@ from taskqueue.declarations.limits import (
     Sequence,
     TagsKind,
 )
+from taskqueue.declarations.notify import Notify, check_notify
 from taskqueue.declarations.option import ALWAYS, ENQUEUE, NOT_SCHEDULED, Option, Use, option
 from taskqueue.declarations.option_kinds import (
     DEFINITION_NAME,
@@ -238,6 +239,7 @@ class Options:
     atomic: bool = option(Switch(), Use.TASK, default=False)
     per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
     batch: Batch | None = option(Checked(check_batch), Use.TASK)
+    notify: Notify | None = option(Checked(check_notify), Use.TASK)
     # The system checks report what is wrong with a schedule.
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()

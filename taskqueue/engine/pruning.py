@@ -24,6 +24,7 @@ from taskqueue.models import (
     Audit,
     Delivery,
     IdempotencyKey,
+    Incident,
     Lease,
     Occurrence,
     Operation,
@@ -91,6 +92,13 @@ OPERATIONS = History(
 IDEMPOTENCY_KEYS = History(
     model=IdempotencyKey, moment="created_at", kept=KEYS_KEPT, order="created_at"
 )
+INCIDENTS = History(
+    model=Incident,
+    moment="ended_at",
+    kept=timedelta(days=90),
+    final=Q(ended_at__isnull=False, is_settled=True),
+    order="ended_at",
+)
 AUDIT = History(model=Audit, moment="at", kept=timedelta(days=366))
 DELIVERIES = History(
     model=Delivery,
@@ -102,6 +110,7 @@ HISTORIES = {
     "occurrences": OCCURRENCES,
     "operations": OPERATIONS,
     "idempotency_keys": IDEMPOTENCY_KEYS,
+    "alerts": INCIDENTS,
     "deliveries": DELIVERIES,
     "audit": AUDIT,
 }

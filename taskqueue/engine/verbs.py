@@ -15,6 +15,7 @@ from taskqueue.access.permissions import (
     OPERATE,
     STOP,
 )
+from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS, ALERT_VERBS
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.control.limits import (
@@ -333,8 +334,8 @@ OTHER_VERBS = _table(
 )
 TABLES: tuple[Mapping[str, Verb], ...] = (
     TASK_VERBS, QUEUE_VERBS, LIMIT_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS,
-    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, WEBHOOK_VERBS,
-    OTHER_VERBS,
+    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, ALERT_VERBS, ALERT_RULE_VERBS,
+    MAKING_WORKFLOWS, WEBHOOK_VERBS, OTHER_VERBS,
 )  # fmt: skip
 # The verbs that operations do, by their names.
 KNOWN_VERBS: Mapping[str, Verb] = {**BULK_VERBS, "replay": WEBHOOK_VERBS["replay"]}

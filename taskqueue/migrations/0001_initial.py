@@ -40,6 +40,15 @@ MISSED = ["skip", "latest", "all", "window"]
 DISABLED_FOR = ["", "person", "gone", "failing"]
 DELIVERY_STATUSES = ["waiting", "delivered", "failed", "cancelled"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
+ALERT_KINDS = [
+    "failure", "failure_rate", "queue_latency", "queue_depth", "queue_unserved", "queue_stalled",
+    "no_worker", "worker_lost", "worker_trouble", "wedged", "schedule_missed", "schedule_paused",
+    "schedule_trouble", "workflow_failed", "workflow_slow", "limit_saturated", "doctor",
+    "heartbeat",
+]  # fmt: skip
+ALERT_SCOPES = ["all", "queue", "name", "schedule", "workflow", "worker", "limit"]
+INCIDENT_STATUSES = ["pending", "firing", "ended"]
+RULE_SOURCES = ["code", "row"]
 PAGES = [
     ("Dashboard", "dashboard", "taskqueue.rollup"),
     ("Performance", "performance", "taskqueue.rollup"),
@@ -1335,6 +1344,116 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
                 "constraints": [
                     models.CheckConstraint(condition=models.Q(id=1), name="taskqueue_audience_one")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AlertRule",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("kind", _word(ALERT_KINDS, max_length=20)),
+                ("scope", _word(ALERT_SCOPES, default="all")),
+                ("pattern", models.CharField(default="", max_length=255)),
+                ("threshold", models.FloatField(null=True)),
+                ("window_seconds", models.PositiveIntegerField(null=True)),
+                ("for_seconds", models.PositiveIntegerField(null=True)),
+                ("repeat_seconds", models.PositiveIntegerField(null=True)),
+                ("channels", models.JSONField(default=dict)),
+                ("url", models.CharField(default="", max_length=1000)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("silenced_until", models.DateTimeField(null=True)),
+                ("silenced_by", models.CharField(default="", max_length=150)),
+                ("silence_reason", models.CharField(default="", max_length=1000)),
+                ("source", _word(RULE_SOURCES, default="row")),
+                ("declared_at", models.DateTimeField(null=True)),
+                ("removed_at", models.DateTimeField(null=True)),
+                ("created_by", models.CharField(default="", max_length=150)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("next_at", models.DateTimeField(null=True)),
+                ("evaluated_at", models.DateTimeField(null=True)),
+                ("told_at", models.DateTimeField(null=True)),
+                ("asked_at", models.DateTimeField(null=True)),
+                ("found", models.JSONField(null=True)),
+                ("trouble", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "alert rule",
+                "verbose_name_plural": "alert rules",
+                "permissions": [
+                    ("manage_alerts", "Can create, change, silence and delete alert rules")
+                ],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(next_at__isnull=False),
+                        fields=["next_at"],
+                        name="taskqueue_alertrule_next",
+                    )
+                ],
+                "constraints": [
+                    _one_of("kind", ALERT_KINDS, name="taskqueue_alertrule_kind"),
+                    _one_of("scope", ALERT_SCOPES, name="taskqueue_alertrule_scope"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Incident",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "rule",
+                    models.ForeignKey(
+                        "taskqueue.alertrule",
+                        models.CASCADE,
+                        db_index=False,
+                        related_name="incidents",
+                    ),
+                ),
+                ("subject", models.CharField(max_length=255)),
+                ("status", _word(INCIDENT_STATUSES)),
+                ("summary", models.CharField(default="", max_length=1000)),
+                ("remedy", models.CharField(default="", max_length=1000)),
+                ("value", models.FloatField(null=True)),
+                ("count", models.PositiveIntegerField(default=1)),
+                ("latest_at", models.DateTimeField(null=True)),
+                ("example", models.CharField(default="", max_length=36)),
+                ("began_at", models.DateTimeField()),
+                ("raised_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("good_looks", models.PositiveSmallIntegerField(default=0)),
+                ("notified_at", models.DateTimeField(null=True)),
+                ("told_latest_at", models.DateTimeField(null=True)),
+                ("is_settled", models.BooleanField(default=False)),
+                ("acknowledged_at", models.DateTimeField(null=True)),
+                ("acknowledged_by", models.CharField(default="", max_length=150)),
+                ("acknowledge_reason", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "alert",
+                "verbose_name_plural": "alerts",
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(is_settled=False),
+                        fields=["rule"],
+                        name="taskqueue_incident_unsettled",
+                    ),
+                    models.Index(fields=["rule", "id"], name="taskqueue_incident_rule"),
+                    models.Index(
+                        condition=models.Q(ended_at__isnull=False),
+                        fields=["ended_at"],
+                        name="taskqueue_incident_ended",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(ended_at__isnull=True),
+                        fields=["rule", "subject"],
+                        name="taskqueue_incident_open",
+                    ),
+                    _one_of("status", INCIDENT_STATUSES, name="taskqueue_incident_status"),
                 ],
             },
         ),

@@ -1,5 +1,6 @@
 """The models, one file a noun."""
 
+from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit
 from taskqueue.models.collected import Collected
 from taskqueue.models.event import Audience, Event, Subscription
@@ -20,6 +21,7 @@ from taskqueue.models.workflow import Dependency, Member, Step, StepCalls, StepE
 from taskqueue.models.workflow_count import WorkflowCount
 
 __all__ = [
+    "AlertRule",
     "Arrival",
     "Audience",
     "Audit",
@@ -32,6 +34,7 @@ __all__ = [
     "Export",
     "Failure",
     "IdempotencyKey",
+    "Incident",
     "Lease",
     "Limit",
     "LimitNote",

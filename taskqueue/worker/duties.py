@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import broadcast, multi_worker, pruning, rollups, wedged, workers
+from taskqueue.engine.alerts.serving import NEXT_ALERT
 from taskqueue.engine.apart import HAS_APART
 from taskqueue.engine.batches.firing import HAS_COLLECTED, fire_due
 from taskqueue.engine.connections import transaction
@@ -71,7 +72,7 @@ LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
     HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED, HAS_PARTITIONS, NEXT_TOKEN,
-    WANTED_KINDS, HAS_NEW_EVENTS,
+    WANTED_KINDS, HAS_NEW_EVENTS, NEXT_ALERT,
 )  # fmt: skip
 
 
@@ -109,6 +110,7 @@ class Duties:
             self._fire_batches,
             self._await_tokens,
             self._pump_events,
+            self._look_at_alerts,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_workflows, every=10, again=0.1).step,
             Timed(reconcile, every=10, again=0.5).step,
@@ -246,6 +248,17 @@ class Duties:
                 return BEHIND_PAUSE
         rank = turn.forecast.number(RANK)
         return PUMP_PAUSE if rank == 0 else OTHER_PUMP_PAUSE + turn.stagger
+
+    def _look_at_alerts(self, turn: Turn) -> float | None:
+        """Look at the alert rules that are due."""
+        if not turn.forecast.is_over(NEXT_ALERT):
+            return turn.wait_for(turn.forecast.until(NEXT_ALERT))
+        # Only where there are rules: what judges them is much to import.
+        from taskqueue.alerts.duty import look
+
+        if look(turn.connection):
+            turn.has_changed = turn.may_claim = True
+        return None
 
 
 @dataclass

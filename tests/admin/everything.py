@@ -15,11 +15,13 @@ from taskqueue.control import TaskFilter
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.specs import spec_of
 from taskqueue.models import (
+    AlertRule,
     Audit,
     Collected,
     Delivery,
     Dependency,
     Endpoint,
+    Incident,
     Lease,
     Limit,
     Limiter,
@@ -70,6 +72,7 @@ def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everyth
     _make_workflows(made)
     _make_groups(made)
     _make_limits(made)
+    _make_alerts(made)
     _make_webhooks(made)
     return made
 
@@ -110,6 +113,29 @@ def _make_lanes(made: Everything) -> None:
         name=f"{text} asked", host=text, pid=2, started_at=now, seen_at=now + 10 * MINUTE,
         request="quiet", requested_at=now, requested_by=text, request_reason=text,
     )  # fmt: skip
+
+
+def _make_alerts(made: Everything) -> None:
+    """Rules, of which one has an alert that is firing and one that is over."""
+    text, now = made.text, timezone.now()
+    values = {
+        "kind": "failure", "scope": "name", "pattern": text, "trouble": text, "created_by": text,
+        "channels": {"mail": ["ops@example.org"]}, "next_at": now + 60 * MINUTE,
+    }  # fmt: skip
+    rule = made.rows["alertrule"] = AlertRule.objects.create(name=text, **values)
+    made.rows["silenced rule"] = AlertRule.objects.create(
+        name=f"{text} silenced", silenced_until=now + 60 * MINUTE, silenced_by=text,
+        silence_reason=text, **values,
+    )  # fmt: skip
+    told = {
+        "rule": rule, "subject": text, "summary": text, "remedy": text, "example": text[:36],
+        "began_at": now - MINUTE, "raised_at": now - MINUTE, "notified_at": now - MINUTE,
+    }  # fmt: skip
+    made.rows["ended incident"] = Incident.objects.create(
+        status="ended", ended_at=now, is_settled=True, acknowledged_at=now, acknowledged_by=text,
+        acknowledge_reason=text, **told,
+    )  # fmt: skip
+    made.rows["incident"] = Incident.objects.create(status="firing", **told)
 
 
 def _make_webhooks(made: Everything) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from taskqueue.models import Event
 
 # What a message tells of an event's details, beside its own columns.
-SHOWN_DETAILS = ("status",)
+SHOWN_DETAILS = ("status", "alert", "kind", "subject", "value", "count")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from taskqueue.management.cli import (
     acting,
+    alerts,
     diagnosis,
     events,
     groups,
@@ -22,7 +23,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, logs.logs, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, events.events, webhooks.webhooks,
-    acting.operations, stats.stats, top.top, records.failures, records.audit,
+    schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,
+    webhooks.webhooks, acting.operations, stats.stats, top.top, records.failures, records.audit,
     diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.doctor.alerts import look_at_alerts
 from taskqueue.monitoring.doctor.configuration import (
     look_at_clocks,
     look_at_migrations,
@@ -42,6 +43,7 @@ OF_WORK: dict[str, Look] = {
     "work": look_at_work,
     "workflows": look_at_workflows,
     "limits": look_at_limits,
+    "alerts": look_at_alerts,
     "webhooks": look_at_webhooks,
 }
 OF_TABLES: dict[str, Look] = {

@@ -142,6 +142,7 @@ TASK_ACTS = (
 TASK_EDITS = tuple(_task_edit(TASK_VERBS[name]) for name in EDITED)
 VIEW_TASK = ways("view_task")
 EDIT_SCHEDULES = ways("edit_schedules")
+MANAGE_ALERTS = ways("view_alertrule manage_alerts")
 MAKE_SCHEDULES = ways(MAKING)
 CAN_SEE_SCHEDULES = ways("view_schedule", "edit_schedules")
 OPERATE = ways("view_task operate")
@@ -213,6 +214,41 @@ PAGES: dict[str, Page] = {
                 body={"verb": "set", "concurrency": "3", "seen": "2/////"}),
             Act(name="reset", on="changed limit", needs=ways("control_queues"),
                 body={"verb": "reset", "seen": "2///1//"}),
+        ),
+    ),
+    **_of_rows("incident", ways("view_incident")),
+    "incident/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="acknowledge", on="incident", needs=ways("view_incident operate"),
+                body={"verb": "acknowledge", "reason": "why"}),
+        ),
+    ),
+    **_of_rows("alertrule", ways("view_alertrule")),
+    "alertrule/new/": Page(
+        look=MANAGE_ALERTS,
+        acts=(
+            Act(name="create", on="", needs=MANAGE_ALERTS,
+                body={"name": "new", "kind": "doctor", "scope": "all", "enabled": "on"}),
+        ),
+    ),
+    "alertrule/<int:object_id>/edit/": Page(
+        look=MANAGE_ALERTS,
+        on="alertrule",
+        acts=(
+            Act(name="edit", on="alertrule", needs=MANAGE_ALERTS,
+                body={"kind": "doctor", "scope": "all", "wait": "30", "enabled": "on"}),
+        ),
+    ),
+    "alertrule/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="silence", on="alertrule", needs=MANAGE_ALERTS,
+                body={"verb": "silence", "minutes": "5"}),
+            Act(name="unsilence", on="silenced rule", needs=MANAGE_ALERTS,
+                body={"verb": "unsilence"}),
+            Act(name="test", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "test"}),
+            Act(name="delete", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "delete"}),
         ),
     ),
     **_of_rows("schedule", CAN_SEE_SCHEDULES),

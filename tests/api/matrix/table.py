@@ -63,6 +63,7 @@ QUEUE = ("view_queue", "control_queues")
 LIMIT = ("view_limit", "control_queues")
 WORKER = ("view_worker", "stop")
 SCHEDULE = ("view_schedule", "edit_schedules")
+ALERT_RULE = ("view_alertrule", "manage_alerts")
 RULE = {"kind": "every", "interval": 60}
 CALL = {"task": greet.name, "args": ["Ann"], "kwargs": {}, "options": {}}
 
@@ -155,6 +156,21 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "schedules/<str:name>/resume/": (act(*SCHEDULE, "enqueue", on="paused schedule"),),
     "schedules/<str:name>/preview/": (look("view_schedule", on="schedule"),),
     "schedules/<str:name>/runs/": (look("view_schedule", "view_occurrence", on="schedule"),),
+    "alerts/": (look("view_incident"), look("view_incident", query="?status=firing&rule=plain")),
+    "alerts/<str:alert_id>/": (look("view_incident", on="incident"),),
+    "alerts/<str:alert_id>/acknowledge/": (act("view_incident", "operate", on="incident"),),
+    "alert-rules/": (
+        look("view_alertrule"),
+        act(*ALERT_RULE, body={"name": "new", "kind": "doctor"}, answers=201),
+    ),
+    "alert-rules/<str:name>/": (
+        look("view_alertrule", on="alertrule"),
+        act(*ALERT_RULE, method="PATCH", on="alertrule", body={"wait": 30}),
+        act(*ALERT_RULE, method="DELETE", on="alertrule", answers=204),
+    ),
+    "alert-rules/<str:name>/silence/": (act(*ALERT_RULE, on="alertrule", body={"until": 300}),),
+    "alert-rules/<str:name>/unsilence/": (act(*ALERT_RULE, on="silenced rule"),),
+    "alert-rules/<str:name>/test/": (act(*ALERT_RULE, on="alertrule", answers=202),),
     "audit/": (look("view_audit"), look("view_audit", query="?subject=plain")),
     "rules/preview/": (act("view_schedule", body={"rule": RULE}, changes=False),),
     "operations/": (
