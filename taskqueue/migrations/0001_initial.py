@@ -1154,7 +1154,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(waits_for__isnull=False),
-                        fields=["waits_for", "rank", "id"],
+                        fields=["waits_for", "queue_name", "lane", "-head_priority", "rank", "id"],
                         name="taskqueue_partition_waiting",
                     ),
                     models.Index(

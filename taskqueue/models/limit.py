@@ -129,6 +129,7 @@ class Partition(models.Model):
     opens_at = models.DateTimeField(null=True)
     # The task of its sequence that was taken last.
     holder = models.UUIDField(null=True)
+    # When something of it was taken, or it came to have tasks, or to have none.
     changed_at = models.DateTimeField(db_default=DatabaseClock())
 
     class Meta:
@@ -140,7 +141,7 @@ class Partition(models.Model):
                 condition=Q(state=PartitionState.OPEN.value),
             ),
             models.Index(
-                fields=["waits_for", "rank", "id"],
+                fields=["waits_for", "queue_name", "lane", "-head_priority", "rank", "id"],
                 name="taskqueue_partition_waiting",
                 condition=Q(waits_for__isnull=False),
             ),
