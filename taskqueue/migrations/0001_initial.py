@@ -1169,6 +1169,15 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="LimitPlan",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("plan", models.JSONField()),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
             name="LimitNote",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

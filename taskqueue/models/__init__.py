@@ -5,7 +5,7 @@ from taskqueue.models.collected import Collected
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
-from taskqueue.models.limit import Limit, Limiter, LimitNote, Partition, Slot
+from taskqueue.models.limit import Limit, Limiter, LimitNote, LimitPlan, Partition, Slot
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.pause import Pause
@@ -29,6 +29,7 @@ __all__ = [
     "Lease",
     "Limit",
     "LimitNote",
+    "LimitPlan",
     "Limiter",
     "Member",
     "Occurrence",

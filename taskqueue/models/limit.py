@@ -157,6 +157,23 @@ class Partition(models.Model):
         return str(self.id)
 
 
+class LimitPlan(models.Model):
+    """What limited a definition when its waiting tasks were last placed, as `engine.limits` tells.
+
+    Where the code of a worker that starts says something else, they are placed anew.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=LONGEST_NAME, unique=True)
+    plan = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class LimitNote(models.Model):
     """A partition has got a task that is ready, or a limiter a free place.
 

@@ -17,8 +17,10 @@ from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.fairness import fairness_of, jain
 from taskqueue.monitoring.limit_statements import KEYS, WAITING
+from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.limit import keys_of, limit_named, read_limits
 from taskqueue.monitoring.read_models.queue import queue_named
+from taskqueue.monitoring.read_models.task import task_details
 from taskqueue.monitoring.searching.finding import find
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.why import why
@@ -167,10 +169,13 @@ def test_a_halted_sequence_is_told_by_why_and_the_doctor() -> None:
     end(first, OutcomeKind.FAILED)
     take()
     assert told(behind)["sequence_halted"].subject == str(failed.id)
+    for result in (failed, behind):
+        assert "release" in task_details(Task.objects.get(id=result.id), EVERYTHING).can
     [finding] = look_at_limits_here()
     assert str(failed.id) in finding.remedy
     control.release_sequence(behind.id)
     assert "sequence_halted" not in told(behind)
+    assert "release" not in task_details(Task.objects.get(id=behind.id), EVERYTHING).can
 
 
 def look_at_limits_here() -> list[Any]:

@@ -347,7 +347,9 @@ class _Turn:
             move = _move(share, counted)
             if _is_news(share, move, locked):
                 moves.append(move)
-            if move.state == PartitionState.OPEN != share.row.state and share.next is not None:
+            # Of a limited queue the tasks are read once its partition is open.
+            has_tasks = share.next is not None or share.row.limits is None
+            if move.state == PartitionState.OPEN != share.row.state and has_tasks:
                 self.opened.add((share.row.queue_name, share.row.lane))
         used = {each.id: each for share in given for each in (*share.limiters, *share.own)}
         again = self._with_places(shares, counted)

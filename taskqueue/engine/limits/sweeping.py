@@ -18,8 +18,9 @@ from django.db.models.functions import Coalesce
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, execute, select
+from taskqueue.engine.limits.placing import take_places
 from taskqueue.engine.statement import Statement
-from taskqueue.models import Limit, Limiter, LimitNote, Partition, Slot, Task
+from taskqueue.models import Limit, Limiter, LimitNote, Partition, Queue, Slot, Task
 from taskqueue.models.limit import PartitionState, Per
 
 logger = logging.getLogger("taskqueue.engine")
@@ -115,6 +116,9 @@ class Sweep:
 
     def step(self, connection: BaseDatabaseWrapper) -> bool:
         """Look at the next partitions; whether there are more."""
+        if Queue.objects.using(connection.alias).filter(limiter_id__isnull=False).exists():
+            with orm_transaction(connection):
+                take_places(connection)
         with orm_transaction(connection):
             rows = select(connection, LOST, after=self._after)
             lost = [(as_uuid(row[0]), row[2]) for row in rows if row[1]]
