@@ -1169,6 +1169,30 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="LimitCount",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "what",
+                    models.CharField(
+                        choices=[("repaired", "repaired"), ("saturated", "saturated")],
+                        max_length=10,
+                    ),
+                ),
+                ("name", models.CharField(db_default="", max_length=255)),
+                ("number", models.FloatField(default=0.0)),
+                ("counted_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("what", "name"), name="taskqueue_limitcount_name"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="LimitPlan",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

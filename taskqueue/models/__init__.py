@@ -5,7 +5,7 @@ from taskqueue.models.collected import Collected
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
-from taskqueue.models.limit import Limit, Limiter, LimitNote, LimitPlan, Partition, Slot
+from taskqueue.models.limit import Limit, LimitCount, Limiter, LimitNote, LimitPlan, Partition, Slot
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.pause import Pause
@@ -28,6 +28,7 @@ __all__ = [
     "IdempotencyKey",
     "Lease",
     "Limit",
+    "LimitCount",
     "LimitNote",
     "LimitPlan",
     "Limiter",

@@ -41,6 +41,15 @@ class PartitionState(StrEnum):
     HALTED = "halted"
 
 
+class CountOfLimits(StrEnum):
+    """A kind of count."""
+
+    # Partitions that stood still, and were opened.
+    REPAIRED = "repaired"
+    # Seconds in which tasks waited for a place of a limit.
+    SATURATED = "saturated"
+
+
 class Limit(models.Model):
     """A limit by its name, as code declares it or people set it for a queue."""
 
@@ -172,6 +181,26 @@ class LimitPlan(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class LimitCount(models.Model):
+    """What a sweep counts since the beginning, for metrics: few rows, which it alone writes."""
+
+    id = models.BigAutoField(primary_key=True)
+    what = models.CharField(max_length=10, choices=choices(CountOfLimits))
+    # The limit; empty: of all.
+    name = models.CharField(max_length=LONGEST_NAME, db_default="")
+    number = models.FloatField(default=0.0)
+    counted_at = models.DateTimeField(db_default=DatabaseClock())
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["what", "name"], name="taskqueue_limitcount_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name}"
 
 
 class LimitNote(models.Model):
