@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.declarations.limits import Sequence
+from taskqueue.declarations.limits import Fair, Sequence
 from taskqueue.models import Audit, Limit, Queue, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.engine.steps import end
@@ -121,3 +121,15 @@ def test_a_halted_sequence_is_released_on_the_page_of_its_tasks(log_in_as: LogIn
     assert [row.task_id for row in take()] == [str(behind.id)]
     refused = client.post(act, {"verb": "release"}, follow=True).content.decode()
     assert "no sequence that is halted" in refused
+
+
+def test_the_page_of_a_queue_shows_how_its_tenants_share_it(log_in_as: LogIn) -> None:
+    queue = Queue.objects.create(name="default")
+    client = log_in_as("staff", "view_queue")
+    assert "Tenants" not in client.get(page("queue_change", queue.pk)).content.decode()
+    add.using(fair=Fair("a")).enqueue_many([((key,), {}) for key in ("acme", "acme", "umbrella")])
+    take(1)
+    shown = " ".join(client.get(page("queue_change", queue.pk)).content.decode().split())
+    assert "acme" in shown
+    assert "umbrella" in shown
+    assert "Jain" in shown

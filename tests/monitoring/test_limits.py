@@ -28,7 +28,7 @@ from taskqueue.monitoring.read_models.task import shown_task
 from taskqueue.monitoring.searching.finding import find
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.why import why
-from tests.engine.steps import end
+from tests.engine.steps import claim, end
 from tests.engine.test_limits import args, one_at_a_time, take, two_a_key
 from tests.sample.tasks import add
 
@@ -255,7 +255,7 @@ def test_metrics_tell_for_how_long_a_limit_was_full_and_what_was_repaired() -> N
     take()
     sweep = Sweep()
     sweep.step(connections["default"])
-    LimitCount.objects.update(counted_at=timezone.now() - timedelta(seconds=8))
+    LimitCount.objects.update(counted_at=timezone.now() - timedelta(seconds=9))
     sweep.step(connections["default"])
     [count] = LimitCount.objects.all()
     assert 8 <= count.number < 30
@@ -273,3 +273,23 @@ def test_metrics_tell_for_how_long_a_limit_was_full_and_what_was_repaired() -> N
     assert "taskqueue_paused 0.0" in text
     assert 'taskqueue_queue_slots{queue="mail"} 2.0' in text
     assert 'taskqueue_definition_slots{name="tests.sample.tasks.add"} 1.0' in text
+
+
+def test_full_slots_of_a_queue_or_a_definition_are_named(worker: Worker) -> None:
+    add.enqueue(1)
+    waiting = add.enqueue(2)
+    claim(1)
+    assert "own_slots_busy" not in told(waiting)
+    now = timezone.now()
+    for column, subject in (("queue_slots", "default"), ("definition_slots", waiting.name)):
+        slots = {column: {subject: 1}}
+        Worker.objects.update(**{"queue_slots": {}, "definition_slots": {}, **slots})
+        assert told(waiting)["own_slots_busy"].subject == subject
+        other = Worker.objects.create(
+            name="w2", host="h", pid=2, concurrency=9, lease_seconds=600, started_at=now,
+            seen_at=now, **slots,
+        )  # fmt: skip
+        assert "own_slots_busy" not in told(waiting), "The one slot of another worker is free."
+        Worker.objects.filter(id=other.id).update(**{column: {}})
+        assert "own_slots_busy" not in told(waiting), "Another worker has any number of slots."
+        other.delete()
