@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connections
 
 from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
+from taskqueue.engine.apart import MOST_LOOKED_AT
 from taskqueue.engine.rows import Claimed, Place
 from taskqueue.models import Partition, Task
+from taskqueue.worker.limited_claims import LimitedClaims
+from taskqueue.worker.limits import NO_LIMITS
+from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.limit_steps import args, open_lanes, repairs, take
-from tests.engine.steps import end
+from tests.engine.steps import LEASE, end
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -187,3 +192,42 @@ def test_a_changed_rate_of_a_queue_opens_what_waits_there() -> None:
     assert take() == []
     control.limit_queue("default", rate="9/h")
     assert len(take()) == 1
+
+
+# Beside ordinary tasks
+
+
+def first(want: int = 1) -> list[str]:
+    """What a worker takes before better ordinary tasks of the queue."""
+    claims = LimitedClaims(
+        QueueQuotas.parse("default"), worker_name="w1", host="h1", tags=(), lease_duration=LEASE
+    )
+    claims.see(open_lanes())
+    connection = connections["default"]
+    return args(claims.claim(connection, want, [], room=NO_LIMITS, free=want, is_first=True))
+
+
+def test_a_limited_task_does_not_go_before_an_older_ordinary_one() -> None:
+    keyed = add.using(concurrency=Concurrency(5, key="a", name="key"))
+    noop.enqueue()
+    keyed.enqueue(1)
+    assert first() == []
+    keyed.using(priority=1).enqueue(2)
+    take(0)
+    assert first() == ["[2]"]
+    Task.objects.filter(name=noop.name).delete()
+    assert first() == ["[1]"]
+
+
+def test_a_limited_task_does_not_go_before_what_may_stand_behind_a_paused_definition() -> None:
+    keyed = add.using(concurrency=Concurrency(5, key="a", name="key"))
+    noop.enqueue_many([((), {})] * (MOST_LOOKED_AT - 1))
+    control.pause_definition(noop.name)
+    keyed.enqueue(1)
+    assert first() == ["[1]"], "Fewer are paused than are looked at."
+    noop.enqueue_many([((), {})] * 2)
+    keyed.enqueue(2)
+    assert first() == []
+    keyed.using(priority=1).enqueue(3)
+    take(0)
+    assert first() == ["[3]"]
