@@ -92,6 +92,7 @@ ADDRESSES: list[URLPattern] = [
     path(f"{TASK}why/", history.TaskWhy.as_view(), name="task-why"),
     path("queues/", queues.QueueList.as_view(), name="queues"),
     *_of(QUEUE, "queue", queues.ACTS),
+    path(f"{QUEUE}fairness/", queues.QueueFairness.as_view(), name="queue-fairness"),
     path(QUEUE, queues.QueueDetail.as_view(), name="queue"),
     path("pauses/", pauses.PauseList.as_view(), name="pauses"),
     path("pauses/everything/pause/", pauses.PAUSE_EVERYTHING.as_view(), name="pause-everything"),

@@ -195,10 +195,30 @@ class PartitionRow(NamedTuple):
     limits: dict[str, Any] | None
     limiters: tuple[str, ...]
     state: str
+    head_priority: int
     rank: float
     waits_for: str | None
     opens_at: float | None
     holder: str | None
+    # When something of it was taken, or it came to have tasks.
+    changed_at: float
+
+    @property
+    def place(self) -> Place:
+        """Return its place in its lane."""
+        return Place(self.head_priority, self.rank, self.id)
+
+
+class Place(NamedTuple):
+    """A place among the open partitions of a lane: what they are sorted by."""
+
+    priority: int | None
+    rank: float | None
+    id: str | None
+
+
+# Before all others.
+NO_PLACE = Place(None, None, None)
 
 
 class Locked(NamedTuple):
@@ -223,6 +243,15 @@ class ReadyTask(NamedTuple):
     cost: int
     # Whether the worker knows its name; others are told of in sequences only, where they hold up.
     is_known: bool = True
+    # The weight that its tenant had at its enqueue.
+    weight: float = 1.0
+
+
+class Holder(NamedTuple):
+    """The task of a sequence that was taken last, and whether the others wait where it fails."""
+
+    status: str
+    halts: bool
 
 
 class Counted(NamedTuple):
@@ -235,8 +264,8 @@ class Counted(NamedTuple):
     freed: list[PartitionRow]
     # The first tasks of each partition, in the order of their claim.
     tasks: Mapping[str, list[ReadyTask]]
-    # The status of the task that was taken last, by partition.
-    holders: Mapping[str, str]
+    # The tasks that were taken last, by partition, as far as they are there.
+    holders: Mapping[str, Holder]
     # The least virtual time of tenants that have work, by queue and lane.
     floors: Mapping[tuple[str, str], float]
     # What limits say now, by their ids: concurrency, rate, seconds and whether it is smooth.
@@ -255,6 +284,8 @@ class Move(NamedTuple):
     waits_for: str | None
     opens_at: float | None
     holder: str | None
+    # Whether it had tasks before, and none of them was taken.
+    stays: bool
 
 
 class Taking(NamedTuple):

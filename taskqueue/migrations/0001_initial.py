@@ -1246,7 +1246,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(waits_for__isnull=False),
-                        fields=["waits_for", "rank", "id"],
+                        fields=["waits_for", "queue_name", "lane", "-head_priority", "rank", "id"],
                         name="taskqueue_partition_waiting",
                     ),
                     models.Index(
@@ -1259,6 +1259,39 @@ class Migration(migrations.Migration):
                     _one_of("state", PARTITION_STATES, name="taskqueue_partition_state")
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="LimitCount",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "what",
+                    models.CharField(
+                        choices=[("repaired", "repaired"), ("saturated", "saturated")],
+                        max_length=10,
+                    ),
+                ),
+                ("name", models.CharField(db_default="", max_length=255)),
+                ("number", models.FloatField(default=0.0)),
+                ("counted_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("what", "name"), name="taskqueue_limitcount_name"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LimitPlan",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("plan", models.JSONField()),
+            ],
+            options={"default_permissions": ()},
         ),
         migrations.CreateModel(
             name="LimitNote",

@@ -7,7 +7,7 @@ from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
-from taskqueue.models.limit import Limit, Limiter, LimitNote, Partition, Slot
+from taskqueue.models.limit import Limit, LimitCount, Limiter, LimitNote, LimitPlan, Partition, Slot
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.pause import Pause
@@ -37,7 +37,9 @@ __all__ = [
     "Incident",
     "Lease",
     "Limit",
+    "LimitCount",
     "LimitNote",
+    "LimitPlan",
     "Limiter",
     "Member",
     "Occurrence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -9,9 +10,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.apart import best_ordinary
 from taskqueue.engine.limits.claiming import Claimant, always, claim_limited
-from taskqueue.engine.rows import Claimed, ReadyTask
+from taskqueue.engine.rows import Claimed, Place, ReadyTask
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
+
+# Seconds after which a worker looks again at the first partitions of a lane, which held only tasks
+# that it does not know.
+PASSED_FOR = 3.0
 
 
 class LimitedClaims:
@@ -35,6 +40,9 @@ class LimitedClaims:
         self.has_news = False
         # Whether something was left that others held at that moment.
         self.is_left = False
+        # Places in lanes before which nothing was for this worker, and until when they are trusted.
+        self._behind: dict[tuple[str, str], Place] = {}
+        self._behind_until = 0.0
 
     def see(self, lanes: set[tuple[str, str]]) -> None:
         """Take in what a look has seen."""
@@ -68,6 +76,9 @@ class LimitedClaims:
             other = best[queue_name]
             return other is None or (-task.priority, task.run_after) <= (-other[0], other[1])
 
+        if (now := time.monotonic()) >= self._behind_until:
+            self._behind.clear()
+            self._behind_until = now + PASSED_FOR
         limited = claim_limited(
             connection,
             self._claimant(room),
@@ -78,6 +89,7 @@ class LimitedClaims:
             lease_duration=self._lease_duration,
             goes=goes if is_first else always,
             is_within=is_within,
+            behind=self._behind,
         )
         self.is_left = limited.is_left
         if limited.claimed or limited.is_left:

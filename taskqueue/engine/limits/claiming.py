@@ -34,10 +34,12 @@ from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.rows import (
     Claimed,
     Counted,
+    Holder,
     LimiterRow,
     Locked,
     Move,
     PartitionRow,
+    Place,
     ReadyTask,
     Taking,
 )
@@ -111,13 +113,15 @@ def claim_limited(
     lease_duration: timedelta,
     goes: Goes = always,
     is_within: bool = False,
+    behind: dict[tuple[str, str], Place] | None = None,
 ) -> Limited:
     """Lease up to `want` tasks of partitions, in transactions of its own.
 
     Of those that must not be claimed ahead of a free slot only up to `free`. `lanes` are those with
     open partitions; `goes` says whether a task may go before ordinary ones. `is_within`: in the
     caller's transaction, once, for a second time it would lock limiters out of their order; what
-    needs more is left.
+    needs more is left. `behind`: places in lanes before which nothing was for this worker; kept up
+    to date.
     """
     result = Limited(claimed=[])
     for _ in range(1 if is_within else MOST_ROUNDS):
@@ -132,6 +136,7 @@ def claim_limited(
             unknown=unknown,
             lease_duration=lease_duration,
             is_within=is_within,
+            behind={} if behind is None else behind,
         )
         result.claimed += turn.run(goes)
         result.is_left = turn.is_left
@@ -140,7 +145,7 @@ def claim_limited(
         elif turn.missing or turn.broken:
             make_missing(connection, turn.missing)
             restore_limiters(connection, turn.broken)
-        elif not turn.opened or left <= 0:
+        elif not (turn.opened or turn.has_passed) or left <= 0:
             break
         lanes = {*lanes, *turn.opened}
     return result
@@ -160,6 +165,7 @@ class _Turn:
         unknown: Sequence[str],
         lease_duration: timedelta,
         is_within: bool,
+        behind: dict[tuple[str, str], Place],
     ) -> None:
         self._connection = connection
         self._is_within = is_within
@@ -171,6 +177,9 @@ class _Turn:
         self._size = want + SPARE
         self._unknown = unknown
         self._lease_duration = lease_duration
+        self._behind = behind
+        # Whether the first partitions of a lane were nothing for this worker, and others follow.
+        self.has_passed = False
         # Subjects of notes of which there is no row.
         self.missing: list[str] = []
         # What limits partitions of which a limiter was pruned meanwhile.
@@ -191,6 +200,7 @@ class _Turn:
                 own=[id for ids in own.values() for id in ids],
                 size=self._size,
                 most=MOST_NOTED,
+                behind=self._behind,
             )
             rows = {row.id: row for row in locked.partitions}
             unseen = locked.noted - {*rows, *(limiter.id for limiter in locked.limiters)}
@@ -223,9 +233,30 @@ class _Turn:
         ]
         rows |= {row.id: row for row in counted.freed}
         shares = self._shares(list(rows.values()), locked, counted, own)
+        self._pass(shares)
         served = [share for share in shares if self._may_serve(share, locked, own)]
         given = self._allot(served, counted.now.timestamp(), goes)
         return self._write(shares, given, locked, counted)
+
+    def _pass(self, shares: list[Share]) -> None:
+        """Let the next claim look behind partitions that hold only tasks unknown to this worker.
+
+        Without it they would hide all others of their lane from it.
+        """
+        for lane in self._lanes:
+            own = [
+                share
+                for share in shares
+                if (share.row.queue_name, share.row.lane) == lane
+                and share.row.state == PartitionState.OPEN
+            ]
+            if len(own) < self._size or any(share.tasks for share in own):
+                if len(own) < self._size:
+                    self._behind.pop(lane, None)
+                continue
+            places = [share.row.place for share in own]
+            self._behind[lane] = max(places, key=_order_in_lane)
+            self.has_passed = True
 
     def _allot(self, shares: list[Share], now: float, goes: Goes) -> list[Share]:
         """Give each queue its quota; what one cannot give, the others may."""
@@ -316,7 +347,9 @@ class _Turn:
             move = _move(share, counted)
             if _is_news(share, move, locked):
                 moves.append(move)
-            if move.state == PartitionState.OPEN != share.row.state and share.next is not None:
+            # Of a limited queue the tasks are read once its partition is open.
+            has_tasks = share.next is not None or share.row.limits is None
+            if move.state == PartitionState.OPEN != share.row.state and has_tasks:
                 self.opened.add((share.row.queue_name, share.row.lane))
         used = {each.id: each for share in given for each in (*share.limiters, *share.own)}
         again = self._with_places(shares, counted)
@@ -371,12 +404,18 @@ class _Turn:
 
     def _with_places(self, shares: list[Share], counted: Counted) -> list[str]:
         """Return limiters with places left, for which partitions may wait that were not locked."""
-        waited = Counter(row.waits_for for row in counted.freed)
+        waited = Counter((row.waits_for, row.queue_name, row.lane) for row in counted.freed)
         full = {share.waits_for for share in shares}
         more = [
-            id for id, number in waited.items() if id and number >= self._size and id not in full
+            id
+            for (id, *_), number in waited.items()
+            if id and number >= self._size and id not in full
         ]
         return sorted({*more, *counted.skipped})
+
+
+def _order_in_lane(place: Place) -> tuple[int, float, str]:
+    return -(place.priority or 0), place.rank or 0.0, place.id or ""
 
 
 def _tasks_of(row: PartitionRow, counted: Counted) -> list[ReadyTask]:
@@ -385,8 +424,8 @@ def _tasks_of(row: PartitionRow, counted: Counted) -> list[ReadyTask]:
     sequence = (row.limits or {}).get("sequence")
     if sequence is None:
         return tasks
-    status = counted.holders.get(row.id)
-    if status is not None and (status not in FINISHED or _is_halted(sequence, status)):
+    holder = counted.holders.get(row.id)
+    if _is_halted(row, holder) or (holder is not None and holder.status not in FINISHED):
         tasks = [task for task in tasks if task.id == row.holder]
     # One that this worker does not know holds up the others.
     return [task for task in tasks[:1] if task.is_known]
@@ -421,8 +460,8 @@ def _lift(shares: list[Share], floors: Mapping[tuple[str, str], float]) -> None:
     for share in idle:
         lane = share.row.queue_name, share.row.lane
         floor = floors.get(lane, first[lane])
-        task, tenant = share.next, share.tenant
-        step = task.cost / tenant["weight"] if task is not None and tenant is not None else 0.0
+        task = share.next
+        step = 0.0 if task is None else task.cost / task.weight
         share.vtime = min(max(share.vtime, floor), floor + step)
 
 
@@ -434,7 +473,7 @@ def _move(share: Share, counted: Counted) -> Move:
     state = PartitionState.WAITING if is_closed else PartitionState.OPEN
     sequence = (row.limits or {}).get("sequence")
     if sequence is not None:
-        status = counted.holders.get(row.id)
+        before = counted.holders.get(row.id)
         if share.taken:  # A note tells of its end.
             state, holder, waits_for, opens_at = (
                 PartitionState.WAITING,
@@ -442,9 +481,9 @@ def _move(share: Share, counted: Counted) -> Move:
                 None,
                 None,
             )
-        elif status is not None and _is_halted(sequence, status):
+        elif _is_halted(row, before):
             state = PartitionState.HALTED
-        elif status not in (None, TaskStatus.READY, *FINISHED) and not share.tasks:
+        elif before and before.status not in (TaskStatus.READY, *FINISHED) and not share.tasks:
             state = PartitionState.WAITING
     return Move(
         id=row.id,
@@ -453,6 +492,7 @@ def _move(share: Share, counted: Counted) -> Move:
         waits_for=waits_for,
         opens_at=opens_at,
         holder=holder,
+        stays=not share.taken and row.state in (PartitionState.OPEN, PartitionState.WAITING),
     )
 
 
@@ -467,5 +507,8 @@ def _is_news(share: Share, move: Move, locked: Locked) -> bool:
     )
 
 
-def _is_halted(sequence: Mapping[str, Any], status: str) -> bool:
-    return bool(sequence["halts"]) and status == TaskStatus.FAILED
+def _is_halted(row: PartitionRow, holder: Holder | None) -> bool:
+    """Return whether a failed task holds up the others; also one that was deleted since."""
+    if holder is None:
+        return row.state == PartitionState.HALTED
+    return holder.halts and holder.status == TaskStatus.FAILED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,11 +11,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.postgresql.claim import CLAIMED, PAUSES
 from taskqueue.engine.rows import (
+    NO_PLACE,
     Claimed,
     Counted,
+    Holder,
     LimiterRow,
     Locked,
     PartitionRow,
+    Place,
     ReadyTask,
     Taking,
     least_by_lane,
@@ -25,8 +28,9 @@ from taskqueue.engine.statement import change, fetch
 
 # The fields of `PartitionRow`.
 _PARTITION = """
-    id, queue_name, lane, limits, limiters, state, rank, waits_for,
-    EXTRACT(epoch FROM opens_at)::float8 AS opens_at, holder"""
+    id, queue_name, lane, limits, limiters, state, head_priority, rank, waits_for,
+    EXTRACT(epoch FROM opens_at)::float8 AS opens_at, holder,
+    EXTRACT(epoch FROM changed_at)::float8 AS changed_at"""
 
 # The fields of `LimiterRow`.
 _LIMITER = """
@@ -57,11 +61,17 @@ WITH RECURSIVE subject (id) AS (
     SELECT id FROM subject WHERE id IS NOT NULL LIMIT %(most)s
 ), candidate AS MATERIALIZED (
     SELECT best.*
-    FROM unnest(%(queues)s::text[], %(lanes)s::text[]) AS lane (queue_name, name)
+    FROM unnest(
+        %(queues)s::text[], %(lanes)s::text[],
+        %(priorities)s::int[], %(ranks)s::float8[], %(ids)s::uuid[]
+    ) AS lane (queue_name, name, past_priority, past_rank, past_id)
     CROSS JOIN LATERAL (
         SELECT {_PARTITION}
         FROM taskqueue_partition AS partition
         WHERE state = 'open' AND queue_name = lane.queue_name AND lane = lane.name
+            AND head_priority <= COALESCE(lane.past_priority, 32767)
+            AND (lane.past_id IS NULL OR head_priority < lane.past_priority
+                OR (rank, id) > (lane.past_rank, lane.past_id))
             AND (limits IS NOT NULL OR EXISTS (
                 SELECT 1
                 FROM taskqueue_task
@@ -144,9 +154,33 @@ _IS_KNOWN = f"(name <> ALL (%(unknown)s::text[]) AND name <> ALL ({PAUSES}))"
 # Notes are deleted here, of what is locked, so that whoever writes one later is not forgotten. Of
 # very many some are left: a million took ten seconds, in which all others waited for the limiter.
 #
+# What waits for a limiter is looked at as what is open: of each lane the first in its order. Across
+# lanes nothing tells them apart, for the virtual time of a tenant is no time of day.
+#
 # Locks: partitions that wait for a limiter that the caller holds, skipping locked ones.
 COUNT = f"""
-WITH forgotten AS (
+WITH RECURSIVE waiting_lane (limiter_id, most, queue_name, lane) AS (
+    SELECT noted.id, noted.most, first.queue_name, first.lane
+    FROM unnest(%(noted)s::uuid[], %(most)s::int[]) AS noted (id, most)
+    CROSS JOIN LATERAL (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = noted.id
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT limiter_id, most, following.queue_name, following.lane
+    FROM waiting_lane
+    CROSS JOIN LATERAL (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = waiting_lane.limiter_id
+            AND (queue_name, lane) > (waiting_lane.queue_name, waiting_lane.lane)
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS following
+), forgotten AS (
     DELETE FROM taskqueue_limitnote
     WHERE ctid = ANY (ARRAY(
         SELECT note.ctid
@@ -157,13 +191,14 @@ WITH forgotten AS (
         LIMIT 5000
     ))
 ), freed AS MATERIALIZED (
-    SELECT waiting.*, limiter.most
-    FROM unnest(%(noted)s::uuid[], %(most)s::int[]) AS limiter (id, most)
+    SELECT waiting.*, waiting_lane.most
+    FROM waiting_lane
     CROSS JOIN LATERAL (
         SELECT {_PARTITION}
         FROM taskqueue_partition
-        WHERE waits_for = limiter.id
-        ORDER BY rank, id
+        WHERE waits_for = waiting_lane.limiter_id
+            AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+        ORDER BY head_priority DESC, rank, id
         LIMIT %(size)s
         FOR UPDATE SKIP LOCKED
     ) AS waiting
@@ -178,7 +213,8 @@ WITH forgotten AS (
         SELECT
             id, priority, EXTRACT(epoch FROM run_after)::float8 AS due,
             COALESCE((limits ->> 'cost')::int, 1) AS cost,
-            {_IS_KNOWN} AS is_known
+            {_IS_KNOWN} AS is_known,
+            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1) AS weight
         FROM taskqueue_task
         WHERE status = 'ready' AND route = 2 AND partition = asked.id
             AND (limits ? 'sequence' OR {_IS_KNOWN}) AND '' <> ALL ({PAUSES})
@@ -195,7 +231,8 @@ WITH forgotten AS (
     CROSS JOIN LATERAL (
         SELECT
             id, priority, EXTRACT(epoch FROM run_after)::float8,
-            COALESCE((limits ->> 'cost')::int, 1), {_IS_KNOWN}
+            COALESCE((limits ->> 'cost')::int, 1), {_IS_KNOWN},
+            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1)
         FROM taskqueue_task
         WHERE id = own.holder AND status = 'ready' AND partition = asked.id
             AND '' <> ALL ({PAUSES})
@@ -206,7 +243,7 @@ WITH forgotten AS (
     SELECT of_queue.id, ready.*
     FROM unnest(%(of_queues)s::uuid[], %(queues)s::text[]) AS of_queue (id, queue_name)
     CROSS JOIN LATERAL (
-        SELECT id, priority, EXTRACT(epoch FROM run_after)::float8 AS due, 1, true
+        SELECT id, priority, EXTRACT(epoch FROM run_after)::float8 AS due, 1, true, 1::float8
         FROM taskqueue_task
         WHERE status = 'ready' AND route = 0 AND queue_name = of_queue.queue_name
             AND {_IS_KNOWN} AND '' <> ALL ({PAUSES})
@@ -231,11 +268,15 @@ SELECT
     (SELECT jsonb_object_agg(id, number) FROM running)::text,
     (SELECT jsonb_agg(to_jsonb(freed) - 'most') FROM freed)::text,
     (
-        SELECT jsonb_agg(jsonb_build_array(id, partition, priority, due, cost, is_known))
+        SELECT jsonb_agg(jsonb_build_array(
+            id, partition, priority, due, cost, is_known, weight
+        ))
         FROM task
     )::text,
     (
-        SELECT jsonb_object_agg(partition.id, task.status)
+        SELECT jsonb_object_agg(partition.id, jsonb_build_array(
+            task.status, COALESCE((task.limits -> 'sequence' ->> 'halts')::boolean, false)
+        ))
         FROM asked
         JOIN taskqueue_partition AS partition ON partition.id = ANY (ARRAY[asked.id])
         JOIN taskqueue_task AS task ON task.id = ANY (ARRAY[partition.holder])
@@ -254,14 +295,15 @@ SELECT
     (
         SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
         FROM unnest(%(limiters)s::uuid[]) AS limiter (id)
+        CROSS JOIN unnest(%(fair_queues)s::text[], %(fair_lanes)s::text[])
+            AS fair (queue_name, lane)
         CROSS JOIN LATERAL (
-            SELECT queue_name, lane, rank
+            SELECT rank
             FROM taskqueue_partition
-            WHERE waits_for = limiter.id
-            ORDER BY rank, id
+            WHERE waits_for = limiter.id AND queue_name = fair.queue_name AND lane = fair.lane
+            ORDER BY head_priority DESC, rank, id
             LIMIT 1
         ) AS least
-        WHERE cardinality(%(fair_queues)s::text[]) > 0
     )::text,
     (
         SELECT jsonb_agg(jsonb_build_array(
@@ -274,14 +316,23 @@ SELECT
     -- A lock of a row that turned out to be no longer open is held to the end, by a claim that
     -- knows nothing of it.
     (
-        SELECT jsonb_agg(limiter.id)
-        FROM unnest(%(noted)s::uuid[]) AS limiter (id)
+        SELECT jsonb_agg(DISTINCT limiter_id)
+        FROM waiting_lane
         WHERE (
             SELECT count(*)
             FROM (
-                SELECT 1 FROM taskqueue_partition WHERE waits_for = limiter.id LIMIT %(size)s
+                SELECT 1
+                FROM taskqueue_partition
+                WHERE waits_for = waiting_lane.limiter_id
+                    AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+                LIMIT %(size)s
             ) AS waiting
-        ) > (SELECT count(*) FROM freed WHERE waits_for = limiter.id)
+        ) > (
+            SELECT count(*)
+            FROM freed
+            WHERE waits_for = waiting_lane.limiter_id
+                AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+        )
     )::text
 WHERE {KEEPS_PLAN}
 """  # noqa: S608  (of constants)
@@ -331,7 +382,8 @@ WITH picked AS MATERIALIZED (
 ), moved AS (
     UPDATE taskqueue_partition AS partition
     SET state = CASE
-            WHEN head.run_after IS NULL AND partition.limits IS NOT NULL THEN 'empty'
+            WHEN head.run_after IS NULL AND partition.limits IS NOT NULL
+                AND move.state <> 'halted' THEN 'empty'
             ELSE move.state
         END,
         waits_for = CASE
@@ -349,11 +401,15 @@ WITH picked AS MATERIALIZED (
             move.rank, EXTRACT(epoch FROM head.run_after)::float8, partition.rank
         ),
         holder = move.holder,
-        changed_at = %(now)s::timestamptz
+        changed_at = CASE
+            WHEN move.stays AND (head.run_after IS NOT NULL OR partition.limits IS NULL)
+            THEN partition.changed_at
+            ELSE %(now)s::timestamptz
+        END
     FROM unnest(
         %(ids)s::uuid[], %(states)s::text[], %(ranks)s::float8[], %(waits)s::uuid[],
-        %(opens)s::float8[], %(holders)s::uuid[]
-    ) AS move (id, state, rank, waits_for, opens_at, holder)
+        %(opens)s::float8[], %(holders)s::uuid[], %(stays)s::bool[]
+    ) AS move (id, state, rank, waits_for, opens_at, holder, stays)
     LEFT JOIN LATERAL (
         SELECT priority, run_after
         FROM taskqueue_task
@@ -396,10 +452,17 @@ def lock_limits(
     own: Sequence[str],
     size: int,
     most: int,
+    behind: Mapping[tuple[str, str], Place],
 ) -> Locked:
-    """Lock open partitions of these queues and lanes, what was noted, and all their limiters."""
+    """Lock open partitions of these queues and lanes, what was noted, and all their limiters.
+
+    Of the lanes in `behind` those that come after these places.
+    """
+    places = [behind.get(lane, NO_PLACE) for lane in lanes]
     parameters = {
         "queues": [queue_name for queue_name, _ in lanes], "lanes": [lane for _, lane in lanes],
+        "priorities": [place.priority for place in places],
+        "ranks": [place.rank for place in places], "ids": [place.id for place in places],
         "own": list(own), "size": size, "most": most,
     }  # fmt: skip
     with kept_plan(connection) as series:
@@ -467,7 +530,7 @@ def count_limits(
         running={_hex(id): number for id, number in json.loads(running or "{}").items()},
         freed=_partitions(freed),
         tasks=by_partition,
-        holders={_hex(id): status for id, status in json.loads(holders or "{}").items()},
+        holders={_hex(id): Holder(*each) for id, each in json.loads(holders or "{}").items()},
         floors=least_by_lane([*json.loads(floors or "[]"), *json.loads(others or "[]")]),
         bounds={id: tuple(numbers) for id, *numbers in json.loads(bounds or "[]")},
         skipped=list(map(_hex, json.loads(skipped or "[]"))),
@@ -497,6 +560,7 @@ def take_limited(
         "waits": [move.waits_for for move in moves],
         "opens": [move.opens_at for move in moves],
         "holders": [move.holder for move in moves],
+        "stays": [move.stays for move in moves],
         "started": list(taking.starts),
         "starts": list(map(json.dumps, taking.starts.values())),
         "again": taking.again,
@@ -530,7 +594,7 @@ def _partition(row: dict[str, Any]) -> PartitionRow:
     for name in ("id", "waits_for", "holder"):
         row[name] = row[name] and _hex(row[name])
     # JSON makes integers of whole ones, and the driver takes no lists of both.
-    row["rank"] = float(row["rank"])
+    row["rank"], row["changed_at"] = float(row["rank"]), float(row["changed_at"])
     row["opens_at"] = row["opens_at"] and float(row["opens_at"])
     row["limiters"] = tuple(map(_hex, row["limiters"]))
     return PartitionRow(**row)

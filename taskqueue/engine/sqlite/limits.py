@@ -6,19 +6,22 @@ The caller holds the write lock, so nothing needs to be locked or skipped.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.rows import (
+    NO_PLACE,
     Claimed,
     Counted,
+    Holder,
     LimiterRow,
     Locked,
     Move,
     PartitionRow,
+    Place,
     ReadyTask,
     Taking,
     least_by_lane,
@@ -28,7 +31,8 @@ from taskqueue.engine.sqlite.values import TASKS_BY_ID, clock, dashed, loaded, r
 from taskqueue.engine.statement import change, fetch
 
 _PARTITION = """
-    id, queue_name, lane, limits, limiters, state, rank, waits_for, opens_at, holder"""
+    id, queue_name, lane, limits, limiters, state, head_priority, rank, waits_for, opens_at,
+    holder, changed_at"""
 
 NOTED = """
 WITH RECURSIVE subject (id) AS (
@@ -43,14 +47,18 @@ SELECT id FROM subject WHERE id IS NOT NULL LIMIT %s
 OPEN = f"""
 SELECT {_PARTITION}
 FROM taskqueue_partition AS partition
-WHERE state = 'open' AND queue_name = %s AND lane = %s
+WHERE state = 'open' AND queue_name = %(queue_name)s AND lane = %(lane)s
+    AND head_priority <= COALESCE(%(priority)s, 32767)
+    AND (
+        %(id)s IS NULL OR head_priority < %(priority)s OR (rank, id) > (%(rank)s, %(id)s)
+    )
     AND (limits IS NOT NULL OR EXISTS (
         SELECT 1
         FROM taskqueue_task
         WHERE status = 'ready' AND route = 0 AND queue_name = partition.queue_name
     ))
 ORDER BY head_priority DESC, rank, id
-LIMIT %s
+LIMIT %(size)s
 """  # noqa: S608  (of constants)
 BY_ID = f"""
 SELECT {_PARTITION}
@@ -67,10 +75,34 @@ LIMIT %s
 WAITING = f"""
 SELECT {_PARTITION}
 FROM taskqueue_partition
-WHERE waits_for = %s
-ORDER BY rank, id
+WHERE waits_for = %s AND queue_name = %s AND lane = %s
+ORDER BY head_priority DESC, rank, id
 LIMIT %s
 """  # noqa: S608  (of constants)
+# The lanes of what waits for a limiter, by a loose scan of the index.
+WAITING_LANES = """
+WITH RECURSIVE waiting_lane (queue_name, lane) AS (
+    SELECT * FROM (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = %(limiter)s
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT following.queue_name, following.lane
+    FROM waiting_lane
+    JOIN taskqueue_partition AS following ON following.id = (
+        SELECT id
+        FROM taskqueue_partition
+        WHERE waits_for = %(limiter)s
+            AND (queue_name, lane) > (waiting_lane.queue_name, waiting_lane.lane)
+        ORDER BY queue_name, lane
+        LIMIT 1
+    )
+)
+SELECT queue_name, lane FROM waiting_lane
+"""
 LIMITED_QUEUES = "SELECT name, limiter_id FROM taskqueue_queue WHERE limiter_id IS NOT NULL"
 PAUSED = """
 SELECT name
@@ -118,10 +150,13 @@ ORDER BY priority DESC, run_after, id
 LIMIT %(want)s
 """
 _READY = "id, priority, (julianday(run_after) - 2440587.5) * 86400.0"
-TASKS = f"""
-SELECT
+_LIMITED = f"""
     {_READY}, COALESCE(json_extract(limits, '$.cost'), 1),
-    {_IS_KNOWN}
+    {_IS_KNOWN},
+    COALESCE(json_extract(limits, '$.tenant.weight'), 1)
+"""
+TASKS = f"""
+SELECT {_LIMITED}
 FROM taskqueue_task
 WHERE status = 'ready' AND route = 2 AND partition = %(id)s
     AND (
@@ -131,7 +166,7 @@ WHERE status = 'ready' AND route = 2 AND partition = %(id)s
 {_MAY_START}
 """  # noqa: S608  (of constants)
 TASKS_OF_QUEUE = f"""
-SELECT {_READY}, 1, true
+SELECT {_READY}, 1, true, 1
 FROM taskqueue_task
 WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
     AND {_IS_KNOWN}
@@ -139,15 +174,13 @@ WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
 """  # noqa: S608  (of constants)
 # The one that holds a sequence up, behind however many others it is.
 HOLDER = f"""
-SELECT
-    {_READY}, COALESCE(json_extract(limits, '$.cost'), 1),
-    {_IS_KNOWN}
+SELECT {_LIMITED}
 FROM taskqueue_task
 WHERE id = %(holder)s AND status = 'ready' AND partition = %(id)s AND '' NOT IN {PAUSES}
     AND (deadline_at IS NULL OR deadline_at > %(now)s)
 """  # noqa: S608  (of constants)
 HOLDERS = """
-SELECT partition.id, task.status
+SELECT partition.id, task.status, COALESCE(json_extract(task.limits, '$.sequence.halts'), 0)
 FROM json_each(%s) AS asked
 CROSS JOIN taskqueue_partition AS partition ON partition.id = asked.value
 CROSS JOIN taskqueue_task AS task ON task.id = partition.holder
@@ -188,7 +221,8 @@ LIMIT 1
 MOVE = """
 UPDATE taskqueue_partition
 SET state = %s, waits_for = %s, opens_at = %s, head_priority = COALESCE(%s, head_priority),
-    head_at = COALESCE(%s, head_at), rank = COALESCE(%s, rank), holder = %s, changed_at = %s
+    head_at = COALESCE(%s, head_at), rank = COALESCE(%s, rank), holder = %s,
+    changed_at = COALESCE(%s, changed_at)
 WHERE id = %s
 """
 OF_QUEUE = "SELECT limits IS NULL FROM taskqueue_partition WHERE id = %s"
@@ -208,10 +242,15 @@ def lock_limits(
     own: Sequence[str],
     size: int,
     most: int,
+    behind: Mapping[tuple[str, str], Place],
 ) -> Locked:
     now = stored(clock())
     noted = [row[0] for row in fetch(connection, NOTED, (most,))]
-    found = [row for lane in lanes for row in fetch(connection, OPEN, (*lane, size))]
+    found = []
+    for queue_name, lane in lanes:
+        place = behind.get((queue_name, lane), NO_PLACE)
+        of_lane = {"queue_name": queue_name, "lane": lane, "size": size, **place._asdict()}
+        found += fetch(connection, OPEN, of_lane)
     if noted:
         found += fetch(connection, BY_ID, (json.dumps(noted),))
     found += fetch(connection, DUE, (now, size))
@@ -246,7 +285,12 @@ def count_limits(
     limiters = [limiter.id for limiter in locked.limiters]
     change(connection, FORGET, (json.dumps([*limiters, *(row.id for row in partitions)]),))
     noted = [id for id in limiters if id in locked.noted]
-    freed = [_partition(row) for id in noted for row in fetch(connection, WAITING, (id, size))]
+    freed = [
+        _partition(row)
+        for id in noted
+        for lane in fetch(connection, WAITING_LANES, {"limiter": id})
+        for row in fetch(connection, WAITING, (id, *lane, size))
+    ]
     asked = {row.id: row for row in (*partitions, *freed)}
     parameters = {"unknown": json.dumps(list(unknown)), "now": stored(now), "want": want}
     tasks: dict[str, list[ReadyTask]] = {}
@@ -262,15 +306,19 @@ def count_limits(
         (row.queue_name, row.lane) for row in partitions if row.limits and "tenant" in row.limits
     }
     least = [(*lane, *row) for lane in lanes for row in fetch(connection, LEAST, lane)]
-    if lanes:
-        for id in limiters:
-            least += [(row[1], row[2], row[6]) for row in fetch(connection, WAITING, (id, 1))]
+    for id in limiters:
+        for lane in lanes:
+            found = fetch(connection, WAITING, (id, *lane, 1))
+            least += [(*lane, _partition(row).rank) for row in found]
     return Counted(
         now=now,
         running=dict(fetch(connection, RUNNING, (json.dumps(limiters),))),
         freed=freed,
         tasks=tasks,
-        holders=dict(fetch(connection, HOLDERS, (json.dumps(list(asked)),))),
+        holders={
+            id: Holder(status, bool(halts))
+            for id, status, halts in fetch(connection, HOLDERS, (json.dumps(list(asked)),))
+        },
         floors=least_by_lane(least),
         skipped=(),
         bounds={},  # Nobody has changed them since they were read.
@@ -338,12 +386,13 @@ def _move(connection: BaseDatabaseWrapper, move: Move, now: str | None) -> None:
     heads = fetch(connection, HEAD, (move.id,))
     state, waits_for, opens_at = move.state, move.waits_for, move.opens_at
     priority, run_after, rank = heads[0] if heads else (None, None, None)
-    if not heads and not is_of_queue:
+    if not heads and not is_of_queue and state != "halted":
         state, waits_for, opens_at = "empty", None, None
     if move.rank is not None:
         priority, rank = 0, move.rank
     due = None if opens_at is None else stored(datetime.fromtimestamp(opens_at, UTC))
-    values = state, waits_for, due, priority, run_after, rank, move.holder, now, move.id
+    changed_at = None if move.stays and state != "empty" else now
+    values = state, waits_for, due, priority, run_after, rank, move.holder, changed_at, move.id
     change(connection, MOVE, values)
 
 
@@ -352,8 +401,9 @@ def _duration(seconds: float | None, usual: timedelta) -> timedelta:
 
 
 def _partition(row: Sequence[Any]) -> PartitionRow:
-    id, queue_name, lane, limits, limiters, state, rank, waits_for, opens_at, holder = row
-    opens = loaded(opens_at)
+    id, queue_name, lane, limits, limiters, state, priority, *columns = row
+    rank, waits_for, opens_at, holder, changed_at = columns
+    opens, changed = loaded(opens_at), loaded(changed_at)
     return PartitionRow(
         id=id,
         queue_name=queue_name,
@@ -361,8 +411,10 @@ def _partition(row: Sequence[Any]) -> PartitionRow:
         limits=None if limits is None else json.loads(limits),
         limiters=tuple(json.loads(limiters)),
         state=state,
+        head_priority=priority,
         rank=rank,
         waits_for=waits_for,
         opens_at=None if opens is None else opens.timestamp(),
         holder=holder,
+        changed_at=0.0 if changed is None else changed.timestamp(),
     )

@@ -113,6 +113,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
         look("view_queue", on="queue"),
         act(*QUEUE, method="PATCH", on="queue", body={"limit": {"concurrency": 3}}),
     ),
+    "queues/<path:name>/fairness/": (look("view_queue", on="queue"),),
     "pauses/": (look("view_queue"),),
     "pauses/everything/pause/": (act(*QUEUE, body={"until": 300}),),
     "pauses/everything/resume/": (act(*QUEUE, on="pause of everything"),),

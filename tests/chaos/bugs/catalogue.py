@@ -136,6 +136,8 @@ _ALL = (
         scenario=limit_scenarios.held_tasks, databases=POSTGRESQL),
     Bug(plant=limiting.bounds_of_the_lock, invariant=13, scenario=limit_scenarios.changes,
         databases=POSTGRESQL),
+    Bug(plant=limiting.idleness_earns_credit, invariant=13, scenario=limit_scenarios.latecomers),
+    Bug(plant=limiting.limited_queues_cached, invariant=13, scenario=limit_scenarios.tight_queues),
     Bug(plant=reopening.retry_without_lock, invariant=12, scenario=workflow_scenarios.retries,
         databases=POSTGRESQL),
     Bug(plant=reopening.recount_keeps_notes, invariant=12, scenario=workflow_scenarios.recounts),
