@@ -101,7 +101,7 @@ def workflow_not_locked(planting: Planting) -> None:
         due = lock_due_steps(connection, [workflow.id for workflow in found])
         return Locked(found, due, now) if found else None
 
-    planting.replace(f"{WORKFLOWS}.advancing:lock_workflows", lock_workflows)
+    planting.replace(f"{WORKFLOWS}.pending:lock_workflows", lock_workflows)
     planting.replace(f"{WORKFLOWS}.serving:lock_workflows", lock_workflows)
 
 

@@ -47,11 +47,7 @@ def _claimed_after_cancel(graphs: Graphs, verb: VerbRow) -> Iterator[Violation]:
     assert verb.answered_at is not None
     since, until = verb.answered_at + graphs.evidence.bounds.clock, _until(graphs, verb, *RETRIES)
     for member in graphs.members_of(verb.workflow_id):
-        task, leases = graphs.evidence.tasks.get(member.task_id), graphs.evidence.leases
-        own = leases.get(member.task_id, [])
-        if task is not None and task.is_shared and any(each.claimed_at <= since for each in own):
-            continue  # What runs is asked to stop; until it does, other workers may join it.
-        for lease in own:
+        for lease in graphs.evidence.leases.get(member.task_id, []):
             if since < lease.claimed_at < until:
                 details = f"{lease.claimed_at - since:.3f} s after {verb}"
                 sentence = "A task was claimed after its workflow was cancelled."
