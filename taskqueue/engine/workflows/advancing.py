@@ -22,6 +22,7 @@ from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
 from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some
 from taskqueue.engine.workflows.stopping import cancel_steps, stop_some
+from taskqueue.engine.workflows.tasks import NO_CALLS, Unsent
 from taskqueue.models import Step, Workflow
 
 # Workflows, new members, and tasks that are stopped, of one transaction.
@@ -42,11 +43,15 @@ class Advance:
         *,
         now: datetime,
         most_members: int | None = MOST_MEMBERS,
+        unsent: Unsent = NO_CALLS,
     ) -> None:
+        """`unsent`: calls of maps that are stored nowhere, to be sent by this."""
         self._connection = connection
         self._now = now
         self._workflows = {workflow.id: workflow for workflow in workflows}
-        self._releaser = Releaser(connection, now=now, most_members=most_members, child=begin_child)
+        self._releaser = Releaser(
+            connection, now=now, most_members=most_members, child=begin_child, unsent=unsent
+        )
         self._closing = Closing(connection, self._workflows, now=now, stop=self._stop)
         # Whether others held some of the tasks that are to be stopped.
         self.has_missed = False

@@ -15,6 +15,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.declarations.workflows.checking import check_member_count
 from taskqueue.declarations.workflows.conditions import evaluate
+from taskqueue.declarations.workflows.graph import Arguments
 from taskqueue.declarations.workflows.resolution import allowed_failures, calls_of
 from taskqueue.engine.ready import make_ready
 from taskqueue.engine.specs import EnqueueSpec
@@ -25,15 +26,18 @@ from taskqueue.engine.workflows.requests import (
     has_parts,
     limited,
     source_of,
+    spec_of_members,
 )
 from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.stopping import held_children
 from taskqueue.engine.workflows.tasks import (
     BLOCKED_ONLY,
     MOST_FOUND,
+    Unsent,
     cancel_blocked,
     chunk_of,
     has_limits,
+    insert_members,
     keep_calls,
     send_members,
     specs_of_blocked,
@@ -65,10 +69,12 @@ class Releaser:
         now: datetime,
         most_members: int | None,
         child: BeginChild,
+        unsent: Unsent,
     ) -> None:
         self._connection = connection
         self._now = now
         self._left = most_members
+        self._unsent = unsent
         self._cut_left = MOST_CUT
         self._children = Children(connection, now=now, begin=child)
         # The queues of single tasks that became ready, and None where others did.
@@ -199,7 +205,9 @@ class Releaser:
             if left and has_parts(step.request):
                 for child in held_children(self._connection, [step.id])[:left]:
                     self._children.begin_again(child)
-        if number > again:
+        if calls := self._unsent.get(step.id):
+            number = self._send_at_once(workflow, step, calls)
+        elif number > again:
             number = again + send_members(
                 self._connection,
                 step,
@@ -214,6 +222,16 @@ class Releaser:
         rows = Step.objects.using(self._connection.alias).filter(id=step.id)
         rows.update(released=step.released, held=step.held, is_due=number < wanted)
         return number > 0
+
+    def _send_at_once(self, workflow: Workflow, step: Step, calls: Sequence[Arguments]) -> int:
+        """Send all members of a map that begins with its workflow."""
+        members = ((step.id, place, call) for place, call in enumerate(calls))
+        insert_members(
+            self._connection, spec_of_members(step.request, None), members,
+            now=self._now, deadline_at=workflow.deadline_at,
+        )  # fmt: skip
+        self.queues.add(None)
+        return len(calls)
 
     def cut(self, steps: Sequence[Step]) -> bool:
         """Let maps have no more members than were sent; whether that changes any.
