@@ -55,6 +55,6 @@ def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:
 
 def _enqueue_graph(graph: Graph) -> WorkflowRun:
     # Only now: every process that sets up Django would wait for it.
-    from taskqueue.results.workflows import enqueue_graph
+    from taskqueue.results.workflow_enqueueing import enqueue_graph
 
     return enqueue_graph(graph)

@@ -113,7 +113,7 @@ class Duties:
             self._look_at_alerts,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_workflows, every=10, again=0.1).step,
-            Timed(reconcile, every=10, again=0.5).step,
+            Timed(reconcile, every=10, again=0.5, share=0.01).step,
             Timed(Sweep().step, every=10, again=0.1).step,
             Timed(prune_limits, every=60, again=0.1).step,
             Timed(prune_history, every=3600).step,
@@ -286,6 +286,8 @@ class Timed:
     run: Callable[[BaseDatabaseWrapper], object]
     every: float
     again: float = 10.0
+    # Of the worker's time, at most, while it leaves something each time.
+    share: float = 1.0
     next_at: float = 0.0
 
     def step(self, turn: Turn) -> float | None:
@@ -293,8 +295,10 @@ class Timed:
         if turn.now >= self.next_at:
             # First: one that fails must not fail with every turn.
             self.next_at = turn.now + self.every
+            began = time.monotonic()
             if self.run(turn.connection):
-                self.next_at = turn.now + self.again
+                took = time.monotonic() - began
+                self.next_at = turn.now + min(self.every, max(self.again, took / self.share))
         return self.again if self.next_at <= turn.now + self.again else None
 
 

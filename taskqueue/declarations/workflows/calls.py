@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -43,11 +44,19 @@ class BuildsGraph(ABC):
 
 
 Callee = BaseDefinition[Any, Any] | BuildsGraph
+# For `isinstance`: to make the union took longer than to ask it.
+CALLEES = (BaseDefinition, BuildsGraph)
+
+
+@lru_cache(maxsize=1024)
+def shape_of(count: int, names: tuple[str, ...]) -> Shape:
+    """Return a shape, one object for all calls that are alike: there may be very many of them."""
+    return count, names
 
 
 def require_callee(value: object) -> Callee:
     """Return what may be called as a step. Raises `InvalidWorkflow` for anything else."""
-    if not isinstance(value, BaseDefinition | BuildsGraph):
+    if not isinstance(value, CALLEES):
         raise InvalidWorkflow(
             f"A step runs a function under @task or @workflow, not one of type "
             f"{type(value).__name__}."
@@ -164,7 +173,7 @@ class Calls:
 
     def add(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Add a call. Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`."""
-        shape = (len(args), tuple(kwargs))
+        shape = shape_of(len(args), tuple(kwargs))
         if shape not in self.shapes:  # Most calls have the same: only one of them is tried.
             check_call(self.callee, args, kwargs, is_immutable=self.is_immutable)
             self.shapes.add(shape)

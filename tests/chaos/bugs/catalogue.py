@@ -117,6 +117,8 @@ _ALL = (
     Bug(plant=advancing.fan_outs_only_counted, invariant=12, scenario=workflow_scenarios.trees),
     Bug(plant=advancing.overdue_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
     Bug(plant=advancing.cancel_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
+    Bug(plant=advancing.next_worker_waited_for, invariant=12,
+        scenario=workflow_scenarios.without_a_second_worker),
     Bug(plant=advancing.takeover_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
     Bug(plant=limiting.counts_with_the_lock, invariant=13, scenario=limit_scenarios.crowds,
         databases=POSTGRESQL),
