@@ -13,6 +13,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.http import StreamingHttpResponse
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -30,7 +31,7 @@ from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.events.following import follow
 from taskqueue.engine.events.reading import MOST, Page, read
-from taskqueue.engine.events.subscribing import keep_reading
+from taskqueue.engine.events.subscribing import keep_reading, last_seq
 from taskqueue.exceptions import EventsGone, InvalidSubscription
 from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.read_models.event import ShownEvent, shown_events, visible_to
@@ -100,13 +101,14 @@ class EventList(EventView):
     def get(self, request: Request) -> Response:
         """Events behind a number, the oldest first.
 
-        Events are written only while somebody has subscribed to them: whoever reads has, from the
-        first request until a minute after the last. Repeat the request with `after` and `wait`.
-        Without `after`, the answer says where the feed stands. 410 where events that were not read
-        yet are no longer kept; `oldest` says where to read on.
+        Events are written only while somebody has subscribed to them: whoever waits has, from the
+        first request with `wait` until a minute after the last. Repeat the request with `after` and
+        `wait`. Without `after`, the answer says where the feed stands. 410 where events that were
+        not read yet are no longer kept; `oldest` says where to read on.
         """
-        wanted, limit = self.wanted, self.parameters["limit"]
-        last = keep_reading(project_connection(), wanted)
+        wanted, limit, connection = self.wanted, self.parameters["limit"], project_connection()
+        subscribe = keep_reading if self.parameters["wait"] else _stand
+        last = subscribe(connection, wanted)
         after = self.parameters.get("after", last)
         page = waited(
             self,
@@ -253,6 +255,11 @@ def _asker(request: Request) -> Callable[[], bool]:
         return key is None or session.exists(key)
 
     return may_go_on
+
+
+def _stand(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
+    """Return where the feed stands, for a reader who does not wait: that is to write nothing."""
+    return last_seq(connection)
 
 
 def _shown(page: Page, viewer: Any) -> EventPage:
