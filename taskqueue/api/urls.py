@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from taskqueue.api import (
     audit,
     documents,
+    events,
     groups,
     limits,
     operations,
@@ -130,6 +131,8 @@ ADDRESSES: list[URLPattern] = [
     path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
     path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
     path("audit/", audit.AuditList.as_view(), name="audit"),
+    path("events/", events.EventList.as_view(), name="events"),
+    path("events/stream/", events.EventStream.as_view(), name="event-stream"),
     path("stats/", stats.Stats.as_view(), name="stats"),
     path("stats/series/", stats.StatsSeries.as_view(), name="series"),
     path("stats/failures/", stats.Failures.as_view(), name="failures"),

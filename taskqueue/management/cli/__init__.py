@@ -3,6 +3,7 @@
 from taskqueue.management.cli import (
     acting,
     diagnosis,
+    events,
     groups,
     limits,
     queues,
@@ -19,7 +20,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, webhooks.webhooks,
-    acting.operations, stats.stats,
-    top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
+    schedules.schedules, workflows.workflows, groups.groups, events.events, webhooks.webhooks,
+    acting.operations, stats.stats, top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune,
+    diagnosis.roles,
 )  # fmt: skip
