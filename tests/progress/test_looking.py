@@ -54,7 +54,8 @@ def test_a_task_is_seen_from_its_place_in_line_to_its_end() -> None:
     }  # fmt: skip
     (claimed,) = claim(1)
     end(claimed, OutcomeKind.SUCCEEDED)
-    assert first.refresh().is_finished
+    first.refresh()
+    assert first.is_finished
     assert seen(progress)["text"] == "Waiting: it is next in line"
     claimed = claim_one()
     assert seen(progress) == {"state": "running", "text": "Running", "is_finished": False}
