@@ -17,7 +17,7 @@ from taskqueue.core.workflow_states import FINAL_WORKFLOWS, WorkflowStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Task
-from taskqueue.progress.tokens import Claims
+from taskqueue.progress.tokens import Claims, Expired, Unknown
 from taskqueue.results import get_result
 from taskqueue.results.workflows import get_workflow
 
@@ -67,7 +67,9 @@ LOOK_AT_WORKFLOW = """
 WAITING, RUNNING, SUCCEEDED, FAILED, CANCELLED, GONE = (
     "waiting", "running", "succeeded", "failed", "cancelled", "gone",
 )  # fmt: skip
-FINAL = (SUCCEEDED, FAILED, CANCELLED, GONE)
+# Of a token, or of an address that asks too often.
+EXPIRED, UNKNOWN, BUSY = "expired", "unknown", "busy"
+FINAL = (SUCCEEDED, FAILED, CANCELLED, GONE, EXPIRED, UNKNOWN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +114,18 @@ class Look:
             "result_text": self.result_text or None, "redirect": self.redirect or None,
         }  # fmt: skip
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def refusal(error: Expired | Unknown) -> Look:
+    """Return what is shown in place of a task, to whoever may not look at it."""
+    if isinstance(error, Expired):
+        return Look(state=EXPIRED, text=_("This link has expired."))
+    return Look(state=UNKNOWN, text=_("There is nothing to see here."))
+
+
+def busy() -> Look:
+    """Return what is shown to an address that asks too often."""
+    return Look(state=BUSY, text=_("Too many requests."))
 
 
 def look(claims: Claims) -> Look:

@@ -8,8 +8,16 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import NoReverseMatch, reverse
 
-from taskqueue.progress.looking import Look, look
-from taskqueue.progress.tokens import Claims, checked_redirect, expiry, read, signed
+from taskqueue.progress.looking import Look, look, refusal
+from taskqueue.progress.tokens import (
+    Claims,
+    Expired,
+    Unknown,
+    checked_redirect,
+    expiry,
+    read,
+    signed,
+)
 from taskqueue.results import TaskResult
 from taskqueue.results.workflows import WorkflowRun
 
@@ -32,8 +40,11 @@ class Progress:
             ) from None
 
     def look(self) -> Look:
-        """Look now, by one query. Raises what `tokens.read` raises."""
-        return look(read(self.token))
+        """Look now, by one query; of a token that has expired, or is none, that is said."""
+        try:
+            return look(read(self.token))
+        except (Expired, Unknown) as error:
+            return refusal(error)
 
 
 def progress_of(

@@ -13,11 +13,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import get_language
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from taskqueue.progress import streams
-from taskqueue.progress.looking import Look
+from taskqueue.progress.looking import Look, busy, refusal
 from taskqueue.progress.looking import look as look_at
 from taskqueue.progress.rates import LookRate
 from taskqueue.progress.tokens import Claims, Expired, Unknown, read
@@ -49,15 +48,15 @@ def look(request: HttpRequest, token: str) -> HttpResponseBase:
 
 def _answer(request: HttpRequest, token: str, form: str) -> HttpResponseBase:
     if not LookRate().may(request):
-        return _told(_refusal("busy", _("Too many requests.")), form, 429, **{"Retry-After": "1"})
+        return _told(busy(), form, 429, **{"Retry-After": "1"})
     try:
         claims = read(token)
-    except Expired:
-        return _told(_refusal("expired", _("This link has expired.")), form, 410)
-    except Unknown:
-        claims = None
-    if claims is None or not claims.is_for(getattr(request, "user", None)):
-        return _told(_refusal("unknown", _("There is nothing to see here.")), form, 404)
+        if not claims.is_for(getattr(request, "user", None)):
+            raise Unknown
+    except Expired as error:
+        return _told(refusal(error), form, 410)
+    except Unknown as error:
+        return _told(refusal(error), form, 404)
     if form == EVENTS:
         return _stream(request, claims)
     seen = look_at(claims)
@@ -65,7 +64,7 @@ def _answer(request: HttpRequest, token: str, form: str) -> HttpResponseBase:
     if form == JSON and etag in request.headers.get("If-None-Match", ""):
         return HttpResponse(status=304, headers={"ETag": etag})
     if form == JSON:
-        return _told(seen.as_json(), form, 200, ETag=etag)
+        return _told(seen, form, 200, ETag=etag)
     return _fragment(request, token, seen)
 
 
@@ -78,17 +77,12 @@ def _form_of(request: HttpRequest) -> str:
     return request.get_preferred_type([JSON, HTML]) or JSON
 
 
-def _refusal(state: str, text: str) -> dict[str, Any]:
-    return {"state": state, "text": text, "is_finished": state != "busy"}
-
-
-def _told(value: dict[str, Any], form: str, status: int, **headers: str) -> HttpResponse:
+def _told(seen: Look, form: str, status: int, **headers: str) -> HttpResponse:
     if form == HTML:
-        text = render_to_string(TEMPLATE, {"shown": value, "url": ""})
+        text = render_to_string(TEMPLATE, {"shown": seen, "url": ""})
         return HttpResponse(text, status=status, headers=headers)
-    return HttpResponse(
-        json.dumps(value), content_type="application/json", status=status, headers=headers
-    )
+    body = json.dumps(seen.as_json())
+    return HttpResponse(body, content_type=JSON, status=status, headers=headers)
 
 
 def _fragment(request: HttpRequest, token: str, seen: Look) -> HttpResponse:

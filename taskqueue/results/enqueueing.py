@@ -21,7 +21,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.copying import enqueued_once
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.specs import Enqueued, Payload, spec_of, traced
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, spec_of, traced
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
 from taskqueue.results.handle import TaskResult, get_result
 
@@ -34,20 +34,22 @@ def enqueue(
     """Write one task of a definition, with this id if one is given. See `Definition.enqueue`."""
     payload = _payload(definition, task_id or uuid7_hex(), args, kwargs)
     if tracing.active is None:
-        result = _write(definition, payload)
+        result = _write(definition, spec_of(definition), payload)
     else:
         with tracing.active.sending(definition.options.queue_name, definition.name) as span:
-            result = _write(definition, payload)
+            result = _write(definition, traced(spec_of(definition)), payload)
             span.set_attribute("messaging.message.id", str(result.id))
             span.set_attribute("taskqueue.created", result.created)
     _send_enqueued(definition, [result])
     return result
 
 
-def _write(definition: BaseDefinition[Any, R], payload: Payload) -> TaskResult[R]:
+def _write(
+    definition: BaseDefinition[Any, R], spec: EnqueueSpec, payload: Payload
+) -> TaskResult[R]:
     on_duplicate = definition.options.on_duplicate
     try:
-        enqueued = engine.enqueue(traced(spec_of(definition)), payload, on_duplicate=on_duplicate)
+        enqueued = engine.enqueue(spec, payload, on_duplicate=on_duplicate)
     except DuplicateTask as duplicate:
         _name_holder(duplicate, [])
         raise
@@ -67,11 +69,11 @@ def enqueue_many(
     """
     payloads = _payloads(definition, calls, task_ids)
     if tracing.active is None:
-        enqueued = _write_many(definition, payloads, at)
+        enqueued = _write_many(definition, spec_of(definition), payloads, at)
     else:
         queue_name, name = definition.options.queue_name, definition.name
         with tracing.active.sending(queue_name, name, count=len(payloads)):
-            enqueued = _write_many(definition, payloads, at)
+            enqueued = _write_many(definition, traced(spec_of(definition)), payloads, at)
     results = LazySequence(
         len(payloads), lambda place: _handle(definition, enqueued[place], payloads[place])
     )
@@ -80,9 +82,11 @@ def enqueue_many(
 
 
 def _write_many(
-    definition: BaseDefinition[Any, Any], payloads: Sequence[Payload], at: datetime | None
+    definition: BaseDefinition[Any, Any],
+    spec: EnqueueSpec,
+    payloads: Sequence[Payload],
+    at: datetime | None,
 ) -> Sequence[Enqueued]:
-    spec = traced(spec_of(definition))
     if at is not None:
         spec = replace(spec, at=at)
     on_duplicate = definition.options.on_duplicate

@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -21,7 +22,7 @@ from taskqueue import chord, control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Step, Task, Workflow
 from taskqueue.progress import Progress, progress_of, streams
-from taskqueue.progress.looking import CAP
+from taskqueue.progress.looking import CAP, LOOK_AT_TASK, LOOK_AT_WORKFLOW
 from taskqueue.progress.tokens import read, signed
 from tests.engine.steps import claim, claim_one, end
 from tests.sample.tasks import add, log_in, noop
@@ -54,7 +55,8 @@ def test_a_task_is_seen_from_its_place_in_line_to_its_end() -> None:
     }  # fmt: skip
     (claimed,) = claim(1)
     end(claimed, OutcomeKind.SUCCEEDED)
-    assert first.refresh().is_finished
+    first.refresh()
+    assert first.is_finished
     assert seen(progress)["text"] == "Waiting: it is next in line"
     claimed = claim_one()
     assert seen(progress) == {"state": "running", "text": "Running", "is_finished": False}
@@ -157,6 +159,7 @@ def test_a_token_of_a_user_is_for_that_user_alone() -> None:
 def test_a_token_that_has_expired_shows_nothing_more() -> None:
     made = read(progress_of(noop.enqueue()).token)
     late = Progress(signed(type(made)(id=made.id, is_workflow=False, expires_at=1)))
+    assert late.look().text == "This link has expired."
     answer = Client().get(late.url)
     assert (answer.status_code, answer.json()["text"]) == (410, "This link has expired.")
     assert Client().get(Progress("nonsense").url).status_code == 404
@@ -229,7 +232,7 @@ def test_htmx_asks_for_the_fragment_until_it_has_finished() -> None:
     assert "progress.js" not in page
     asked = {"headers": {"HX-Request": "true"}}
     later = Client().get(f"{progress.url}?after=8", **asked).content.decode()
-    assert 'hx-trigger="load delay:10s"' in later
+    assert 'hx-trigger="every 10s"' in later
     end(claim_one(), OutcomeKind.SUCCEEDED)
     last = Client().get(f"{progress.url}?after=10", **asked)
     assert b"hx-get" not in last.content
@@ -293,3 +296,25 @@ def test_a_project_without_the_address_is_told_what_to_add(settings: Any) -> Non
     settings.ROOT_URLCONF = "tests.progress.no_urls"
     with pytest.raises(ImproperlyConfigured, match=r"include\('taskqueue.progress.urls'\)"):
         progress_of(noop.enqueue(), expires=timedelta(minutes=5)).url  # noqa: B018
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("statement", [LOOK_AT_TASK, LOOK_AT_WORKFLOW])
+def test_a_look_goes_by_indexes(statement: str) -> None:
+    is_postgresql = connection.vendor == "postgresql"
+    key = str(uuid4()) if is_postgresql else uuid4().hex
+    with connection.cursor() as cursor:
+        if is_postgresql:
+            # Of empty tables it would rather read all there is.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_bitmapscan = off")
+        explain = "EXPLAIN" if is_postgresql else "EXPLAIN QUERY PLAN"
+        cursor.execute(f"{explain} {statement}", [key])
+        plan = [str(row[-1]) for row in cursor.fetchall()]
+    text = "\n".join(plan)
+    assert "Seq Scan" not in text, text
+    assert [line for line in plan if line.startswith("SCAN ") and "head" not in line] == [], text
+    if statement == LOOK_AT_TASK:
+        assert "taskqueue_task_claim" in text, text
+        assert "Sort" not in text, text
+        assert "TEMP B-TREE" not in text, text
