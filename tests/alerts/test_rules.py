@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 
 from taskqueue import Notify, alerts, task, webhooks
+from taskqueue.alerts.duty import look
 from taskqueue.core.alerts import KINDS
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
@@ -230,6 +231,7 @@ def test_a_heartbeat_is_due_every_so_many_seconds() -> None:
     assert rule.next_at is not None
     assert rule.evaluated_at is not None
     assert rule.next_at - rule.evaluated_at == timedelta(seconds=120)
+    assert not look(connection)
 
 
 def test_a_heartbeat_goes_to_no_address_that_is_not_public() -> None:
@@ -256,10 +258,10 @@ def test_the_doctor_is_asked_hourly_in_a_task_and_more_often_while_it_has_found_
     look_now()
     assert open_incidents() == [("duties", "firing")]
     assert mails() == [["raised"]]
-    pass_time(599)
+    pass_time(400)
     look_now()
     assert examinations() == 1
-    pass_time(1)
+    pass_time(200)
     look_now()
     assert examinations() == 2
     Task.objects.filter(id=overdue.id).delete()
