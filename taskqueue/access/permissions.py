@@ -30,3 +30,14 @@ VIEW_ALERTS = "taskqueue.view_incident"
 VIEW_ALERT_RULES = "taskqueue.view_alertrule"
 VIEW_AUDITS = "taskqueue.view_audit"
 VIEW_FIGURES = "taskqueue.view_rollup"
+# Who may see the events of each noun.
+VIEW_EVENTS = {
+    "task": VIEW_TASKS,
+    "workflow": VIEW_WORKFLOWS,
+    "step": VIEW_WORKFLOWS,
+    "schedule": VIEW_SCHEDULES,
+    "queue": VIEW_QUEUES,
+    "worker": VIEW_WORKERS,
+    "operation": VIEW_OPERATIONS,
+    "alert": VIEW_ALERTS,
+}

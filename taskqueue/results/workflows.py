@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Self
 from uuid import UUID
@@ -13,12 +13,15 @@ from django.db.transaction import atomic
 
 from taskqueue import signals
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.workflows.canvas import Canvas
 from taskqueue.declarations.workflows.drawing import Picture
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.events.following import follow
+from taskqueue.engine.events.reading import FeedEvent
 from taskqueue.engine.workflows import verbs
 from taskqueue.engine.workflows.enqueueing import enqueue_workflow
 from taskqueue.engine.workflows.pictures import picture_of_workflow
@@ -181,6 +184,21 @@ class WorkflowRun:
                 return self
             time.sleep(pause)
         raise TimeoutError(f"Workflow {self.id} is {self.status} after {timeout} s.")
+
+    async def events(self, *, after: int | None = None) -> AsyncIterator[FeedEvent]:
+        """Yield the events of the workflow and its tasks as they come, until it has ended.
+
+        Behind the event with the number `after`, or from now on, as those of a task.
+        """
+        wanted = EventFilter.of(workflow=self.id)
+
+        async def is_over() -> bool:
+            await self.arefresh()
+            return self.is_finished
+
+        async for page in follow(wanted, after=after, is_over=is_over, look_every=1.0):
+            for event in page.events:
+                yield event
 
     def cancel(self, reason: str = "", *, by: object = "") -> None:
         """Release nothing more; cancel what waits, and ask what runs to stop."""

@@ -334,6 +334,7 @@ def log_in(user: str, password: str) -> str:
 from tests.sample import (  # noqa: E402
     async_tasks,  # noqa: F401
     client_tasks,  # noqa: F401
+    event_tasks,  # noqa: F401
     framework_tasks,  # noqa: F401
     rest_tasks,  # noqa: F401
     shared_tasks,  # noqa: F401

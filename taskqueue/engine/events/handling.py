@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.payload import encode
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.events.reading import as_json
+from taskqueue.engine.events.reading import as_json, feed_event
 from taskqueue.engine.specs import EnqueueSpec, Payload
 from taskqueue.models import Event, Subscription
 from taskqueue.models.event import Subscriber
@@ -26,7 +26,7 @@ def enqueue_handlers(
     spec = EnqueueSpec.from_json((subscription.request or {})["spec"])
     payloads = []
     for event, id in zip(events, uuid7_hexes(len(events)), strict=True):
-        args = encode([as_json(event)], limit=LARGEST, what="event")
+        args = encode([as_json(feed_event(event))], limit=LARGEST, what="event")
         payloads.append(Payload(id, args, "{}", None, spec.place(args, "{}")))
     dialect = dialect_for(connection)
     if not spec.is_apart:

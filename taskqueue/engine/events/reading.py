@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,15 +18,35 @@ from taskqueue.models import Audience, Event
 
 # Events of one answer.
 MOST = 1000
+UTC_OFFSET = timedelta(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedEvent:
+    """A change that was committed, as readers and handlers get it."""
+
+    # Its number: without gaps, in the order in which events became visible.
+    seq: int
+    kind: str
+    at: datetime
+    task: UUID | None
+    workflow: UUID | None
+    # Of the definition, workflow, schedule or alert rule; of an operation its verb.
+    name: str
+    queue: str
+    worker: str
+    attempt: int | None
+    # Such as the status or the class of an error; never arguments, results or messages.
+    details: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
     """Events, and the number behind which the next ones come."""
 
-    events: Sequence[Event]
+    events: list[FeedEvent]
     next_seq: int
-    # Whether there may be more already.
+    # Whether there are more already.
     has_more: bool
 
 
@@ -48,34 +68,46 @@ def read(
     rows = Event.objects.using(connection.alias).filter(
         _query(wanted), seq__gt=after, seq__lte=audience.last_seq
     )
-    events = list(rows.order_by("seq")[:limit])
-    has_more = len(events) == limit
-    last = events[-1].seq if has_more else max(after, audience.last_seq)
-    return Page(events=events, next_seq=last or after, has_more=has_more)
+    found = list(rows.order_by("seq")[: limit + 1])
+    events = [feed_event(row) for row in found[:limit]]
+    has_more = len(found) > limit
+    next_seq = events[-1].seq if has_more else max(after, audience.last_seq)
+    return Page(events=events, next_seq=next_seq, has_more=has_more)
 
 
-def as_json(event: Event) -> dict[str, Any]:
-    """An event as JSON: what handlers get, and what the API and the command line show."""
-    return {
-        "seq": event.seq,
-        "kind": event.kind,
-        "at": _moment(event.at),
-        "task": _id(event.task_id),
-        "workflow": _id(event.workflow_id),
-        "name": event.name,
-        "queue": event.queue_name,
-        "worker": event.worker,
-        "attempt": event.attempt,
-        "details": event.details,
+def read_last(
+    connection: BaseDatabaseWrapper, wanted: EventFilter, *, limit: int
+) -> list[FeedEvent]:
+    """Return the last events that fit, the oldest of them first."""
+    rows = Event.objects.using(connection.alias).filter(_query(wanted), seq__isnull=False)
+    return [feed_event(row) for row in rows.order_by("-seq")[:limit]][::-1]
+
+
+def feed_event(row: Event) -> FeedEvent:
+    """Return a numbered event as readers get it."""
+    assert row.seq is not None
+    return FeedEvent(
+        seq=row.seq,
+        kind=row.kind,
+        at=row.at,
+        task=row.task_id,
+        workflow=row.workflow_id,
+        name=row.name,
+        queue=row.queue_name,
+        worker=row.worker,
+        attempt=row.attempt,
+        details=row.details,
+    )
+
+
+def as_json(event: FeedEvent) -> dict[str, Any]:
+    """An event as plain JSON values, in the form that the API has too."""
+    at = event.at.isoformat().removesuffix("+00:00")
+    ids = {
+        name: None if value is None else str(value)
+        for name, value in (("task", event.task), ("workflow", event.workflow))
     }
-
-
-def _moment(at: datetime) -> str:
-    return at.isoformat()
-
-
-def _id(value: UUID | None) -> str | None:
-    return None if value is None else str(value)
+    return {**vars(event), **ids, "at": f"{at}Z" if event.at.utcoffset() == UTC_OFFSET else at}
 
 
 def _query(wanted: EventFilter) -> Q:

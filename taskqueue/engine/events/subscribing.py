@@ -6,6 +6,7 @@ transactions are short.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,9 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.models import Audience, Subscription
 from taskqueue.models.event import Subscriber
+
+# For how long a reader's subscription lasts that is not renewed.
+READING_SECONDS = 60.0
 
 
 def subscribe(
@@ -52,11 +56,21 @@ def subscribe(
         return audience.last_seq
 
 
-def renew(connection: BaseDatabaseWrapper, subject: str, *, seconds: float) -> bool:
-    """Let a stream's subscription last for so many seconds more; whether it still was there."""
+def keep_reading(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
+    """Have the events written that a reader wants, until a minute from now; the last number.
+
+    All readers with the same filter share one subscription. It is written only where less than
+    half of its time is left, so that reading is seldom a change.
+    """
+    subject = hashlib.sha256(repr(wanted).encode()).hexdigest()[:32]
     now = dialect_for(connection).now(connection)
-    rows = _rows(connection).filter(subscriber=Subscriber.STREAM, subject=subject, until__gt=now)
-    return rows.update(until=now + timedelta(seconds=seconds)) > 0
+    rows = _rows(connection).filter(subscriber=Subscriber.STREAM, subject=subject)
+    until = rows.values_list("until", flat=True).first()
+    if until is not None and until > now:
+        if until < now + timedelta(seconds=READING_SECONDS / 2):
+            rows.update(until=now + timedelta(seconds=READING_SECONDS))
+        return last_seq(connection)
+    return subscribe(connection, Subscriber.STREAM, subject, wanted, seconds=READING_SECONDS)
 
 
 def unsubscribe(connection: BaseDatabaseWrapper, subscriber: Subscriber, *subjects: str) -> int:

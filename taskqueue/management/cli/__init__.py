@@ -4,6 +4,7 @@ from taskqueue.management.cli import (
     acting,
     alerts,
     diagnosis,
+    events,
     groups,
     limits,
     queues,
@@ -20,7 +21,7 @@ SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, alerts.alerts, webhooks.webhooks,
-    acting.operations, stats.stats,
+    schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,
+    webhooks.webhooks, acting.operations, stats.stats,
     top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip
