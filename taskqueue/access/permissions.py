@@ -39,5 +39,5 @@ VIEW_EVENTS = {
     "queue": VIEW_QUEUES,
     "worker": VIEW_WORKERS,
     "operation": VIEW_OPERATIONS,
-    "alert": VIEW_FIGURES,
+    "alert": VIEW_ALERTS,
 }

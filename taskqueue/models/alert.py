@@ -48,7 +48,7 @@ class AlertRule(models.Model):
 
     # When it is looked at next; null while it is not.
     next_at = models.DateTimeField(null=True)
-    # When a worker last took it up. Who judges writes only if nobody has taken it up since.
+    # When the worker took it up that judged it last: nobody writes what was judged before.
     evaluated_at = models.DateTimeField(null=True)
     # When its last messages were enqueued.
     told_at = models.DateTimeField(null=True)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.db.models import F
 
 from taskqueue import alerts
 from taskqueue.core.alerts import Judged
@@ -64,30 +65,30 @@ def test_messages_go_first_on_the_internal_queue() -> None:
 
 def test_a_condition_has_to_hold_for_as_long_as_the_rule_says() -> None:
     make_worker()
-    make_rule(wait=60)
+    make_rule(wait=900)
     trouble()
     look_now()
     assert (open_incidents(), mails()) == ([("w1", "pending")], [])
-    pass_time(59)
+    pass_time(600)
     look_now()
     assert open_incidents() == [("w1", "pending")]
-    pass_time(1)
+    pass_time(300)
     look_now()
     assert (open_incidents(), mails()) == ([("w1", "firing")], [["raised"]])
 
 
 def test_one_look_without_the_condition_does_not_begin_it_anew() -> None:
     make_worker()
-    make_rule(wait=60)
+    make_rule(wait=900)
     trouble()
     look_now()
-    pass_time(30)
+    pass_time(600)
     trouble(text="")
     look_now()
     assert open_incidents() == []  # Nobody has heard of it.
     trouble()
     look_now()
-    pass_time(59)
+    pass_time(600)
     look_now()
     assert open_incidents() == [("w1", "pending")]
 
@@ -126,13 +127,13 @@ def test_what_is_over_before_it_could_be_told_is_told_as_such() -> None:
 
 def test_what_goes_on_is_told_again_after_the_time_of_the_rule() -> None:
     make_worker()
-    make_rule(repeat=600)
+    make_rule(repeat=1800)
     trouble()
     look_now()
-    pass_time(599)
+    pass_time(1500)
     look_now()
     assert mails() == [["raised"]]
-    pass_time(1)
+    pass_time(300)
     look_now()
     assert mails() == [["raised"], ["reminder"]]
 
@@ -217,28 +218,45 @@ def test_a_disabled_rule_is_not_looked_at_and_its_incidents_end_untold() -> None
     assert mails() == [["raised"], ["raised"]]
 
 
-def test_what_was_judged_before_another_worker_took_the_rule_up_changes_nothing() -> None:
+def test_what_a_frozen_worker_has_judged_changes_nothing_once_others_have_judged() -> None:
     make_worker()
     make_rule()
-    (mine,) = take_up(connection)
-    assert take_up(connection) == []
-    pass_time(15)
-    (its,) = take_up(connection)
-    judged = [judged_of("w1")]
-    # The first worker was frozen meanwhile, and wakes.
-    mine.evaluated_at = mine.evaluated_at and mine.evaluated_at - timedelta(seconds=15)
-    assert not settle(connection, mine, judged)
+    (rule,), taken_at = take_up(connection)
+    assert take_up(connection).rules == []
+    look_now()
+    # It wakes, and what it saw is over.
+    assert not settle(connection, rule, [judged_of("w1")], taken_at=taken_at)
     assert open_incidents() == []
-    assert settle(connection, its, judged)
+
+
+def test_what_a_slow_worker_has_judged_counts_though_others_have_taken_the_rule_up() -> None:
+    make_worker()
+    make_rule()
+    (rule,), taken_at = take_up(connection)
+    AlertRule.objects.update(next_at=F("created_at"))
+    (same,), later = take_up(connection)
+    assert settle(connection, rule, [judged_of("w1")], taken_at=taken_at)
     assert open_incidents() == [("w1", "firing")]
+    settle(connection, same, [], taken_at=later)
+    assert not settle(connection, rule, [judged_of("w1")], taken_at=taken_at)
+    assert Incident.objects.get().good_looks == 1
+
+
+def test_what_was_judged_long_ago_changes_nothing() -> None:
+    make_worker()
+    make_rule()
+    (rule,), taken_at = take_up(connection)
+    late = taken_at - timedelta(seconds=301)
+    assert not settle(connection, rule, [judged_of("w1")], taken_at=late)
+    assert open_incidents() == []
 
 
 def test_what_was_judged_before_somebody_changed_the_rule_changes_nothing() -> None:
     make_worker()
     make_rule()
-    (rule,) = take_up(connection)
+    (rule,), taken_at = take_up(connection)
     alerts.edit("rule", wait=60)
-    assert not settle(connection, rule, [judged_of("w1")])
+    assert not settle(connection, rule, [judged_of("w1")], taken_at=taken_at)
     assert open_incidents() == []
 
 

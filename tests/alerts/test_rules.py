@@ -1,41 +1,30 @@
-"""Rules that code, settings and people make; events of alerts, heartbeats, the doctor."""
+"""Rules that code, settings and people make, and the events of their alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from taskqueue import Notify, alerts, task, webhooks
+from taskqueue import Notify, alerts, task
 from taskqueue.core.alerts import KINDS
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.alerts.declaring import notify_name, sync_rules
-from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT
-from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.events.subscribing import subscribe
 from taskqueue.exceptions import AlertRuleDoesNotExist, AlertRuleExists, TransitionRefused
 from taskqueue.models import (
     AlertRule,
     Audit,
-    Delivery,
     Event,
     Incident,
-    Subscription,
-    Task,
     Worker,
 )
 from taskqueue.models.event import Subscriber
-from taskqueue.monitoring.doctor import examine
-from taskqueue.testing import run_due
-from tests.alerts.steps import look_now, mails, make_rule, open_incidents, pass_time
-from tests.monitoring.rows import HOUR, ago, make_task, make_worker
+from tests.alerts.steps import look_now, make_rule, open_incidents, pass_time
+from tests.monitoring.rows import make_task, make_worker
 
 pytestmark = pytest.mark.django_db
 
@@ -176,177 +165,3 @@ def test_while_nobody_subscribes_no_event_is_written() -> None:
     make_rule()
     look_now()
     assert not Event.objects.exists()
-
-
-@contextmanager
-def a_watcher(status: int = 200) -> Iterator[tuple[str, list[str]]]:
-    """A server that notes the paths it is asked for; its address, and these."""
-    asked: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.path)
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *args: object) -> None: ...
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/ping", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def test_a_heartbeat_is_called_while_all_is_well_and_no_longer(settings: Any) -> None:
-    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
-    make_worker()
-    with a_watcher() as (url, asked):
-        make_rule("beat", "heartbeat", url=url, mail=[])
-        make_rule("disks", "worker_trouble")
-        assert look_now()
-        run_due()
-        assert asked == ["/ping"]
-        Worker.objects.update(trouble="no disk")
-        look_now()
-        run_due()
-        look_now()
-        run_due()
-        assert asked == ["/ping"]
-    task = Task.objects.filter(name=HEARTBEAT["name"]).get()
-    assert (task.status, task.priority, task.return_value) == ("succeeded", 100, "It answered 200.")
-
-
-def test_a_heartbeat_is_due_every_so_many_seconds() -> None:
-    make_worker()
-    rule = make_rule("beat", "heartbeat", url="https://watcher.example/", threshold=120, mail=[])
-    look_now()
-    rule.refresh_from_db()
-    assert rule.next_at is not None
-    assert rule.evaluated_at is not None
-    assert rule.next_at - rule.evaluated_at == timedelta(seconds=120)
-
-
-def test_a_heartbeat_goes_to_no_address_that_is_not_public() -> None:
-    make_worker()
-    with a_watcher() as (url, asked):
-        make_rule("beat", "heartbeat", url=url, mail=[])
-        look_now()
-        run_due()
-        assert asked == []
-    assert Task.objects.get().status == "failed"
-
-
-def test_the_doctor_is_asked_hourly_in_a_task_and_more_often_while_it_has_found_something() -> None:
-    make_worker()
-    make_rule("doctor", "doctor")
-
-    def examinations() -> int:
-        return Task.objects.filter(name=EXAMINATION["name"]).count()
-
-    overdue = make_task("scheduled", run_after=ago(HOUR))
-    look_now()
-    assert (examinations(), open_incidents()) == (1, [])
-    AlertRule.objects.update(found=findings_now())
-    look_now()
-    assert open_incidents() == [("duties", "firing")]
-    assert mails() == [["raised"]]
-    pass_time(599)
-    look_now()
-    assert examinations() == 1
-    pass_time(1)
-    look_now()
-    assert examinations() == 2
-    Task.objects.filter(id=overdue.id).delete()
-    for _ in range(2):
-        AlertRule.objects.update(found=findings_now())
-        look_now()
-    assert open_incidents() == []
-    pass_time(300)
-    look_now()
-    assert mails() == [["raised"], ["cleared"]]
-
-
-def findings_now() -> list[dict[str, str]]:
-    """What the doctor finds about duties, as its task keeps it."""
-    return [
-        {"check": each.check, "subject": each.subject, "seen": each.seen, "remedy": each.remedy}
-        for each in examine()
-        if each.severity == "problem" and each.check == "duties"
-    ]
-
-
-def test_the_task_of_an_examination_keeps_what_it_found() -> None:
-    make_worker()
-    rule = make_rule("doctor", "doctor")
-    make_task("scheduled", run_after=ago(HOUR))
-    look_now()
-    task = Task.objects.get(name=EXAMINATION["name"])
-    from taskqueue.alerts.tasks import examine as body
-
-    body(rule.pk)
-    rule.refresh_from_db()
-    assert task.kwargs == {"rule": rule.pk}
-    assert "duties" in {each["check"] for each in rule.found}
-
-
-def findings() -> dict[str, str]:
-    """What the doctor says of alerts."""
-    return {each.seen: each.severity for each in examine() if each.check == "alerts"}
-
-
-def test_the_doctor_says_nothing_of_alerts_where_there_is_no_rule() -> None:
-    make_worker(status="stopped")
-    assert findings() == {}
-
-
-def test_the_doctor_warns_of_an_internal_queue_that_is_paused_limited_or_not_served() -> None:
-    from taskqueue.engine.control.limits import limit_queue
-    from taskqueue.engine.control.queues import pause, resume
-
-    make_worker()
-    make_rule()
-    assert findings() == {"Alert rules: 1; their messages go out.": "ok"}
-    pause("default")
-    assert "The queue default is paused" in next(iter(findings()))
-    resume("default")
-    limit_queue("default", concurrency=3)
-    assert list(findings().values()) == ["warning"]
-    limit_queue("default")
-    Worker.objects.update(queues={"web": 1})
-    assert findings() == {
-        "No running worker serves the queue default, on which messages of alerts wait.": "problem"
-    }
-
-
-def test_endpoints_that_a_rule_names_are_told_of_its_alerts_alone(settings: Any) -> None:
-    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
-    make_worker("w1", trouble="no disk")
-    with a_watcher() as (url, asked):
-        endpoint = webhooks.create(url, kinds=["task.failed"]).endpoint
-        make_rule("disks", mail=[], endpoints=[str(endpoint.pk)])
-        make_rule("other disks", mail=[])
-        look_now()
-        pump(connection)
-        pump(connection)
-        run_due()
-        assert asked == ["/ping"]
-        alerts.test("disks")
-        run_due()
-        assert asked == ["/ping", "/ping"]
-        Worker.objects.update(trouble="")
-        alerts.edit("disks", endpoints=[])
-        for _ in range(2):
-            look_now()
-        pump(connection)
-        run_due()
-        assert asked == ["/ping", "/ping"]
-    raised = Delivery.objects.get(kind="alert.raised")
-    assert raised.payload["data"]["subject"] == "w1"
-    assert raised.payload["data"]["name"] == "disks"
-    assert not Subscription.objects.filter(subscriber="rule").exists()

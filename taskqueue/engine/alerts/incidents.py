@@ -22,6 +22,8 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import AlertRule, Incident
 from taskqueue.models.alert import LONGEST_SUBJECT, LONGEST_TEXT
 
+# Seconds after which what was judged is too old, whoever else has looked.
+LONGEST_JUDGING = 300
 # What a look may change of an incident.
 FOLLOWED = (
     "status", "summary", "remedy", "value", "count", "latest_at", "example", "raised_at",
@@ -30,36 +32,48 @@ FOLLOWED = (
 
 
 def settle(
-    connection: BaseDatabaseWrapper, rule: AlertRule, judged: Sequence[Judged] | None
+    connection: BaseDatabaseWrapper,
+    rule: AlertRule,
+    judged: Sequence[Judged] | None,
+    *,
+    taken_at: datetime,
 ) -> bool:
     """Move the incidents of a rule by what was judged, and tell what is to be told.
 
-    None: nothing new is known of them.
-
-    All of it is one transaction, so that what was raised was told, and nothing is told twice.
-    Nothing happens if another worker has taken up the rule since, or somebody has changed it:
-    what was judged may be old by now. Return whether messages were enqueued.
+    None: nothing new is known of them. All of it is one transaction, so that what was raised was
+    told, and nothing is told twice. Nothing happens if what was judged may be old by now, as
+    `lock_current` says. Return whether messages were enqueued.
     """
     with orm_transaction(connection):
-        locked = lock_unchanged(connection, rule)
+        locked = lock_current(connection, rule, taken_at=taken_at)
         if locked is None:
             return False
-        now = dialect_for(connection).now(connection)
         if judged is not None:
-            follow(connection, locked, judged, now)
+            follow(connection, locked, judged, dialect_for(connection).now(connection))
             if locked.found is not None:
                 AlertRule.objects.using(connection.alias).filter(id=rule.id).update(found=None)
-        return tell(connection, locked, now)
+        return tell(connection, locked, dialect_for(connection).now(connection))
 
 
-def lock_unchanged(connection: BaseDatabaseWrapper, rule: AlertRule) -> AlertRule | None:
-    """Lock a rule; None if somebody else has taken it up since, or changed or deleted it."""
-    rows = AlertRule.objects.using(connection.alias).filter(id=rule.id, next_at__isnull=False)
-    locked = rows.select_for_update().first()
+def lock_current(
+    connection: BaseDatabaseWrapper, rule: AlertRule, *, taken_at: datetime
+) -> AlertRule | None:
+    """Lock a rule that was taken up then, and note that; None where its judgement may be old.
+
+    It is if somebody has judged it who took it up later, or has changed or deleted it: a worker
+    may have been frozen meanwhile. One that is only slow still counts.
+    """
+    rows = AlertRule.objects.using(connection.alias).filter(id=rule.id)
+    locked = rows.filter(next_at__isnull=False).select_for_update().first()
     # Not by the statement: SQLite compares moments as text, and its clock writes fewer digits.
-    if locked is None or locked.evaluated_at != rule.evaluated_at:
+    if locked is None or locked.changed_at != rule.changed_at:
         return None
-    return locked if locked.changed_at == rule.changed_at else None
+    if locked.evaluated_at is not None and locked.evaluated_at >= taken_at:
+        return None
+    if dialect_for(connection).now(connection) > taken_at + timedelta(seconds=LONGEST_JUDGING):
+        return None
+    rows.update(evaluated_at=taken_at)
+    return locked
 
 
 def follow(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
-from datetime import timedelta
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
 
 from taskqueue.core.alerts import EVERY, KINDS, AlertKind
 from taskqueue.engine.connections import installed, orm_transaction
@@ -24,11 +26,18 @@ NEXT_ALERT = Moment.of("""
 BATCH = 1_000
 
 
-def take_up(connection: BaseDatabaseWrapper) -> list[AlertRule]:
+class TakenUp(NamedTuple):
+    """The rules that one worker judges now, and when it took them up."""
+
+    rules: Sequence[AlertRule]
+    at: datetime
+
+
+def take_up(connection: BaseDatabaseWrapper) -> TakenUp:
     """Take up the rules that are due, but for those that another worker is taking up.
 
     They are due again soon, so that others look at them if this worker dies or freezes. What it
-    writes after that is refused by `incidents.settle`.
+    writes after somebody else has is refused by `incidents.settle`.
     """
     with orm_transaction(connection):
         rows = AlertRule.objects.using(connection.alias)
@@ -37,13 +46,19 @@ def take_up(connection: BaseDatabaseWrapper) -> list[AlertRule]:
         rules = list(due.select_for_update(skip_locked=True)[:BATCH])
         intervals: defaultdict[float, list[int]] = defaultdict(list)
         for rule in rules:
-            rule.evaluated_at = now
             intervals[interval_of(rule)].append(rule.id)
         for seconds, ids in intervals.items():
-            rows.filter(id__in=ids).update(
-                evaluated_at=now, next_at=now + timedelta(seconds=seconds)
-            )
-        return rules
+            rows.filter(id__in=ids).update(next_at=now + timedelta(seconds=seconds))
+        return TakenUp(rules, now)
+
+
+def note_quiet(connection: BaseDatabaseWrapper, rule_ids: Sequence[int], at: datetime) -> None:
+    """Note that nothing held of rules that were taken up then, unless others were later."""
+    if rule_ids:
+        with installed(connection):
+            earlier = Q(evaluated_at=None) | Q(evaluated_at__lt=at)
+            rows = AlertRule.objects.using(connection.alias).filter(earlier, id__in=list(rule_ids))
+            rows.update(evaluated_at=at)
 
 
 def interval_of(rule: AlertRule) -> float:
