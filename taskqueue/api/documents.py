@@ -48,6 +48,8 @@ TAGS = {
     "operations": "Actions on many tasks in the background.",
     "queues": "Queues of tasks.",
     "pauses": "Pauses of definitions, and of everything.",
+    "events": "What has happened: a feed that is read by its numbers, or as a stream.",
+    "webhooks": "Endpoints that are told of events, and what was delivered to them.",
     "limits": "How many tasks run at once, and how many start in a time.",
     "workers": "The processes that run tasks.",
     "schedules": "Enqueue tasks by rules in time.",
