@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Sum
 
-from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
+from taskqueue.core.workflow_states import FINAL_STEPS, StepKind, StepStatus, WorkflowStatus
 from taskqueue.models import Step, StepEnd, Workflow
 
 # The id of no step. Nobody lists workflows below it, nor retries them.
@@ -45,6 +46,8 @@ def discard_below(
         workflow=discarded, kind=StepKind.JOIN, status=StepStatus.CANCELLED, finished_at=now
     )
     children.update(parent_step_id=home.id, parent_place=None)
+    discarded.total_steps += 1
+    discarded.save(using=connection.alias, update_fields=["total_steps"])
     return gone
 
 
@@ -65,21 +68,26 @@ def _discard(
     connection: BaseDatabaseWrapper, workflow: Workflow, step_ids: Sequence[int], *, now: datetime
 ) -> Workflow:
     """Move steps to a workflow that has ended; those below them go with them."""
+    rows = Step.objects.using(connection.alias)
+    notes = StepEnd.objects.using(connection.alias)
+    batches = [step_ids[first : first + BATCH] for first in range(0, len(step_ids), BATCH)]
+    members = (rows.filter(id__in=own).aggregate(sum=Sum("members"))["sum"] for own in batches)
     discarded = Workflow.objects.using(connection.alias).create(
         name=workflow.name,
         format=workflow.format,
         status=WorkflowStatus.CANCELLED,
         parent_step_id=NOWHERE,
         total_steps=len(step_ids),
+        members=sum(number or 0 for number in members),
         finished_at=now,
         prune_after=now,
     )
-    rows = Step.objects.using(connection.alias)
-    notes = StepEnd.objects.using(connection.alias)
-    for first in range(0, len(step_ids), BATCH):
-        own = step_ids[first : first + BATCH]
+    for own in batches:
         notes.filter(step_id__in=own).delete()
         rows.filter(id__in=own).update(
             workflow=discarded, is_due=False, parent_step_id=None, parent_place=None
         )
+        # A retry may have let them wait just before.
+        open_ones = rows.filter(id__in=own).exclude(status__in=sorted(FINAL_STEPS))
+        open_ones.update(status=StepStatus.CANCELLED, finished_at=now)
     return discarded
