@@ -33,7 +33,7 @@ def hurry() -> bool:
     """Have the rules judged at once, and nothing gathered; not those that are due already."""
     later = AlertRule.objects.filter(next_at__gt=timezone.now() + timedelta(seconds=1))
     if later.exists():
-        later.update(next_at=F("created_at"), told_at=F("created_at"))
+        later.update(next_at=F("created_at"), told_at=None)
     return False
 
 
