@@ -17,10 +17,10 @@ from taskqueue.worker.reporting import Reports
 # The share of a lease after which a child that nobody renewed dies, and no body starts.
 FENCE = 0.6
 WINDOW = 0.04  # Seconds of work that may wait in the worker.
-MAX_PER_SLOT = 192
-MAX_PREFETCH = 512
+MAX_PER_SLOT = 384
+MAX_PREFETCH = 1024
 FIRST_GUESS = 0.05  # Seconds that a body takes, before any has run: too long for a reserve.
-SHORTEST_BODY = 0.0002  # Seconds that the shortest body costs, with what surrounds it.
+SHORTEST_BODY = 0.0001  # Seconds that the shortest body costs, with what surrounds it.
 
 
 class Order(NamedTuple):
