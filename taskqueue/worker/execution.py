@@ -32,7 +32,7 @@ from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames, logs
 from taskqueue.worker.context import Context, StepReading, _current
 from taskqueue.worker.endings import verdict_on
-from taskqueue.worker.frames import Frame
+from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.jobs import Order, aged
 from taskqueue.worker.spans import begin_span, note_raised
 
@@ -256,7 +256,7 @@ class Attempt:
             self.context._span.outcome = str(outcome.kind)
         # Left out at the end: what is as it is in most outcomes.
         is_plain = outcome.updates is None and not outcome.has_fan
-        kept = 5 if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
+        kept = PLAIN if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
         return (what, (outcome[0], str(outcome[1]), *outcome[2:kept]))
 
     def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:

@@ -30,7 +30,7 @@ from taskqueue.engine.tally import Tally
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.jobs import aged
+from taskqueue.worker.jobs import all_aged
 from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.workflows import StepEnds, ended_steps
@@ -248,7 +248,7 @@ class WorkerSession:
         """
         connection, now = self.connection, time.monotonic()
         lines = aged_lines(exchange.lines, now)
-        outcomes = [aged(outcome, now) for outcome in exchange.outcomes]
+        outcomes = all_aged(exchange.outcomes, now)
         try:
             with self._tally.guard(), transaction(connection):
                 write_logs(connection, lines)
