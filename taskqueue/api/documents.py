@@ -54,6 +54,7 @@ TAGS = {
     "workflows": "Tasks that depend on each other.",
     "groups": "Events that are collected for one task.",
     "task types": "Tasks that may be enqueued, and their arguments.",
+    "events": "What has changed, as it happens.",
     "audit": "Actions of people.",
     "stats": "Counts, rates and durations.",
     "health": "Probes and metrics.",

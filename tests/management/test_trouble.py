@@ -58,6 +58,7 @@ ARGUMENTS = {
     "workers": [],
     "schedules": [],
     "operations": [],
+    "events": [],
     "groups": [],
     "workflows": [],
     "roles": [],
