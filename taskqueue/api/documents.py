@@ -48,6 +48,7 @@ TAGS = {
     "operations": "Actions on many tasks in the background.",
     "queues": "Queues of tasks.",
     "pauses": "Pauses of definitions, and of everything.",
+    "webhooks": "Endpoints that are told of events by signed messages, and their deliveries.",
     "limits": "How many tasks run at once, and how many start in a time.",
     "workers": "The processes that run tasks.",
     "schedules": "Enqueue tasks by rules in time.",

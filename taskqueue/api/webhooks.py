@@ -26,8 +26,8 @@ from taskqueue.api.views import (
 )
 from taskqueue.core.webhook_targets import LONGEST_URL
 from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.webhooks.checking import LONGEST_PATTERN, MOST_PATTERNS, reveals
 from taskqueue.engine.webhooks.deliveries import get_delivery
-from taskqueue.engine.webhooks.endpoints import LONGEST_PATTERN, MOST_PATTERNS, reveals
 from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.exceptions import DeliveryDoesNotExist
 from taskqueue.models import Delivery, Endpoint

@@ -143,6 +143,9 @@ def _connected(target: Target, addresses: Sequence[Address]) -> socket.socket:
         except OSError as failed:
             plain.close()
             error = failed
+        except BaseException:  # The task is asked to stop, or its time is over.
+            plain.close()
+            raise
     raise error
 
 

@@ -13,7 +13,7 @@ from taskqueue.declarations.context import AttemptContext
 from taskqueue.definitions import task
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.webhooks.endpoints import allowed_targets, secrets_at
+from taskqueue.engine.webhooks.checking import allowed_targets, secrets_at
 from taskqueue.engine.webhooks.outcomes import Attempt, cancel_delivery, record_attempt
 from taskqueue.engine.webhooks.sending import DELIVER, TELL
 from taskqueue.exceptions import Cancel, GiveUp, RetryLater

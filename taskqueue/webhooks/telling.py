@@ -7,7 +7,7 @@ from typing import Any
 from django.core.mail import mail_admins, send_mail
 from django.utils.translation import gettext as _
 
-from taskqueue.engine.webhooks.endpoints import origin_of
+from taskqueue.engine.webhooks.checking import origin_of
 from taskqueue.models import Endpoint
 from taskqueue.models.webhook import DisabledFor
 

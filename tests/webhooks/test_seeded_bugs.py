@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -40,10 +41,10 @@ def test_a_client_that_connects_by_itself_is_seen(
 ) -> None:
     def by_url(target: Target, connected: Any, body: bytes, headers: Any) -> client.Answer:
         """The mistake: http.client gets the name."""
-        connection = http.client.HTTPConnection(target.host, target.port)
-        connection.request("POST", target.path, body, dict(headers))
-        response = connection.getresponse()
-        return client.Answer(status=response.status, body=response.read(), retry_after="")
+        with closing(http.client.HTTPConnection(target.host, target.port)) as connection:
+            connection.request("POST", target.path, body, dict(headers))
+            response = connection.getresponse()
+            return client.Answer(status=response.status, body=response.read(), retry_after="")
 
     monkeypatch.setattr(client, "_exchanged", by_url)
     _is_seen(

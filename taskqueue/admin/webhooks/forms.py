@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.acts import ReasonField
 from taskqueue.core.webhook_targets import LONGEST_URL
-from taskqueue.engine.webhooks.endpoints import reveals
+from taskqueue.engine.webhooks.checking import reveals
 from taskqueue.models import Endpoint
 from taskqueue.models.webhook import LONGEST_DESCRIPTION, Include
 from taskqueue.monitoring.read_models.base import Viewer

@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.conf import get_settings
 from taskqueue.core.webhook_signatures import new_secret
-from taskqueue.core.webhook_targets import Allowed, InvalidURL, target_of
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
-from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.webhooks.subscribing import subscribe, unsubscribe, wanted_of
+from taskqueue.engine.webhooks.checking import checked, origin_of
+from taskqueue.engine.webhooks.subscribing import subscribe, unsubscribe
 from taskqueue.exceptions import EndpointDoesNotExist, InvalidWebhook, TransitionRefused
 from taskqueue.models import Delivery, Endpoint
 from taskqueue.models.webhook import (
-    LONGEST_DESCRIPTION,
     DeliveryStatus,
     DisabledFor,
-    Include,
 )
 
 TEST = "webhook.test"
 # How long the secret before a rotation signs too.
 ROTATION = timedelta(days=1)
 MOST_ENDPOINTS = 1_000
-MOST_PATTERNS = 100
-LONGEST_PATTERN = 255
-# What `edit_endpoint` may change.
-EDITABLE = ("url", "description", "kinds", "names", "queues", "include")
 
 
 class Secret(NamedTuple):
@@ -215,74 +206,6 @@ def require_enabled(row: Endpoint) -> None:
     """Raise `TransitionRefused` if an endpoint is disabled."""
     if not row.is_enabled:
         raise TransitionRefused(f"Endpoint {row.pk} is disabled.")
-
-
-def allowed_targets() -> Allowed:
-    """Return the hosts and networks of the setting `WEBHOOK_ALLOW`."""
-    return Allowed.of(get_settings().WEBHOOK_ALLOW)
-
-
-def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
-    """Whether a change lets a receiver have errors that it did not have.
-
-    Their messages may hold arguments: it takes the permission to view these.
-    """
-    include = changes.get("include")
-    if include is None and row is not None and changes.get("url", row.url) != row.url:
-        include = row.include
-    return bool(include) and (row is None or "url" in changes or include != row.include)
-
-
-def secrets_at(row: Endpoint, now: datetime) -> list[str]:
-    """Return the secrets that sign at that moment, the current one first."""
-    previous = row.previous_until is not None and now < row.previous_until
-    return [row.secret, row.previous_secret] if previous else [row.secret]
-
-
-def origin_of(url: str) -> str:
-    """Return the part of a URL that others may see: scheme, host and port."""
-    with suppress(InvalidURL):
-        return target_of(url, Allowed(hosts=(("*", None),))).origin
-    return ""
-
-
-def checked(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what is given of an endpoint as its row has it. Raises `InvalidWebhook`."""
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        if name == "url":
-            try:
-                target_of(value, allowed_targets())
-            except InvalidURL as error:
-                raise InvalidWebhook(str(error)) from None
-            values[name] = value
-        elif name == "description":
-            if not is_storable(value) or len(value) > LONGEST_DESCRIPTION:
-                raise InvalidWebhook(
-                    f"A description is text of up to {LONGEST_DESCRIPTION} characters."
-                )
-            values[name] = value
-        elif name in EDITABLE:
-            values[name] = _texts(name, value)
-        else:
-            raise InvalidWebhook(f"An endpoint has no {name!r} that could be changed.")
-    wanted_of(values)
-    for word in values.get("include", ()):
-        if word not in list(Include):
-            raise InvalidWebhook(f"include knows {', '.join(Include)}, not {word!r}.")
-    return values
-
-
-def _texts(name: str, given: Any) -> list[str]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidWebhook(f"{name} must be a list of texts, not {given!r}.")
-    texts = list(dict.fromkeys(given))
-    is_fit = all(is_storable(text) and 0 < len(text) <= LONGEST_PATTERN for text in texts)
-    if not is_fit or len(texts) > MOST_PATTERNS:
-        raise InvalidWebhook(
-            f"{name} has at most {MOST_PATTERNS} texts of 1 to {LONGEST_PATTERN} characters."
-        )
-    return texts
 
 
 def _save(connection: BaseDatabaseWrapper, row: Endpoint, **values: Any) -> None:

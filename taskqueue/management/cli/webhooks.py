@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from taskqueue import webhooks as verbs
-from taskqueue.engine.webhooks.endpoints import EDITABLE
+from taskqueue.engine.webhooks.checking import EDITABLE
 from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.management.cli.acting import for_each
 from taskqueue.management.cli.errors import usage_error

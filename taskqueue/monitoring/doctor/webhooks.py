@@ -9,7 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
 from taskqueue.core.webhook_targets import Allowed
-from taskqueue.engine.webhooks.endpoints import origin_of
+from taskqueue.engine.webhooks.checking import origin_of
 from taskqueue.models.webhook import DisabledFor
 from taskqueue.monitoring.doctor.finding import INFO, Check, Finding
 from taskqueue.monitoring.read_models.webhook import ShownEndpoint, read_endpoints
