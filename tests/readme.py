@@ -27,7 +27,7 @@ def table(heading: str) -> list[list[str]]:
 
 def shown(value: Any) -> str:
     """A setting's default as the table writes it."""
-    if value is None or value == ():
+    if value is None or value in ((), ""):
         return "none"
     if isinstance(value, timedelta):
         days, seconds = divmod(value.total_seconds(), 86_400)
