@@ -57,7 +57,7 @@ class RuleForm(forms.Form):
     repeat = _seconds("repeat", _("Seconds between reminders"))
     mail = ListField(label=_("Mail to"), required=False)
     endpoints = ListField(
-        label=_("Webhook endpoints"), required=False, help_text=_("Their numbers.")
+        label=_("Endpoints"), required=False, help_text=_("Their numbers.")
     )
     url = forms.CharField(
         label=_("URL of a heartbeat"), required=False, max_length=LONGEST_URL,
