@@ -55,6 +55,7 @@ TAGS = {
     "workflows": "Tasks that depend on each other.",
     "groups": "Events that are collected for one task.",
     "task types": "Tasks that may be enqueued, and their arguments.",
+    "events": "What has changed, as it happens.",
     "alerts": "What is wrong, and the rules that look for it.",
     "events": "What has changed, as it happens.",
     "audit": "Actions of people.",
