@@ -54,7 +54,7 @@ class SignalAdmin(ReadOnlyAdmin):
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         if not isinstance(request, ASGIRequest):
-            return HttpResponse("Streams need a server that runs ASGI.", status=501)
+            return HttpResponse(status=501)
         wanted = visible_to(request.user, self.events_of(object_id))
         if wanted is None:
             raise PermissionDenied
@@ -70,8 +70,7 @@ class SignalAdmin(ReadOnlyAdmin):
             may_look=lambda user: user.is_staff >= is_staff and has_all(user, needs),
         )
         if answer is None:
-            headers = {"Retry-After": str(RETRY_AFTER)}
-            return HttpResponse("Too many streams are open.", status=503, headers=headers)
+            return HttpResponse(status=503, headers={"Retry-After": str(RETRY_AFTER)})
         return answer
 
 
