@@ -92,8 +92,9 @@ class ReadOnlyAdmin(_Admin):
         """Addresses within the admin site of this page."""
         return Links(self.admin_site.name)
 
-    def get_urls(self) -> list[Any]:
-        own = [
+    def own_urls(self) -> list[Any]:
+        """The patterns of `routes`."""
+        return [
             path(
                 route,
                 self.admin_site.admin_view(getattr(self, f"{name}_view")),
@@ -101,7 +102,9 @@ class ReadOnlyAdmin(_Admin):
             )
             for route, name in self.routes
         ]
-        return [*own, *super().get_urls()]
+
+    def get_urls(self) -> list[Any]:
+        return [*self.own_urls(), *super().get_urls()]
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """The columns; those of the model under their labels."""

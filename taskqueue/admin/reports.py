@@ -68,7 +68,8 @@ class ReportAdmin(ShownWhole):
 
     def get_urls(self) -> list[Any]:
         name = f"{self.opts.app_label}_{self.opts.model_name}_changelist"
-        return [path("", self.admin_site.admin_view(self.changelist_view), name=name)]
+        page = path("", self.admin_site.admin_view(self.changelist_view), name=name)
+        return [*self.own_urls(), page]
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm(VIEW_TASKS))
@@ -106,7 +107,8 @@ def live_report(
 ) -> HttpResponse:
     """Return a page with a part that it fetches again: its own template is the second one.
 
-    A refresh gets the part alone, or 304 if the browser has it. The part must hold no CSRF token:
+    `stream_url` in the context is the address of what tells that the part has changed, if any. A
+    refresh gets the part alone, or 304 if the browser has it. The part must hold no CSRF token:
     that differs every time.
     """
     request.current_app = model_admin.admin_site.name

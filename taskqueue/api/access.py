@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.throttling import SimpleRateThrottle
 
+from taskqueue.access.users import has_all, identity_of, is_known
 from taskqueue.conf import get_settings
 
 
@@ -21,7 +22,7 @@ class Needs(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         method = "GET" if request.method == "HEAD" else str(request.method)
         # Of a method that the view lacks, authenticated users see 405; others see nothing.
-        return _is_known(request.user) and has_all(request.user, view.needs.get(method, ()))
+        return is_known(request.user) and has_all(request.user, view.needs.get(method, ()))
 
 
 class NeedsOrToken(Needs):
@@ -31,20 +32,6 @@ class NeedsOrToken(Needs):
         return holds_token(request) or super().has_permission(request, view)
 
 
-def identity_of(user: Any) -> str | None:
-    """Return a text that identifies the user; None for a user without a primary key."""
-    if not _is_known(user) or user.pk is None:
-        return None
-    kind = getattr(user, "_meta", None)
-    label = type(user).__qualname__ if kind is None else kind.label_lower
-    return f"{label}:{user.pk}"
-
-
-def has_all(user: Any, permissions: tuple[str, ...]) -> bool:
-    """Whether the user has all of these permissions."""
-    return all(user.has_perm(permission) for permission in permissions)
-
-
 def holds_token(request: Any) -> bool:
     """Whether the request has the token for metrics, compared in constant time."""
     token = get_settings().METRICS_TOKEN
@@ -52,10 +39,6 @@ def holds_token(request: Any) -> bool:
     if not token or scheme.lower() != "bearer":
         return False
     return hmac.compare_digest(bearer.strip().encode(), token.encode())
-
-
-def _is_known(user: Any) -> bool:
-    return bool(user is not None and user.is_authenticated)
 
 
 logger = logging.getLogger("taskqueue.api")

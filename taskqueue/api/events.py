@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.http import StreamingHttpResponse
@@ -19,27 +13,30 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue.access.permissions import VIEW_TASKS
-from taskqueue.api.access import has_all, identity_of
+from taskqueue.access.permissions import VIEW_LOGS, VIEW_TASKS
+from taskqueue.access.users import has_all
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Strict, Text
 from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.api.views import Digits
-from taskqueue.conf import get_settings
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.locking import status_of
 from taskqueue.engine.events.following import follow
 from taskqueue.engine.events.reading import MOST, Page, read
 from taskqueue.engine.events.subscribing import keep_reading, last_seq
-from taskqueue.exceptions import EventsGone, InvalidSubscription
+from taskqueue.exceptions import InvalidSubscription
+from taskqueue.monitoring.following import LinePage, follow_lines
 from taskqueue.monitoring.read_models.base import about, json_form
-from taskqueue.monitoring.read_models.event import ShownEvent, shown_events, visible_to
+from taskqueue.monitoring.read_models.event import (
+    ShownEvent,
+    needed_for,
+    shown_events,
+    visible_to,
+)
+from taskqueue.monitoring.streams import RETRY_AFTER, look_every, stream
 
-# Seconds: of a stream in all, between two comments while nothing happens, between two looks at what
-# its user may see, and for which a client may leave what was sent to it unread.
-LONGEST_STREAM, COMMENT, LOOK, UNREAD = 600.0, 15.0, 60.0, 30.0
-RETRY_AFTER = 30
 KINDS = "Kinds or patterns such as `task.*`, separated by commas."
 
 
@@ -119,14 +116,24 @@ class EventList(EventView):
         return Response(json_form(_shown(page, request.user)))
 
 
+class WhichStream(WhichEvents):
+    """The same, or the log lines of one task."""
+
+    logs = Digits(
+        default=0,
+        max_value=1,
+        help_text="1: the log lines of `task` instead; `after` is the id of a line.",
+    )
+
+
 class EventStream(EventView):
-    """The feed as server-sent events."""
+    """The feed, or the log lines of a task, as server-sent events."""
 
     @endpoint(
         "streamEvents",
         answers={(200, "text/event-stream"): str},
-        query=WhichEvents,
-        problems=(410, 501),
+        query=WhichStream,
+        problems=(404, 410, 501),
     )
     def get(self, request: Request) -> Any:
         """Events as they come, as server-sent events: `id` is the number, `event` the kind.
@@ -134,127 +141,76 @@ class EventStream(EventView):
         Only under ASGI; else 501: use `events/?wait=20`. `Last-Event-ID` goes on behind that
         number. A stream ends after ten minutes, and clients come back by themselves. 503 with
         Retry-After where too many streams are open.
+
+        With `task` and `logs=1` the log lines of that task, from its first one: `id` is the line's,
+        `event` is `line`, and `end` after the last line of a task that has finished. That takes
+        `view_tasklog`.
         """
         if not isinstance(request._request, ASGIRequest):
             detail = "Streams need a server that runs ASGI. Use events/?wait=20 instead."
             raise Problem(501, "no_streams", detail)
-        wanted, after = self.wanted, self._after(request)
-        if after is not None:
-            read(project_connection(), wanted, after=after, limit=1)  # Raises 410.
-        release = OPEN.take(request.user)
-        if release is None:
+        answer = self._lines() if self.parameters["logs"] else self._events()
+        if answer is None:
             problem = Problem(
                 503, "too_many_streams", "Too many streams are open. Try again later."
             )
             problem.wait = RETRY_AFTER
             raise problem
-        answer = StreamingHttpResponse(
-            _sent(wanted, after, may_go_on=_asker(request), viewer=request.user, release=release),
-            content_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
-        # Also where the client has gone before the first part was asked for.
-        answer._resource_closers.append(release)  # type: ignore[attr-defined]
         return answer
 
-    def _after(self, request: Request) -> int | None:
-        last = request.META.get("HTTP_LAST_EVENT_ID", "")
+    def _events(self) -> StreamingHttpResponse | None:
+        wanted, after, viewer = self.wanted, self._after(), self.request.user
+        needs = (VIEW_TASKS, *needed_for(wanted))
+        if after is not None:
+            read(project_connection(), wanted, after=after, limit=1)  # Raises 410.
+        return stream(
+            self.request._request,
+            viewer,
+            follow(wanted, after=after, look_every=look_every()),
+            said=lambda page: [
+                f"id: {event.seq}\nevent: {event.kind}\ndata: {json.dumps(json_form(event))}\n\n"
+                for event in shown_events(page.events, viewer)
+            ],
+            # It says where the feed stands, so that a client that comes back misses nothing.
+            silent=lambda page: f"id: {page.next_seq}\nretry: 2000\n: is open\n\n",
+            may_look=lambda user: has_all(user, needs),
+        )
+
+    def _lines(self) -> StreamingHttpResponse | None:
+        task_id = self.parameters.get("task")
+        if task_id is None:
+            raise InvalidQuery({"task": ["Name the task whose log lines you want."]})
+        others = {"kind", "name", "queue", "workflow"} & self.parameters.keys()
+        if others:
+            raise InvalidQuery({name: ["Log lines have none."] for name in sorted(others)})
+        if not self.request.user.has_perm(VIEW_LOGS):
+            raise Problem(403, "permission_denied", "You lack the permission to see log lines.")
+        status_of(project_connection(), task_id)  # Raises 404.
+        return stream(
+            self.request._request,
+            self.request.user,
+            follow_lines(task_id, after=self._after() or 0),
+            said=_line_parts,
+            silent=lambda page: f"id: {page.after}\nretry: 2000\n: is open\n\n",
+            may_look=lambda user: has_all(user, (VIEW_TASKS, VIEW_LOGS)),
+        )
+
+    def _after(self) -> int | None:
+        last = self.request.META.get("HTTP_LAST_EVENT_ID", "")
         if last.isdecimal() and len(last) <= 18:
             return int(last)
         after: int | None = self.parameters.get("after")
         return after
 
 
-class OpenStreams:
-    """The streams that are open in this process."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._taken: Counter[str] = Counter()
-
-    def take(self, user: Any) -> Callable[[], None] | None:
-        """Count one more; what ends it, to be called at least once. None: there are too many."""
-        who, most = identity_of(user) or "", get_settings().STREAMS
-        of_user, in_all = most["user"], most["process"]
-        with self._lock:
-            is_full = in_all is not None and self._taken.total() >= in_all
-            if is_full or (of_user is not None and self._taken[who] >= of_user):
-                return None
-            self._taken[who] += 1
-        left = [who]
-
-        def release() -> None:
-            with self._lock:
-                self._taken -= Counter(left)  # Forgets who has none any more.
-                left.clear()
-
-        return release
-
-
-OPEN = OpenStreams()
-
-
-async def _sent(
-    wanted: EventFilter,
-    after: int | None,
-    *,
-    may_go_on: Callable[[], bool],
-    viewer: Any,
-    release: Callable[[], None],
-) -> AsyncIterator[bytes]:
-    """Yield the parts of a stream. It ends with its time, and with the rights of its user."""
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    ends_at, look_at = time.monotonic() + LONGEST_STREAM, time.monotonic() + LOOK
-    said_at = 0.0
-    try:
-        async for page in follow(wanted, after=after, look_every=min(COMMENT, LOOK) / 3):
-            now = time.monotonic()
-            if now >= look_at:
-                look_at = now + LOOK
-                if not await sync_to_async(may_go_on, thread_sensitive=True)():
-                    return
-            parts = await sync_to_async(_parts, thread_sensitive=True)(page, viewer)
-            if not parts and (not said_at or now - said_at >= COMMENT):
-                # The first one says where the feed stands, so that a client that comes back misses
-                # nothing.
-                parts = [f"id: {page.next_seq}\nretry: 2000\n: is open\n\n"]
-            for part in parts:
-                said_at = now
-                # Whoever does not read what was sent is left, and may come back.
-                ends = loop.call_later(UNREAD, task.cancel) if task is not None else None
-                yield part.encode()
-                if ends is not None:
-                    ends.cancel()
-            if now >= ends_at:
-                return
-    except EventsGone as error:
-        gone = json.dumps({"detail": str(error), "oldest": error.oldest})
-        yield f"event: gone\ndata: {gone}\n\n".encode()
-    finally:
-        release()
-
-
-def _parts(page: Page, viewer: Any) -> list[str]:
-    return [
-        f"id: {event.seq}\nevent: {event.kind}\ndata: {json.dumps(json_form(event))}\n\n"
-        for event in shown_events(page.events, viewer)
+def _line_parts(page: LinePage) -> list[str]:
+    parts = [
+        f"id: {line.id}\nevent: line\ndata: {json.dumps(json_form(line))}\n\n"
+        for line in page.results
     ]
-
-
-def _asker(request: Request) -> Callable[[], bool]:
-    """Return what tells whether the user may still look, and has not logged out."""
-    user: Any = request.user
-    session: Any = getattr(request._request, "session", None)
-    key = getattr(session, "session_key", None)
-
-    def may_go_on() -> bool:
-        rows = getattr(type(user), "_default_manager", None)
-        now = rows.filter(pk=user.pk).first() if rows is not None else user
-        if now is None or not now.is_active or not has_all(now, (VIEW_TASKS,)):
-            return False
-        return key is None or session.exists(key)
-
-    return may_go_on
+    if page.is_complete:
+        parts.append(f"event: end\ndata: {json.dumps({'status': page.status})}\n\n")
+    return parts
 
 
 def _stand(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:

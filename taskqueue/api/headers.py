@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.utils.encoders import JSONEncoder
 
 from taskqueue.access.roles import ADMINISTRATOR, APP
-from taskqueue.api.access import identity_of
+from taskqueue.access.users import identity_of
 from taskqueue.api.problems import Problem
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.idempotency import Answer, first_answer, keep_answer

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
+
+from asgiref.sync import sync_to_async
 
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
+from taskqueue.engine.events.following import let_go
+from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import TaskLog
 from taskqueue.monitoring.read_models.attempt import ShownLogLine, log_lines
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.read_models.task import STATUSES
+from taskqueue.results.handle import growing_pauses
 
 # The names of levels by which lines are filtered.
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+# Lines of one page of a stream.
+MOST_AT_ONCE = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +65,33 @@ def line_page(
         status=status,
         is_complete=status in FINISHED and not has_more,
     )
+
+
+async def follow_lines(task_id: UUID, *, after: int = 0) -> AsyncIterator[LinePage]:
+    """Yield pages of lines after an id until the last; empty ones while nothing is written.
+
+    Each look reads the rows of one task by an index, at most twice a second while it is silent. A
+    task that is deleted meanwhile ends it.
+    """
+    pauses = growing_pauses(None)
+    while True:
+        try:
+            page = await sync_to_async(_look, thread_sensitive=True)(task_id, after)
+        except TaskDoesNotExist:
+            return
+        yield page
+        after = page.after
+        if page.is_complete:
+            return
+        if page.has_more:
+            continue
+        if page.results:
+            pauses = growing_pauses(None)
+        await asyncio.sleep(next(pauses))
+
+
+def _look(task_id: UUID, after: int) -> LinePage:
+    try:
+        return line_page(task_id, after=after, limit=MOST_AT_ONCE)
+    finally:
+        let_go()

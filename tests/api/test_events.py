@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
-from django.contrib.auth.models import User
-from django.test import AsyncClient
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import Permission, User
 from django.test.utils import override_settings
+from django.utils import timezone
 
-from taskqueue.api import events as api
-from taskqueue.models import Audience, Subscription
+from taskqueue.core.states import TaskStatus
+from taskqueue.models import Audience, Subscription, Task, TaskLog
+from taskqueue.monitoring import streams
 from tests.api.conftest import ApiClient
 from tests.engine.steps import claim_one
 from tests.events.conftest import _ended_hub  # noqa: F401
 from tests.events.steps import listen, number_all
+from tests.events.streaming import close, logged_in, parts, run
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STREAM = "/api/v1/events/stream/"
-PATIENCE = 60.0
 
 
 def test_a_page_holds_what_is_behind_a_number(root: ApiClient) -> None:
@@ -108,28 +107,6 @@ def test_a_server_without_asgi_has_no_streams(root: ApiClient) -> None:
 # Under ASGI
 
 
-def run(body: Callable[[], Any]) -> Any:
-    """Run a coroutine function to its end."""
-
-    async def bounded() -> Any:
-        return await asyncio.wait_for(body(), PATIENCE)
-
-    return async_to_sync(bounded)()
-
-
-async def logged_in() -> AsyncClient:
-    client = AsyncClient()
-    await client.aforce_login(await sync_to_async(User.objects.create_superuser)("root"))
-    return client
-
-
-async def parts(answer: Any) -> AsyncIterator[dict[str, str]]:
-    """The parts of a stream, by the names of their lines."""
-    async for part in answer.streaming_content:
-        lines = [line.partition(": ") for line in part.decode().strip().split("\n")]
-        yield {name: value for name, _, value in lines}
-
-
 def test_a_stream_sends_events_as_they_come() -> None:
     async def body() -> None:
         client = await logged_in()
@@ -146,8 +123,8 @@ def test_a_stream_sends_events_as_they_come() -> None:
         assert (event["id"], event["event"]) == ("1", "task.enqueued")
         assert json.loads(event["data"])["name"] == noop.name
         await stream.aclose()
-        await sync_to_async(answer.close)()
-        assert not api.OPEN._taken
+        await close(answer)
+        assert not streams.OPEN._taken
 
     run(body)
 
@@ -162,7 +139,7 @@ def test_a_client_that_comes_back_misses_nothing() -> None:
         answer = await client.get(STREAM, headers={"Last-Event-ID": "1"})
         stream = parts(answer)
         found = [(await anext(stream))["id"] for _ in range(2)]
-        await sync_to_async(answer.close)()
+        await close(answer)
         return found
 
     assert run(body) == ["2", "3"]
@@ -175,17 +152,17 @@ def test_too_many_streams_are_refused_until_one_ends() -> None:
         refused = await client.get(STREAM)
         assert (refused.status_code, refused["Retry-After"]) == (503, "30")
         assert refused.json()["code"] == "too_many_streams"
-        await sync_to_async(first.close)()
+        await close(first)
         again = await client.get(STREAM)
         assert again.status_code == 200
-        await sync_to_async(again.close)()
+        await close(again)
 
     with override_settings(TASKQUEUE={"STREAMS": {"user": 1}}):
         run(body)
 
 
 def test_a_stream_ends_when_its_user_logs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "LOOK", 0.0)
+    monkeypatch.setattr(streams, "LOOK", 0.0)
 
     async def body() -> None:
         client = await logged_in()
@@ -198,7 +175,7 @@ def test_a_stream_ends_when_its_user_logs_out(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_stream_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "LONGEST_STREAM", 0.0)
+    monkeypatch.setattr(streams, "LONGEST_STREAM", 0.0)
 
     async def body() -> list[dict[str, str]]:
         client = await logged_in()
@@ -206,3 +183,87 @@ def test_a_stream_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     (only,) = run(body)
     assert only["id"] == "0"
+
+
+def test_a_stream_ends_when_its_user_may_no_longer_see_its_kinds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "LOOK", 0.0)
+
+    async def body() -> None:
+        client = await logged_in("view_task", "view_queue")
+        stream = parts(await client.get(f"{STREAM}?kind=queue.*"))
+        await anext(stream)
+        user = await User.objects.aget()
+        await user.user_permissions.aremove(await Permission.objects.aget(codename="view_queue"))
+        assert [part async for part in stream if "event" in part] == []
+
+    run(body)
+
+
+# Log lines
+
+
+def line_of(task: Task, message: str) -> TaskLog:
+    return TaskLog.objects.create(
+        task_id=task.pk, attempt=1, logged_at=timezone.now(), level=20, message=message
+    )
+
+
+def test_a_stream_sends_the_log_lines_of_a_task_until_its_end() -> None:
+    task = Task.objects.get(pk=noop.enqueue().id)
+    other = Task.objects.get(pk=noop.enqueue().id)
+    first = line_of(task, "before")
+    line_of(other, "of another task")
+
+    def write_the_rest() -> TaskLog:
+        line = line_of(task, "after")
+        Task.objects.filter(pk=task.pk).update(
+            status=TaskStatus.CANCELLED, finished_at=timezone.now()
+        )
+        return line
+
+    async def body() -> None:
+        client = await logged_in("view_task", "view_tasklog")
+        answer = await client.get(f"{STREAM}?task={task.pk}&logs=1")
+        assert answer["Content-Type"] == "text/event-stream"
+        stream = parts(answer)
+        line = await anext(stream)
+        assert (line["id"], line["event"]) == (str(first.pk), "line")
+        assert json.loads(line["data"])["message"] == "before"
+        last = await sync_to_async(write_the_rest)()
+        rest = [part async for part in stream if "event" in part]
+        assert [part["event"] for part in rest] == ["line", "end"]
+        assert json.loads(rest[0]["data"])["message"] == "after"
+        assert json.loads(rest[1]["data"]) == {"status": "cancelled"}
+        again = await client.get(
+            f"{STREAM}?task={task.pk}&logs=1", headers={"Last-Event-ID": str(last.pk)}
+        )
+        assert [part["event"] async for part in parts(again)] == ["end"]
+        assert not streams.OPEN._taken
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "query", "status", "detail"),
+    [
+        (("view_task",), "task={task}", 403, "to see log lines"),
+        ((), "", 400, "Name the task"),
+        ((), "task={task}&kind=task.failed", 400, "Log lines have none"),
+        ((), "task=0198c5a8-0000-7000-8000-000000000000", 404, "There is no task"),
+    ],
+)
+def test_a_stream_of_log_lines_is_refused_with_its_reason(
+    permissions: tuple[str, ...], query: str, status: int, detail: str
+) -> None:
+    task = noop.enqueue()
+
+    async def body() -> None:
+        client = await logged_in(*permissions)
+        answer = await client.get(f"{STREAM}?logs=1&{query.format(task=task.id)}")
+        assert answer.status_code == status
+        assert detail in answer.json()["detail"]
+        assert not streams.OPEN._taken
+
+    run(body)

@@ -20,7 +20,10 @@ from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, live_report, span_of, span_tabs
 from taskqueue.admin.schedules.rule_words import rule_words
+from taskqueue.admin.signals import OF_EVERY_TASK, SignalAdmin
 from taskqueue.admin.workers import offered_to
+from taskqueue.core.event_kinds import EventKind
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import DAY, number, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.task_verbs import TASK_VERBS
@@ -40,8 +43,10 @@ from taskqueue.monitoring.series import series
 from taskqueue.monitoring.workflow_overview import workflow_overview
 
 
-class DashboardAdmin(ReportAdmin):
+class DashboardAdmin(SignalAdmin, ReportAdmin):
     """The dashboard, for users who may view tasks; each card needs its own permission besides."""
+
+    routes = (("stream/", "stream"),)
 
     page_template = "admin/taskqueue/dashboard/page.html"
     fragment_template = "admin/taskqueue/dashboard/fragment.html"
@@ -53,7 +58,11 @@ class DashboardAdmin(ReportAdmin):
     def shown(self, request: HttpRequest) -> HttpResponse:
         templates = (self.page_template, self.fragment_template)
         context = parts(request, self.links, span_of(request))
-        return live_report(self, request, templates, _("Dashboard"), **context)
+        url = self.stream_url(request)
+        return live_report(self, request, templates, _("Dashboard"), stream_url=url, **context)
+
+    def events_of(self, object_id: UUID | None) -> EventFilter:
+        return EventFilter.of([kind for kind in EventKind if kind not in OF_EVERY_TASK])
 
 
 MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES, MOST_ALERTS = 20, 5, 6, 5

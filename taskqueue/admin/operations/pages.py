@@ -18,7 +18,9 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.operations.starting import OperationStart
 from taskqueue.admin.reports import LOOKING, live_report
+from taskqueue.admin.signals import SignalAdmin
 from taskqueue.control import get_operation
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import badge, number
 from taskqueue.engine.verbs import KNOWN_VERBS, OPERATION_VERBS
 from taskqueue.engine.webhooks.replaying import REPLAY
@@ -32,12 +34,16 @@ LONGEST_WORDS = 80
 CANCEL = OPERATION_VERBS["cancel"]
 
 
-class OperationAdmin(OperationStart):
+class OperationAdmin(SignalAdmin, OperationStart):
     """Shows them to who may view them; cancels them for users who may do the verb."""
 
     page_template = "admin/taskqueue/operation/page.html"
     fragment_template = "admin/taskqueue/operation/fragment.html"
-    routes = (("start/", "start"), ("<uuid:object_id>/cancel/", "cancel"))
+    routes = (
+        ("start/", "start"),
+        ("<uuid:object_id>/cancel/", "cancel"),
+        ("<uuid:object_id>/stream/", "stream"),
+    )
     columns = (
         "verb", "query", "status", "expected", "done", "requested_by", "created_at", "finished_at",
     )  # fmt: skip
@@ -96,6 +102,7 @@ class OperationAdmin(OperationStart):
             request,
             (self.page_template, self.fragment_template),
             _("Operation: %(verb)s") % {"verb": verb_label(operation)},
+            stream_url=self.stream_url(request, operation.pk),
             operation=operation,
             progress=operation_details(operation, request.user),
             verb_label=verb_label(operation),
@@ -103,6 +110,9 @@ class OperationAdmin(OperationStart):
             has_worker=not is_open or any(worker.is_alive for worker in read_workers()),
             may_cancel=is_open and self._may_cancel(request, operation),
         )
+
+    def events_of(self, object_id: UUID | None) -> EventFilter:
+        return EventFilter.of("operation.*")
 
     def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """The button of the page."""

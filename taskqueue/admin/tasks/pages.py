@@ -20,12 +20,14 @@ from django.utils.translation import gettext as _
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.operations.starting import TaskBulk
 from taskqueue.admin.reports import LOOKING, live_report
+from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.history import bar, history_of, shown_events, shown_history
 from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import badge, moment, preformatted, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Step, Task
@@ -36,13 +38,14 @@ from taskqueue.monitoring.read_models.task import TaskDetails, task_details
 from taskqueue.monitoring.why import Reason, why
 
 
-class TaskAdmin(TaskBulk, TaskList, TaskEnqueueing):
+class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
     """Tasks: the list, the page of one, and what people may do to them."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
     routes = (
         ("<uuid:object_id>/act/", "act"),
         ("<uuid:object_id>/edit/<slug:what>/", "edit"),
+        ("<uuid:object_id>/stream/", "stream"),
         ("export/", "export"),
     )
     live_template = "admin/taskqueue/task/live.html"
@@ -57,8 +60,12 @@ class TaskAdmin(TaskBulk, TaskList, TaskEnqueueing):
         if task is None:
             return self.missing(request)
         context = self._page(request, task)
+        context["stream_url"] = self.stream_url(request, task.pk)
         templates = (self.change_form_template, self.live_template)
         return live_report(self, request, templates, task.name, **context)
+
+    def events_of(self, object_id: UUID | None) -> EventFilter:
+        return EventFilter.of("task.*", task=object_id)
 
     def _page(self, request: HttpRequest, task: Any) -> dict[str, Any]:
         """Return the context of the page, from one query for each kind of row."""

@@ -21,12 +21,14 @@ from taskqueue.admin.audit import entry_words
 from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.reports import LOOKING, live_report, report
+from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.pages import folded_json, shown_value
 from taskqueue.admin.workflows.chart import chart_of
 from taskqueue.admin.workflows.forms import verb_form
 from taskqueue.admin.workflows.lists import WorkflowList, progress_bar, state_of
 from taskqueue.admin.workflows.steps import chosen_step, step_table
 from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.workflows.drawing import BAR, SIGNS, Node, Picture, svg, title_of
 from taskqueue.display import WORDS, number
 from taskqueue.engine.connections import database_alias
@@ -45,13 +47,13 @@ from taskqueue.monitoring.why.workflows import why_workflow
 from taskqueue.results.workflows import row_of
 
 
-class WorkflowAdmin(WorkflowList):
+class WorkflowAdmin(SignalAdmin, WorkflowList):
     """Shows workflows to who may view them; does verbs to them for who may do these."""
 
     page_template = "admin/taskqueue/workflow/page.html"
     fragment_template = "admin/taskqueue/workflow/fragment.html"
     act_template = "admin/taskqueue/workflow/act.html"
-    routes = (("<uuid:object_id>/act/", "act"),)
+    routes = (("<uuid:object_id>/act/", "act"), ("<uuid:object_id>/stream/", "stream"))
 
     class Media:
         css = {
@@ -72,7 +74,12 @@ class WorkflowAdmin(WorkflowList):
             return HttpResponseNotAllowed(LOOKING)
         row = _found(object_id)
         templates = (self.page_template, self.fragment_template)
-        return live_report(self, request, templates, row.name, **self._page(request, row))
+        context = self._page(request, row)
+        context["stream_url"] = self.stream_url(request, row.pk)
+        return live_report(self, request, templates, row.name, **context)
+
+    def events_of(self, object_id: UUID | None) -> EventFilter:
+        return EventFilter.of(("workflow.*", "step.*", "task.*"), workflow=object_id)
 
     def _page(self, request: HttpRequest, row: Workflow) -> dict[str, Any]:
         shown, may = shown_workflow(row, request.user), request.user.has_perm

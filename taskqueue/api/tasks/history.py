@@ -22,7 +22,7 @@ from taskqueue.access.permissions import (
     VIEW_WORKERS,
     VIEW_WORKFLOWS,
 )
-from taskqueue.api.access import has_all
+from taskqueue.access.users import has_all
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Strict

@@ -53,17 +53,17 @@ def _begin(wanted: EventFilter) -> int:
     try:
         return keep_reading(connection, wanted)
     finally:
-        _let_go()
+        let_go()
 
 
 def _read(wanted: EventFilter, after: int) -> Page:
     try:
         return read(project_connection(), wanted, after=after)
     finally:
-        _let_go()
+        let_go()
 
 
-def _let_go() -> None:
+def let_go() -> None:
     """Give back the connection: a stream may be open for long, and needs it seldom."""
     connection = project_connection()
     if connection.autocommit and not connection.in_atomic_block and connection.vendor != "sqlite":

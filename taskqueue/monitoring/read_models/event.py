@@ -46,3 +46,8 @@ def visible_to(viewer: Viewer, wanted: EventFilter) -> EventFilter | None:
     nouns = {noun for noun, permission in VIEW_EVENTS.items() if viewer.has_perm(permission)}
     kinds = tuple(kind for kind in wanted.kinds if EventKind(kind).noun in nouns)
     return replace(wanted, kinds=kinds) if kinds else None
+
+
+def needed_for(wanted: EventFilter) -> tuple[str, ...]:
+    """Return the permissions that all of its kinds take together."""
+    return tuple(sorted({VIEW_EVENTS[EventKind(kind).noun] for kind in wanted.kinds}))

@@ -11,6 +11,11 @@
 //    where there was one before, `If-None-Match`. It may answer with the whole page, or with the
 //    regions alone and an ETag, or with 304: taskqueue/admin/reports.py does that. The root's
 //    data-refresh-etag, where it is given, is the ETag of what the page shows at first.
+// 4. The root's data-refresh-stream, where it is given, is the address of server-sent events:
+//    "ready" once it is open, and "changed" when the page has changed (taskqueue/admin/signals.py).
+//    They bring no content. A change is asked for at once, at most once a second; the page is asked
+//    as often as without a stream, or every data-refresh-calm seconds where that is more. Where the
+//    stream ends or is refused it is opened again after 5 seconds, then after up to 5 minutes.
 //
 // Regions whose HTML differs are replaced; those that are missing in the answer stay. The focus
 // stays on what has the same id, or else the same address, name and value. Nothing is asked while
@@ -38,6 +43,20 @@ document.addEventListener("DOMContentLoaded", () => {
   let isAsking = false;
   let updated = "";
   let isOut = false;
+  let isPaused = false;
+  // Of the stream: whether it is open, whether it has told of a change that was not asked for yet,
+  // the earliest time for that, and how long to wait before it is opened again.
+  const stream = root.dataset.refreshStream;
+  const calm = Number(root.dataset.refreshCalm || 0);
+  const FIRST_PAUSE = 5000;
+  const LONGEST_PAUSE = 300000;
+  const GAP = 1000;
+  let source = null;
+  let isLive = false;
+  let isDue = false;
+  let dueAt = 0;
+  let pause = FIRST_PAUSE;
+  let again = 0;
 
   for (const region of regions(root)) {
     shown.set(region.dataset.refresh, region.innerHTML);
@@ -176,7 +195,9 @@ document.addEventListener("DOMContentLoaded", () => {
   };
 
   const refresh = async () => {
+    const began = performance.now();
     isAsking = true;
+    isDue = false;
     try {
       await ask();
       if (isOut) {
@@ -191,6 +212,9 @@ document.addEventListener("DOMContentLoaded", () => {
       complain(texts.textSilent.replace("{time}", updated || clock()));
     } finally {
       isAsking = false;
+      // A page that takes long is asked for less often.
+      const now = performance.now();
+      dueAt = now + Math.max(GAP, 2 * (now - began));
     }
   };
 
@@ -198,25 +222,73 @@ document.addEventListener("DOMContentLoaded", () => {
     clearTimeout(timer);
     const seconds = Number(choice.value);
     if (isOut) {
+      close();
       return;
     }
     if (!seconds) {
       say(texts.textOff);
       return;
     }
-    timer = setTimeout(turn, seconds * 1000);
+    let milliseconds = 1000 * (isLive && !isPaused ? Math.max(seconds, calm) : seconds);
+    if (isDue && !isPaused) {
+      milliseconds = Math.max(0, dueAt - performance.now());
+    }
+    timer = setTimeout(turn, milliseconds);
   };
 
   const turn = async () => {
     if (isAsking) {
       return;
     }
-    if (!document.hidden && isInUse()) {
+    isPaused = !document.hidden && isInUse();
+    if (isPaused) {
       say(texts.textPaused);
     } else if (!document.hidden) {
       await refresh();
     }
     wait();
+  };
+
+  const hear = () => {
+    isDue = true;
+    if (!isAsking && !isPaused) {
+      wait();
+    }
+  };
+
+  const close = () => {
+    clearTimeout(again);
+    if (source) {
+      source.close();
+    }
+    source = null;
+    isLive = false;
+    root.removeAttribute("data-refresh-live");
+  };
+
+  const open = () => {
+    if (!stream || source || isOut || document.hidden || !Number(choice.value)) {
+      return;
+    }
+    clearTimeout(again);
+    source = new EventSource(stream);
+    source.addEventListener("ready", () => {
+      if (!isLive) {
+        isLive = true;
+        pause = FIRST_PAUSE;
+        root.setAttribute("data-refresh-live", "");
+        hear(); // Something may have changed before it was open.
+      }
+    });
+    source.addEventListener("changed", hear);
+    source.addEventListener("error", () => {
+      close();
+      again = setTimeout(open, pause * (0.5 + Math.random()));
+      pause = Math.min(LONGEST_PAUSE, pause * 2);
+      if (!isAsking) {
+        wait();
+      }
+    });
   };
 
   const known = remembered();
@@ -226,15 +298,24 @@ document.addEventListener("DOMContentLoaded", () => {
   choice.addEventListener("change", () => {
     remember(choice.value);
     wait();
+    if (Number(choice.value)) {
+      open();
+    } else {
+      close();
+    }
   });
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && Number(choice.value) && !isOut) {
+    if (document.hidden) {
+      close();
+    } else if (Number(choice.value) && !isOut) {
       clearTimeout(timer);
       turn();
+      open();
     }
   });
   updated = clock();
   controls.hidden = false;
   say(texts.textUpdated.replace("{time}", updated));
   wait();
+  open();
 });

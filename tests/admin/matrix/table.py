@@ -157,8 +157,11 @@ DELETE_TASK = Act(
     name="delete", on="failed", needs=ways("view_task purge"), body={"post": "yes"},
 )  # fmt: skip
 
+# The tests' server is no ASGI one; `tests.admin.test_live` asks one that is.
+NO_ASGI = 501
 PAGES: dict[str, Page] = {
     "dashboard/": Page(look=VIEW_TASK),
+    "dashboard/stream/": Page(look=VIEW_TASK, answers=NO_ASGI),
     "failure/": Page(look=VIEW_TASK),
     "performance/": Page(look=VIEW_TASK),
     **_of_rows("lease", ways("view_lease")),
@@ -286,6 +289,7 @@ PAGES: dict[str, Page] = {
     **_of_rows("task", VIEW_TASK),
     "task/add/": Page(look=ENQUEUE, query={"name": echo.name}, acts=(ENQUEUE_TASK,)),
     "task/export/": Page(look=VIEW_TASK),
+    "task/<uuid:object_id>/stream/": Page(look=VIEW_TASK, on="failed", answers=NO_ASGI),
     "task/<uuid:object_id>/act/": Page(look=None, acts=TASK_ACTS),
     "task/<path:object_id>/delete/": Page(
         look=ways("view_task purge"), on="failed", acts=(DELETE_TASK,)
@@ -294,6 +298,9 @@ PAGES: dict[str, Page] = {
         look=ways("view_task operate enqueue"), on="failed", acts=TASK_EDITS
     ),
     **_of_rows("workflow", ways("view_workflow")),
+    "workflow/<uuid:object_id>/stream/": Page(
+        look=ways("view_workflow"), on="workflow", answers=NO_ASGI
+    ),
     "workflow/<uuid:object_id>/act/": Page(
         look=ways("view_workflow operate"),
         on="workflow",
@@ -342,6 +349,9 @@ PAGES: dict[str, Page] = {
         query={"verb": "retry", "ids": "$failed"},
         acts=tuple(map(_many, BULK_VERBS.values())),
     ),
+    "operation/<uuid:object_id>/stream/": Page(
+        look=ways("view_operation"), on="operation", answers=NO_ASGI
+    ),
     "operation/<uuid:object_id>/cancel/": Page(
         look=None,
         acts=(
@@ -349,7 +359,9 @@ PAGES: dict[str, Page] = {
         ),
     ),
 }  # fmt: skip
-LOOKING = [route for route in sorted(PAGES) if PAGES[route].look]
+LOOKING = [
+    route for route in sorted(PAGES) if PAGES[route].look and PAGES[route].answers != NO_ASGI
+]
 """Where there is a page to look at."""
 ACTING = [route for route in sorted(PAGES) if PAGES[route].acts]
 """Where something can be done."""

@@ -234,7 +234,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
         look("view_workflow", on="workflow", query="?format=mermaid"),
     ),
     "events/": (look("view_task"), look("view_task", query="?after=0&kind=task.*")),
-    # The tests' server is no ASGI one; `tests.api.test_event_streams` asks one that is.
+    # The tests' server is no ASGI one; `tests.api.test_events` asks one that is.
     "events/stream/": (look("view_task", answers=501),),
     "groups/": (look("view_task"), look("view_task", query="?name=plain")),
     "groups/fire/": (act("view_task", "operate", body={"name": "plain", "group": "waiting"}),),
