@@ -13,7 +13,7 @@ from taskqueue.core.states import FINISHED
 from taskqueue.models import Event, Task
 from tests.chaos.bugs.trial import Trial
 from tests.chaos.event_bodies import CANARY, hear, listen, tell
-from tests.chaos.history import Fault
+from tests.chaos.history import Death, Fault
 from tests.worker_process import wait_until
 
 
@@ -66,6 +66,7 @@ def killed_pump(trial: Trial) -> None:
     trial.give_time(_is_torn, 1.0)
     began = time.time()
     worker.kill()
+    trial.deaths.append(Death(trial.name_of(worker), began))
     trial.faults.append(Fault("kill", began, time.time(), (trial.name_of(worker),)))
     trial.start_worker(2)
     _settle(trial)

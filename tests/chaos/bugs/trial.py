@@ -19,7 +19,7 @@ from tests.chaos.bugs import PLANTED
 from tests.chaos.clients import ClientLog
 from tests.chaos.feed_rows import Heard
 from tests.chaos.gathering import gather, read_journal
-from tests.chaos.history import Bounds, Fault, History, Term
+from tests.chaos.history import Bounds, Death, Fault, History, Term
 from tests.chaos.limit_rows import STOOD_STILL, LimitChange
 from tests.worker_process import WorkerProcess, wait_until
 
@@ -50,6 +50,7 @@ class Trial:
         self.results: list[TaskResult[Any]] = []
         self.workers: list[WorkerProcess] = []
         self.terms: list[Term] = []
+        self.deaths: list[Death] = []
         self.faults: list[Fault] = []
         self.limit_changes: list[LimitChange] = []
         self.heard: Heard | None = None
@@ -162,6 +163,7 @@ class Trial:
             client_log=self.log.path,
             journals=[self.journal],
             terms=self.terms,
+            deaths=self.deaths,
             faults=self.faults,
             event_log=self.folder / "events",
             limit_changes=self.limit_changes,
