@@ -144,8 +144,9 @@ class PostgreSQL:
             self._connection = None
 
     def empty(self) -> None:
-        """Leave no task, no lease and no workflow."""
-        self.query(f"TRUNCATE {self._tables('task', 'lease', 'tasklog', 'worker', *WORKFLOWS)}")
+        """Leave no task, no lease, no workflow and no event."""
+        tables = self._tables("task", "lease", "tasklog", "worker", "event", *WORKFLOWS)
+        self.query(f"TRUNCATE {tables}")
 
     def fill(self, status: str, count: int, *, task: str = "noop") -> None:
         """Add tasks of a status, and leave the tables as autovacuum would."""

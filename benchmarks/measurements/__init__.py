@@ -15,6 +15,7 @@ from benchmarks.measurements import (
     drain_sqlite,
     enqueue_many,
     enqueue_one,
+    events,
     hops,
     limits,
     memory,
@@ -41,6 +42,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "hops": hops.measure,
     "beside_workflows": beside_workflows.measure,
     "limits": limits.measure,
+    "events": events.measure,
     "backlog": backlog.measure,
 }
 SIDE_BY_SIDE = (

@@ -52,6 +52,18 @@ LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
 WANTED_EVENTS = "taskqueue.events"
 NO_EVENTS = "-"
 _WANTED = "COALESCE((SELECT NULLIF(kinds, '') FROM taskqueue_audience), '-')"
+# The moment; what the session knows of that; and from here on in this transaction it is known, so
+# that the triggers of rows that come in bulk need not look at each.
+BEGIN_BULK = f"""
+SELECT
+    clock_timestamp(),
+    current_setting('{WANTED_EVENTS}', true),
+    set_config(
+        '{WANTED_EVENTS}',
+        COALESCE(NULLIF(current_setting('{WANTED_EVENTS}', true), ''), {_WANTED}),
+        true
+    )
+"""
 # For this transaction alone, in one round trip.
 PLAN_TRANSACTION = LIMIT_IDLENESS + "".join(
     f", set_config('{name}', {value}, true)"

@@ -4,8 +4,8 @@ An event is written by the transaction of its change where a subscription wants 
 events that nobody wants but for the conditions of the triggers:
 
 - On PostgreSQL the setting `taskqueue.events` of a session or transaction holds the kinds that
-  anybody wanted a moment ago, `-` for none. Workers and enqueues have it; where it is not set, the
-  function of the trigger looks at `taskqueue_audience`.
+  anybody wanted a moment ago, `-` for none. Workers and enqueues in bulk have it; where it is not
+  set, the function of the trigger looks at `taskqueue_audience`.
 - On SQLite the conditions look at `taskqueue_audience` themselves.
 
 What an event holds is listed here alone: never arguments, results, messages or tracebacks.

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Audit, Lease, Task
-from tests.chaos import batch_rows, changes, limit_rows, workflow_rows
+from tests.chaos import batch_rows, changes, feed_rows, limit_rows, workflow_rows
 from tests.chaos.clients import read_client_log, whole_lines
 from tests.chaos.history import (
     AuditRow,
@@ -49,6 +49,7 @@ def gather(
     event_log: Path | None = None,
     limit_changes: Iterable[LimitChange] = (),
     limit_repairs: int = 0,
+    heard: feed_rows.Heard | None = None,
     is_over: bool = True,
     bounds: Bounds | None = None,
 ) -> History:
@@ -75,6 +76,7 @@ def gather(
             "limited": tuple(limit_rows.read_limited()),
             "serving": tuple(limit_rows.read_serving()),
             "left_of_limits": tuple(limit_rows.read_left()),
+            "feed": feed_rows.read_feed(heard),
         }
     return History(
         enqueues=read_client_log(client_log) if client_log else tuple(enqueues),

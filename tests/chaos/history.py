@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.chaos.batch_rows import BatchRow, EventRow
+from tests.chaos.feed_rows import NO_FEED, Feed, load_feed
 from tests.chaos.limit_rows import LeftRow, LimitChange, LimitedRow, ServingRow
 from tests.chaos.workflow_rows import (
     CallbackRow,
@@ -265,6 +266,7 @@ class History:
     left_of_limits: tuple[LeftRow, ...] = ()
     limit_repairs: int = 0
     """Partitions that a sweep found standing still."""
+    feed: Feed = NO_FEED
     gathered_at: float = 0.0
     is_over: bool = True
     """Whether the run has come to its end: then every task must have."""
@@ -302,4 +304,6 @@ def _made(name: str, value: Any) -> Any:
         return tuple(Enqueue(**{**row, "task_ids": tuple(row["task_ids"])}) for row in value)
     if name == "collected":
         return tuple(value)
+    if name == "feed":
+        return load_feed(value)
     return Bounds(**value) if name == "bounds" else value

@@ -35,6 +35,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         event_log=stage.folder / "events",
         limit_changes=stage.limit_changes,
         limit_repairs=sum(worker.log().count(STOOD_STILL) for worker in stage.workers),
+        heard=stage.heard,
         is_over=True,
         bounds=replace(BOUNDS, lease=stage.lease),
     )

@@ -16,6 +16,7 @@ from taskqueue.models import Lease, Task
 from tests.chaos import tasks
 from tests.chaos.client import Client
 from tests.chaos.databases import Database
+from tests.chaos.feed_rows import Heard
 from tests.chaos.fleet import LEASE, ChaosWorker, Fleet
 from tests.chaos.history import Fault
 from tests.chaos.kinds import Kind, mixture
@@ -54,6 +55,7 @@ class Stage(Fleet):
         self.faults: list[Fault] = []
         self.verbs: list[VerbRow] = []
         self.limit_changes: list[LimitChange] = []
+        self.heard: Heard | None = None
         self._cleanups: list[Callable[[], object]] = []
         self.pace = Pace(folder / "pace")
         self.at_end(self.pace.close)

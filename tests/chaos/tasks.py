@@ -168,6 +168,7 @@ def _failures() -> int:
 from tests.chaos import (  # noqa: E402
     bad_bodies,  # noqa: F401
     batch_bodies,  # noqa: F401
+    event_bodies,  # noqa: F401
     limit_bodies,  # noqa: F401
     mixture_bodies,  # noqa: F401
     workflow_bodies,  # noqa: F401

@@ -16,7 +16,7 @@ from taskqueue.engine.rows import Note
 from taskqueue.engine.workers import mark_lost
 from taskqueue.models import Event, Lease, Task, Worker
 from taskqueue.workflows import chain
-from tests.engine.steps import claim, claim_one, end, past
+from tests.engine.steps import claim, claim_one, end, past, run_at_once
 from tests.events.steps import kinds, listen, written
 from tests.sample.tasks import add, echo, fail, log_in, noop, unique
 
@@ -249,3 +249,30 @@ def test_events_cost_no_statement() -> None:
     assert statements() == before
     listen()
     assert statements() == before
+
+
+@pytest.mark.postgresql_only
+def test_a_bulk_enqueue_leaves_its_transaction_open_to_later_subscriptions() -> None:
+    with transaction.atomic():
+        noop.enqueue_many([((), {})] * 3)
+        run_at_once([lambda: listen("task.enqueued")])
+        add.enqueue(1)
+    assert [event.name for event in written()] == [add.name]
+
+
+@pytest.mark.postgresql_only
+def test_a_bulk_enqueue_leaves_what_its_session_knows_of_subscriptions() -> None:
+    def known() -> str | None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('taskqueue.events', true)")
+            return cursor.fetchone()[0]
+
+    listen("task.failed")
+    for before in ("task.started", "-"):
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('taskqueue.events', %s, true)", (before,))
+            noop.enqueue_many([((), {})] * 3)
+            assert known() == before
+    noop.enqueue_many([((), {})] * 3)
+    assert not known()

@@ -19,6 +19,7 @@ from django.db.models import (
 
 from taskqueue.core.lazy import LazySequence
 from taskqueue.engine.notify import ANYWHERE
+from taskqueue.engine.sessions import BEGIN_BULK
 from taskqueue.engine.specs import (
     COLUMNS,
     LIMIT_COLUMNS,
@@ -94,9 +95,12 @@ SELECT
 FROM task
 """  # noqa: S608  (the columns are constants)
 
+# The caller's transaction may be a long one: what it changes later must be heard by whoever has
+# subscribed until then. `set_config` gives back the text, which is not null.
 ARRIVED = """
 WITH counted AS (
-    INSERT INTO taskqueue_arrival (id, queue_name, name, number) VALUES (0, %s, %s, %s)
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number)
+    SELECT 0, %s, %s, %s WHERE set_config('taskqueue.events', %s, true) IS NOT NULL
 )
 SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1
 """
@@ -170,7 +174,8 @@ def insert_many(
 
     By COPY: twice as fast as an INSERT from arrays.
     """
-    shared = spec.columns_at(_utc(spec.at or now(connection)))
+    ((moment, wanted, _),) = fetch(connection, BEGIN_BULK)
+    shared = spec.columns_at(_utc(spec.at or moment))
     is_placed = any(payload.placement for payload in payloads)
     statement, rows_of = (COPY_PLACED, _placed_rows) if is_placed else (COPY, _rows)
     with connection.cursor() as cursor:
@@ -184,7 +189,8 @@ def insert_many(
             copy.write(COPY_ENDS)
         is_one_queue = shared["status"] == "ready" and not is_placed
         announced = spec.queue_name if is_one_queue else ANYWHERE
-        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(payloads), announced))
+        counted = (spec.queue_name, spec.name, len(payloads))
+        cursor.execute(ARRIVED, (*counted, wanted or "", announced))
     times = shared["status"], shared["enqueued_at"], shared["ready_at"]
     return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
 

@@ -10,6 +10,8 @@ from django.db import connection
 from tests.chaos.bugs import (
     advancing,
     claiming,
+    event_scenarios,
+    hearing,
     limit_scenarios,
     limiting,
     publishing,
@@ -145,6 +147,15 @@ _ALL = (
     Bug(plant=reopening.recount_keeps_notes, invariant=12, scenario=workflow_scenarios.recounts),
     Bug(plant=reopening.group_fired_without_lock, invariant=12,
         scenario=workflow_scenarios.batches, databases=POSTGRESQL),
+    Bug(plant=hearing.cursor_over_ids, invariant=18,
+        scenario=event_scenarios.overlapping_enqueues, databases=POSTGRESQL),
+    Bug(plant=hearing.two_pumps, invariant=18, scenario=event_scenarios.pumps_at_once,
+        databases=POSTGRESQL),
+    Bug(plant=hearing.effects_after_commit, invariant=18, scenario=event_scenarios.killed_pump),
+    Bug(plant=hearing.handler_tasks_apart, invariant=18, scenario=event_scenarios.killed_pump,
+        databases=POSTGRESQL),
+    Bug(plant=hearing.mask_never_refreshed, invariant=18,
+        scenario=event_scenarios.late_subscription, databases=POSTGRESQL),
 )  # fmt: skip
 
 BUGS = {bug.name: bug for bug in _ALL}

@@ -17,8 +17,9 @@ from taskqueue.models import Lease, Task
 from taskqueue.results import TaskResult
 from tests.chaos.bugs import PLANTED
 from tests.chaos.clients import ClientLog
+from tests.chaos.feed_rows import Heard
 from tests.chaos.gathering import gather, read_journal
-from tests.chaos.history import Bounds, Fault, History, Term
+from tests.chaos.history import Bounds, Death, Fault, History, Term
 from tests.chaos.limit_rows import STOOD_STILL, LimitChange
 from tests.worker_process import WorkerProcess, wait_until
 
@@ -49,8 +50,10 @@ class Trial:
         self.results: list[TaskResult[Any]] = []
         self.workers: list[WorkerProcess] = []
         self.terms: list[Term] = []
+        self.deaths: list[Death] = []
         self.faults: list[Fault] = []
         self.limit_changes: list[LimitChange] = []
+        self.heard: Heard | None = None
         self.bounds = BOUNDS
         self._settings = dict(SETTINGS)
         self._sequence = 0
@@ -160,10 +163,12 @@ class Trial:
             client_log=self.log.path,
             journals=[self.journal],
             terms=self.terms,
+            deaths=self.deaths,
             faults=self.faults,
             event_log=self.folder / "events",
             limit_changes=self.limit_changes,
             limit_repairs=sum(worker.log().count(STOOD_STILL) for worker in self.workers),
+            heard=self.heard,
             bounds=self.bounds,
         )
 
@@ -193,6 +198,7 @@ def clear_tables() -> None:
         "taskqueue_step", "taskqueue_workflow", "taskqueue_workflowcount", "taskqueue_collected",
         "taskqueue_slot", "taskqueue_limitnote", "taskqueue_partition", "taskqueue_limiter",
         "taskqueue_limit", "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
+        "taskqueue_event", "taskqueue_subscription", "taskqueue_audience",
     )  # fmt: skip
     with connection.cursor() as cursor:
         for table in tables:

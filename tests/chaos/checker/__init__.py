@@ -28,6 +28,7 @@ from tests.chaos.checker.enqueueing import (
 )
 from tests.chaos.checker.evidence import Evidence, Violation
 from tests.chaos.checker.fan_outs import calls_count_once
+from tests.chaos.checker.feed import events_equal_changes
 from tests.chaos.checker.figures import Figures, figures
 from tests.chaos.checker.healing import faults_heal, told_workers_claim_nothing
 from tests.chaos.checker.keys import keys_have_one_holder
@@ -81,6 +82,7 @@ INVARIANTS: dict[int, Callable[[Evidence], Iterator[Violation]]] = {
     15: told_workers_claim_nothing,
     16: as_many_workers_as_asked,
     17: counts_add_up,
+    18: events_equal_changes,
 }
 """By their numbers in GUARANTEES.md; 11 is asked of its fault alone."""
 

@@ -1,0 +1,117 @@
+"""Draining and enqueuing with all events of tasks subscribed, beside nobody subscribed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from benchmarks.cpu import Sampler
+from benchmarks.databases import PostgreSQL
+from benchmarks.figures import AtLeast, Figure, Target
+from benchmarks.harness import Bench, say
+from benchmarks.processes import Failed, client, worker
+
+NOBODY, EVERYBODY = "nobody", "everybody"
+WORDS = {NOBODY: "nobody subscribed", EVERYBODY: "all kinds subscribed"}
+WORKERS = {1: "one worker", 2: "two workers"}
+WHAT: dict[str, tuple[str, Target | None]] = {
+    **{f"drain {count}": (f"drain, {title}", AtLeast(0.8)) for count, title in WORKERS.items()},
+    "one": ("enqueue one by one", None),
+    "many": ("enqueue in bulk", None),
+}
+ROLES = {"parent": "parents", "child": "children", "server": "server"}
+# By what was measured, the side, and for processor time the role.
+Values = dict[tuple[str, ...], list[float]]
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Each way with both sides in turn; the side that comes first changes by rounds."""
+    values: Values = defaultdict(list)
+    try:
+        for number in range(bench.size.rounds):
+            sides = (NOBODY, EVERYBODY) if number % 2 else (EVERYBODY, NOBODY)
+            for count in WORKERS:
+                for side in sides:
+                    _drain(bench, side, count, values)
+            for side in sides:
+                _enqueue(bench, side, values)
+            for what in WHAT:
+                rates = ", ".join(f"{side} {values[what, side][-1]:,.0f}/s" for side in sides)
+                say(f"  round {number + 1}: {what}: {rates}")
+    finally:
+        _subscribe(bench.postgresql, NOBODY)
+    for what, (title, target) in WHAT.items():
+        yield Figure(
+            what=f"{title}, {WORDS[EVERYBODY]}",
+            unit="tasks/s",
+            values=values[what, EVERYBODY],
+            against=WORDS[NOBODY],
+            counterparts=values[what, NOBODY],
+            target=target,
+        )
+    yield from _processor_times(values)
+
+
+def _processor_times(values: Values) -> Iterator[Figure]:
+    for count, title in WORKERS.items():
+        for role, words in ROLES.items():
+            with_events = values[f"drain {count}", EVERYBODY, role]
+            without = values[f"drain {count}", NOBODY, role]
+            if with_events and len(with_events) == len(without):
+                yield Figure(
+                    what=f"processor time per task, {title}, {words}, {WORDS[EVERYBODY]}",
+                    unit="µs",
+                    values=with_events,
+                    against=WORDS[NOBODY],
+                    counterparts=without,
+                )
+        yield Figure(
+            what=f"events a task that had numbers at the end, {title}",
+            unit="events",
+            values=values[f"drain {count}", EVERYBODY, "numbered"],
+        )
+
+
+def _drain(bench: Bench, side: str, count: int, values: Values) -> None:
+    """Drain tasks that were put down while nobody was subscribed: their enqueue is no part."""
+    database, tasks = bench.postgresql, bench.size.tasks
+    _subscribe(database, NOBODY)
+    database.fill("ready", tasks)
+    _subscribe(database, side)
+    with ExitStack() as stack:
+        started = [
+            stack.enter_context(worker("--drain", "--name", f"worker-{n}", **database.where))
+            for n in range(count)
+        ]
+        sampler = Sampler([each.pid for each in started], bench.server.pid or 0)
+        stack.enter_context(sampler)
+        for each in started:
+            each.output()
+    if database.succeeded() != tasks:
+        raise Failed(f"{database.succeeded()} of {tasks} tasks succeeded ({side}).")
+    what = f"drain {count}"
+    values[what, side].append(database.rate())
+    for role, microseconds in sampler.microseconds(database).items():
+        values[what, side, role].append(microseconds)
+    ((written, numbered),) = database.query(
+        "SELECT count(*), count(seq) FROM taskqueue_event WHERE kind LIKE 'task.%%'"
+    )
+    # Those of a start and of an end, for each task.
+    if written < 2 * tasks * (side == EVERYBODY):
+        raise Failed(f"{written} events of {tasks} tasks were written.")
+    values[what, side, "numbered"].append(numbered / tasks)
+
+
+def _enqueue(bench: Bench, side: str, values: Values) -> None:
+    database, size = bench.postgresql, bench.size
+    _subscribe(database, side)
+    with client("enqueue_one", size.single_enqueues, "enqueue", **database.where) as process:
+        values["one", side].append(process.answer()["enqueue"])
+    with client("enqueue_many", size.bulk, "enqueue", **database.where) as process:
+        values["many", side].append(process.answer()["enqueue"])
+
+
+def _subscribe(database: PostgreSQL, side: str) -> None:
+    with client("subscribe", side, **database.where) as process:
+        process.output()
