@@ -17,6 +17,8 @@ from benchmarks.measurements import (
     enqueue_one,
     hops,
     limits,
+    limits_beside,
+    limits_exact,
     memory,
     pick_up,
     start,
@@ -41,6 +43,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "hops": hops.measure,
     "beside_workflows": beside_workflows.measure,
     "limits": limits.measure,
+    "limits_beside": limits_beside.measure,
+    "limits_exact": limits_exact.measure,
     "backlog": backlog.measure,
 }
 SIDE_BY_SIDE = (

@@ -18,6 +18,7 @@ from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.limits.lanes import OPEN_LANES_POSTGRESQL, OPEN_LANES_SQLITE
 from taskqueue.engine.rows import Candidate, Claimed
+from taskqueue.engine.sessions import KEEPS_PLAN, is_postgresql, kept_plan
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
 
@@ -68,6 +69,7 @@ QUEUES = Statement(
         SELECT DISTINCT queue_name, NULL AS lane FROM lane WHERE queue_name IS NOT NULL
         UNION ALL
         SELECT queue_name, lane FROM open_lanes
+        WHERE {KEEPS_PLAN}
     """,  # noqa: S608  (of constants)
     sqlite=f"""
         WITH RECURSIVE {OPEN_LANES_SQLITE}, lane (pin, queue_name) AS (
@@ -138,7 +140,11 @@ def look_apart(
     connection: BaseDatabaseWrapper, *, worker: str
 ) -> tuple[list[str], set[tuple[str, str]]]:
     """The queues where a task waits that this worker might take; the lanes of `engine.limits`."""
-    rows = select(connection, QUEUES, worker=worker)
+    if is_postgresql(connection):
+        with kept_plan(connection) as series:
+            rows = select(connection, QUEUES, worker=worker, series=series)
+    else:
+        rows = select(connection, QUEUES, worker=worker)
     queues = [queue_name for queue_name, lane in rows if lane is None]
     return queues, {(queue_name, lane) for queue_name, lane in rows if lane is not None}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from threading import Thread
 
@@ -18,7 +19,7 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits.sweeping import prune_limits
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Limiter, LimitNote, Partition, Slot, Task
-from tests.engine.limit_steps import args, open_lanes, repairs, take
+from tests.engine.limit_steps import args, open_lanes, repairs, take, take_and_tell
 from tests.engine.steps import another_connection, end, make_due, past, promote
 from tests.sample.tasks import add, noop
 from tests.worker_process import wait_until
@@ -331,3 +332,46 @@ def test_of_very_many_notes_a_claim_deletes_some() -> None:
     for _ in range(16):
         take()
     assert not LimitNote.objects.exists()
+
+
+# Claims at the same time
+
+
+@pytest.mark.postgresql_only
+def test_a_claim_that_does_not_wait_leaves_what_others_claim_and_says_so() -> None:
+    shared = add.using(concurrency=Concurrency(5, key="a", name="shared"))
+    shared.enqueue_many([((1, 1), {}), ((2, 2), {})])
+    take(0)
+    with another_connection() as other, transaction(other):
+        fetch(
+            other,
+            "SELECT 1 FROM taskqueue_limiter WHERE id = %s FOR UPDATE",
+            (limiter_of("shared", "1"),),
+        )
+        limited = take_and_tell(waits=False)
+        assert args(limited.claimed) == ["[2, 2]"]
+        assert limited.is_left
+    assert args(take(waits=False)) == ["[1, 1]"]
+
+
+@pytest.mark.postgresql_only
+def test_a_note_of_what_others_claim_is_kept_by_a_claim_that_does_not_wait() -> None:
+    one_at_a_time.enqueue_many([((1, 1), {}), ((2, 2), {})])
+    [first] = take()
+    end(first, OutcomeKind.SUCCEEDED)
+    with another_connection() as other, transaction(other):
+        fetch(other, "SELECT 1 FROM taskqueue_limiter FOR UPDATE")
+        limited = take_and_tell(waits=False)
+        assert (limited.claimed, limited.is_left) == ([], True)
+    assert args(take(waits=False)) == ["[2, 2]"]
+
+
+def test_a_partition_that_waits_alone_is_closed_when_its_last_task_is_taken() -> None:
+    one_at_a_time.enqueue_many([((number, 0), {}) for number in range(4)])
+    for number in range(4):
+        [task] = take()
+        assert json.loads(task.args) == [number, 0]
+        assert Partition.objects.get().state == ("empty" if number == 3 else "waiting")
+        end(task, OutcomeKind.SUCCEEDED)
+    assert take() == []
+    assert repairs() == 0

@@ -100,6 +100,14 @@ class Share:
         self.opens_at = max((moment for moment in moments if moment is not None), default=None)
         return self.opens_at is not None
 
+    def close_if_full(self) -> None:
+        """Note which limiter is full after what was taken, though no task that is known waits.
+
+        Whether others wait is seen when it is written.
+        """
+        full = (limiter.id for limiter in self.limiters if limiter.is_full())
+        self.waits_for = self.waits_for or next(full, None)
+
     def take(self, task: ReadyTask, now: float) -> None:
         """Give the task."""
         for limiter in (*self.limiters, *self.own):
