@@ -127,8 +127,8 @@ class Engine:
         parameters = {
             "lease_id": numbers(leases),
             "return_value": texts([None] * len(leases)),
-            "started": numbers([0.001] * len(leases)),
-            "ended": numbers([0.001] * len(leases)),
+            "started": numbers([1000] * len(leases)),
+            "ended": numbers([1000] * len(leases)),
             "kept_for": self._kept_for,
             "series": SERIES,
         }

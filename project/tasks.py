@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +19,7 @@ BATCH = 100
 LONGEST_LIST = 10
 AT_ONCE = 50
 """Files of the workflow that are sent at once."""
+EXPORT_STEPS, EXPORT_SECONDS = 20, 10
 SOON = 10
 """The priority of what must not wait behind thousands of files."""
 
@@ -70,6 +72,17 @@ def summarize(context: Context) -> dict[str, Any]:
         "modules": modules.most_common(LONGEST_LIST),
         "largest": list(largest),
     }
+
+
+@task(takes_context=True, priority=SOON)
+def export(context: Context) -> int:
+    """Make a list of all files, slowly enough to be watched; return how many there are."""
+    paths = list(SourceFile.objects.order_by("path").values_list("path", flat=True))
+    for done in range(1, EXPORT_STEPS + 1):
+        time.sleep(EXPORT_SECONDS / EXPORT_STEPS)
+        ready = len(paths) * done // EXPORT_STEPS
+        context.progress(done, EXPORT_STEPS, f"{ready} of {len(paths)} files")
+    return len(paths)
 
 
 @task

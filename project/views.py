@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
 
+from project import tasks
 from project.models import SourceFile
 from taskqueue import rules
 from taskqueue.models import Schedule, Task, Worker, Workflow
+from taskqueue.progress import Progress, progress_of
 from taskqueue.results.workflows import get_workflow
 
 LARGEST = 15
@@ -34,3 +39,15 @@ def landing(request: HttpRequest) -> HttpResponse:
         "largest": SourceFile.objects.order_by("-lines", "path")[:LARGEST],
     }
     return render(request, "project/landing.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def export(request: HttpRequest) -> HttpResponse:
+    """Begin an export, or let whoever began it watch it, without an account in the admin."""
+    if request.method == "POST":
+        progress = progress_of(tasks.export.enqueue(), show_result=True)
+        query = urlencode({"progress": progress.token})
+        return redirect(f"{reverse('export')}?{query}")
+    token = request.GET.get("progress")
+    context = {"progress": Progress(token) if token else None}
+    return render(request, "project/export.html", context)

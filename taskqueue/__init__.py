@@ -3,11 +3,14 @@
 The names here are the public ones; none of them loads a model before it is used.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from taskqueue.core import __version__
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.declarations.admission import Capacity, Debounce, Throttle
 from taskqueue.declarations.batch import Batch
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
+from taskqueue.declarations.notify import Notify
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.definitions import Definition, task
 from taskqueue.exceptions import (
@@ -35,10 +38,14 @@ from taskqueue.exceptions import (
     UnknownTask,
     UnknownWorkflow,
     WorkerDoesNotExist,
+    WrongType,
 )
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
 from taskqueue.worker.context import Context, current
 from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
+
+if TYPE_CHECKING:
+    from taskqueue.results import get_result
 
 __all__ = [
     "AfterEnd",
@@ -68,6 +75,7 @@ __all__ = [
     "InvalidWorkflow",
     "LimitDoesNotExist",
     "Linear",
+    "Notify",
     "Once",
     "Rate",
     "RetryLater",
@@ -86,12 +94,22 @@ __all__ = [
     "UnknownWorkflow",
     "WorkerDoesNotExist",
     "Workflow",
+    "WrongType",
     "__version__",
     "chain",
     "chord",
     "current",
     "fan_out",
+    "get_result",
     "group",
     "task",
     "workflow",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "get_result":  # It needs the models.
+        from taskqueue.results import get_result
+
+        return get_result
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,8 +23,10 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from taskqueue import tracing
         from taskqueue.declarations.checks import (
             check_limits,
+            check_option_defaults,
             check_schedules,
             check_settings,
             check_transactions,
@@ -36,7 +38,9 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_schedules)
         checks.register(check_limits)
+        checks.register(check_option_defaults)
         canvas.ENQUEUE[:] = [_enqueue_graph]
+        tracing.refresh()
         registry.finders.append(_adopt_django_task)
 
 
@@ -51,6 +55,6 @@ def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:
 
 def _enqueue_graph(graph: Graph) -> WorkflowRun:
     # Only now: every process that sets up Django would wait for it.
-    from taskqueue.results.workflows import enqueue_graph
+    from taskqueue.results.workflow_enqueueing import enqueue_graph
 
     return enqueue_graph(graph)

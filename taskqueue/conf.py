@@ -19,8 +19,10 @@ from typing import Any
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
+from taskqueue.core.alerts import KINDS
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.suggestions import did_you_mean, did_you_mean_option
+from taskqueue.core.webhook_targets import Allowed
 
 Check = Callable[[str, Any], Any]
 
@@ -35,10 +37,18 @@ DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
     "enqueue": "1200/minute",
     "anonymous": "120/minute",
 }
+# How old events may become, and how many are kept.
+DEFAULT_EVENTS_KEPT: dict[str, Any] = {"age": timedelta(days=7), "rows": 1_000_000}
+# Event streams that are open at once: of one user, and of one process of the web server.
+DEFAULT_STREAMS: dict[str, int | None] = {"user": 5, "process": 100}
+# Who hears of the default alert rules, what a heartbeat calls, and kinds that are left out.
+DEFAULT_ALERTS: dict[str, Any] = {"mail": (), "endpoints": (), "heartbeat": "", "leave_out": ()}
+LONGEST_QUEUE_NAME = 100
 _LARGEST_COUNT = 2**31 - 1
 # The largest value of the column for the level of a log line.
 _LARGEST_LEVEL = 32767
 _RATE = re.compile(r"[1-9][0-9]{0,6}/(s|sec|second|m|min|minute|h|hour|d|day)")
+_SITE = re.compile(r"(https?://[!-~]+)?")
 _LONGEST = 100 * 366 * 24 * 3600
 # In characters.
 SHORTEST_TOKEN = 16
@@ -111,6 +121,40 @@ def table(defaults: Mapping[str, Any], check: Check) -> Check:
     return check_table
 
 
+def kept_events(place: str, value: Any) -> dict[str, Any]:
+    """Check how long, and how many, events are kept; None: as long as the other allows."""
+    values = table(DEFAULT_EVENTS_KEPT, lambda _, item: item)(place, value)
+    checks = {"age": duration(1.0), "rows": whole(1)}
+    return {key: optional(checks[key])(f"{place}[{key!r}]", item) for key, item in values.items()}
+
+
+switch = accepted(lambda value: type(value) is bool, "True or False")
+
+
+def alerts(place: str, value: Any) -> dict[str, Any]:
+    """Check who hears of the default alert rules."""
+    if not isinstance(value, Mapping):
+        raise Mistake(f"{place} must be a dict or None, not {value!r}.")
+    values = dict(DEFAULT_ALERTS)
+    for key, item in value.items():
+        if key not in values:
+            raise Mistake(f"{place} has no key {key!r}.", f"The keys are {', '.join(values)}.")
+        if key == "heartbeat":
+            if not isinstance(item, str):
+                raise Mistake(f"{place}[{key!r}] must be a URL, not {item!r}.")
+            values[key] = item
+        elif isinstance(item, list | tuple) and all(isinstance(each, str) for each in item):
+            values[key] = tuple(item)
+        else:
+            raise Mistake(f"{place}[{key!r}] must be a list of texts, not {item!r}.")
+    known = {kind.value for kind, details in KINDS.items() if details.is_default}
+    for kind in values["leave_out"]:
+        if kind not in known:
+            hint = did_you_mean(kind, known, otherwise=f"They are {', '.join(sorted(known))}.")
+            raise Mistake(f"{place}['leave_out'] names {kind!r}, which is no default rule.", hint)
+    return values
+
+
 def database(place: str, value: Any) -> str:
     """Check that the alias is one of the project's."""
     if value in list(django_settings.DATABASES):
@@ -136,6 +180,17 @@ def log_level(place: str, value: Any) -> int | str:
     )
 
 
+def trace_url(place: str, value: Any) -> str:
+    """Check the address of traces, which has a place for the id of one."""
+    is_address = isinstance(value, str) and value.startswith(("https://", "http://"))
+    if is_address and value.count("{trace_id}") == 1:
+        return str(value)
+    raise Mistake(
+        f"{place} must be an address such as 'https://tempo.example/trace/{{trace_id}}', "
+        f"not {value!r}."
+    )
+
+
 def token(place: str, value: Any) -> str:
     """Check a secret; the message does not show it."""
     if isinstance(value, str) and len(value) >= SHORTEST_TOKEN:
@@ -152,6 +207,37 @@ def are_paths(value: Any) -> bool:
     """Return whether it is a list of texts that is not empty."""
     is_list = isinstance(value, list | tuple) and bool(value)
     return is_list and all(type(path) is str for path in value)
+
+
+def option_defaults(place: str, value: Any) -> dict[str, dict[str, Any]]:
+    """Check that it holds options by patterns of names; another check looks at the options."""
+    if not isinstance(value, Mapping):
+        raise Mistake(f"{place} must be a dict, not {value!r}.")
+    for pattern, options in value.items():
+        if not isinstance(pattern, str) or not isinstance(options, Mapping):
+            raise Mistake(
+                f"{place} must hold dicts of options by patterns of names, not "
+                f"{pattern!r}: {options!r}.",
+                "Such as {'shop.reports.*': {'queue_name': 'reports', 'timeout': 1800}}.",
+            )
+    return {pattern: dict(options) for pattern, options in value.items()}
+
+
+def allowed_targets(place: str, value: Any) -> tuple[str, ...]:
+    """Check hosts and networks to which webhooks may be sent though they are not public."""
+    if value == () or value == []:
+        return ()
+    if not are_paths(value):
+        raise Mistake(f"{place} must be a list of texts, not {value!r}.")
+    try:
+        Allowed.of(value)
+    except ValueError as error:
+        raise Mistake(
+            f"{place} holds {str(error)!r}, which is neither a host nor a network.",
+            "Write hosts such as 'hooks.internal' or '*.internal:8080', and networks such as "
+            "'10.1.0.0/16'.",
+        ) from None
+    return tuple(value)
 
 
 def _setting(check: Check, default: Any = None) -> Any:
@@ -180,11 +266,13 @@ class Settings:
     RETENTION: Mapping[str, timedelta | None] = _setting(
         table(DEFAULT_RETENTION, duration(0.0)), lambda: DEFAULT_RETENTION
     )
+    DEFAULTS: Mapping[str, Mapping[str, Any]] = _setting(option_defaults, dict)
     MAX_ATTEMPTS: int = _setting(whole(1), 1)
     MAX_CRASHES: int = _setting(whole(1), 3)
     CRASH_DELAY: timedelta = _setting(duration(0.0), timedelta(seconds=10))
     PARK_DELAY: timedelta = _setting(duration(0.1), timedelta(seconds=10))
     PARK_LIMIT: timedelta = _setting(duration(1.0), timedelta(days=1))
+    CHECK_ARGUMENTS: bool = _setting(switch, True)
     MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
     MAX_RESULT: int = _setting(whole(2), 1024 * 1024)
     LOG_LEVEL: int | str = _setting(log_level, "INFO")
@@ -219,6 +307,29 @@ class Settings:
         )
     )
     METRICS_TOKEN: str | None = _setting(optional(token))
+    TRACING: bool = _setting(switch, False)
+    TRACE_URL: str | None = _setting(optional(trace_url))
+    WEBHOOK_ALLOW: tuple[str, ...] = _setting(allowed_targets, ())
+    SITE_URL: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and _SITE.fullmatch(value) is not None,
+            "the address of the site, such as 'https://shop.example.org', or empty",
+            normal=lambda value: value.rstrip("/"),
+        ),
+        "",
+    )
+    EVENTS_KEPT: Mapping[str, Any] = _setting(kept_events, lambda: DEFAULT_EVENTS_KEPT)
+    INTERNAL_QUEUE: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and 0 < len(value) <= LONGEST_QUEUE_NAME,
+            f"the name of a queue, of up to {LONGEST_QUEUE_NAME} characters",
+        ),
+        "default",
+    )
+    ALERTS: Mapping[str, Any] | None = _setting(optional(alerts))
+    STREAMS: Mapping[str, int | None] = _setting(
+        table(DEFAULT_STREAMS, whole(0)), lambda: DEFAULT_STREAMS
+    )
 
 
 _CHECKS: dict[str, Check] = {

@@ -5,11 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from asgiref.sync import async_to_sync, sync_to_async
 
+from taskqueue.core.suggestions import METHODS
 from taskqueue.declarations.arguments import Call
+from taskqueue.declarations.defaults import defaults_for
 from taskqueue.declarations.definition import BaseDefinition, check_body, registry
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.workflows.signing import Signing
@@ -24,6 +36,17 @@ R = TypeVar("R")
 
 class Definition(Signing, BaseDefinition[P, R]):
     """A function under `@task`, with its options. Immutable: `.using()` returns another."""
+
+    if not TYPE_CHECKING:  # A type checker finds such names itself.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            # Python comes here for what there is not: `delay`, for those who know Celery.
+            hint = ""
+            if (ours := METHODS.get(name)) is not None:
+                short = vars(self).get("__name__", "task")
+                hint = f" Did you mean {short}.{ours}()?"
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}.{hint}")
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the body here and now."""
@@ -111,7 +134,7 @@ class Definition(Signing, BaseDefinition[P, R]):
         if result.name != self.name:
             raise TaskResultMismatch(
                 f"Task {result.id} belongs to {result.name}, not to {self.name}. "
-                "Use taskqueue.results.get_result() to read a task of any definition."
+                "Use taskqueue.get_result() to read a task of any definition."
             )
         return result
 
@@ -129,7 +152,9 @@ class Definition(Signing, BaseDefinition[P, R]):
 def define(body: Callable[P, R], options: Mapping[str, Any]) -> Definition[P, R]:
     """Register and return a definition of the body. Raises `InvalidTask`."""
     _check_is_function(body)
-    checked = Options(**check_options(options, declared=True))
+    own = check_options(options, declared=True)
+    name = own.get("name") or f"{body.__module__}.{body.__qualname__}"
+    checked = Options(**{**defaults_for(name), **own})
     definition = Definition(body, checked)
     check_body(definition)
     registry.register(definition)
@@ -154,7 +179,9 @@ def task(
 def task(function: Any = None, /, **options: Any) -> Any:
     """Turn a function at the top of a module into a definition.
 
-    The README's table lists the options. Raises `InvalidTask` for a mistake in one.
+    The README's table lists the options. Those that are not given come from
+    `TASKQUEUE["DEFAULTS"]`, where a pattern there matches the definition's name. Raises
+    `InvalidTask` for a mistake in one.
     """
     if function is not None:
         return define(function, options)

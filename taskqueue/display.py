@@ -92,6 +92,8 @@ WORDS: dict[str, Any] = {
     "ended": gettext_lazy("ended"),
     "skipped": gettext_lazy("skipped"),
     "finished": gettext_lazy("finished"),
+    # Deliveries
+    "delivered": gettext_lazy("delivered"),
 }
 # States that borrow the colour of another state.
 LOOKS = {
@@ -100,6 +102,7 @@ LOOKS = {
     "overdue": "error",
     "enqueued": "ready",
     "ended": "finished",
+    "delivered": "succeeded",
 }
 
 

@@ -23,6 +23,14 @@ class InvalidSchedule(InvalidTask):
     """A schedule, or the rule of one, that cannot work."""
 
 
+class InvalidAlertRule(InvalidTask):
+    """An alert rule that cannot work."""
+
+
+class AlertRuleExists(InvalidAlertRule):
+    """An alert rule has that name already."""
+
+
 class ScheduleExists(InvalidSchedule):
     """A schedule has that name already."""
 
@@ -57,7 +65,11 @@ class InvalidArguments(TaskQueueError, ValueError):
         self.path = path
 
 
-class UnsupportedType(InvalidArguments, TypeError):
+class WrongType(InvalidArguments, TypeError):
+    """An argument that its annotation does not admit."""
+
+
+class UnsupportedType(WrongType):
     """A value of a type that JSON does not have."""
 
 
@@ -127,6 +139,18 @@ class LimitDoesNotExist(TaskQueueError, LookupError):
     """No limit has that name."""
 
 
+class InvalidWebhook(InvalidTask):
+    """An endpoint of webhooks that cannot work, such as one of a host that is not public."""
+
+
+class EndpointDoesNotExist(TaskQueueError, LookupError):
+    """No endpoint of webhooks has that id."""
+
+
+class DeliveryDoesNotExist(TaskQueueError, LookupError):
+    """There is no delivery with that id: never was, or it was pruned."""
+
+
 class WorkerDoesNotExist(TaskQueueError, LookupError):
     """No such worker: its name is unknown, or it has ended."""
 
@@ -141,6 +165,14 @@ class IdempotencyKeyReused(TaskQueueError):
 
 class ScheduleDoesNotExist(TaskQueueError, LookupError):
     """No schedule has that name."""
+
+
+class AlertRuleDoesNotExist(TaskQueueError, LookupError):
+    """No alert rule has that name."""
+
+
+class AlertDoesNotExist(TaskQueueError, LookupError):
+    """No alert has that id."""
 
 
 class TransitionRefused(TaskQueueError):
@@ -207,3 +239,16 @@ class GiveUp(Directive):
 
 class Cancel(Directive):
     """End the task as cancelled."""
+
+
+class InvalidSubscription(TaskQueueError, ValueError):
+    """A subscription to events cannot work as it is written."""
+
+
+class EventsGone(TaskQueueError):
+    """Events that a reader has not read yet are no longer kept."""
+
+    def __init__(self, message: str, *, oldest: int) -> None:
+        """`oldest` is the number of the first event that is still there."""
+        super().__init__(message)
+        self.oldest = oldest

@@ -28,18 +28,21 @@ def _layer(name: str, parts: str, *, siblings: bool = False) -> Layer:
 # From the bottom up. A part is a module or a package directly below `taskqueue`.
 LAYERS = (
     _layer("core", "core exceptions", siblings=True),
-    _layer("settings and rules", "access conf rules signals", siblings=True),
+    _layer("settings and rules", "access conf rules signals tracing", siblings=True),
     _layer("declarations", "declarations"),
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions workflows", siblings=True),
+    _layer("public", "definitions events webhooks workflows", siblings=True),
     _layer("framework", "backend"),
-    _layer("runtime", "monitoring worker"),
+    _layer("monitoring", "monitoring"),
+    _layer("channels", "alerts"),
+    _layer("runtime", "worker"),
     _layer("package", INIT),
-    _layer("display", "display"),
+    _layer("display", "display logs"),
     _layer("template tags", "templatetags"),
-    _layer("faces", "admin api management testing"),
+    _layer("own tasks", "tasks"),
+    _layer("faces", "admin api management progress testing"),
     _layer("app", "apps"),
 )
 STANDARD_LIBRARY_ONLY = LAYERS[0]
@@ -71,7 +74,8 @@ FLOORS = (
         "batches control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
-    _layer("rules and operations", "operations schedules"),
+    _layer("events", "events webhooks", siblings=True),
+    _layer("rules and operations", "alerts operations schedules"),
     _layer("verbs", "verbs"),
 )
 ENGINE = "engine"

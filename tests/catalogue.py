@@ -73,7 +73,8 @@ def marked_texts() -> set[Text]:
     found: set[Text] = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         found |= set(_marked_in_python(ast.parse(path.read_text(encoding="utf-8"))))
-    for path in sorted((PACKAGE / "templates").rglob("*.html")):
+    templates = (PACKAGE / "templates").rglob("*")
+    for path in sorted(path for path in templates if path.suffix in (".html", ".txt")):
         found |= set(_marked_in_template(path.read_text(encoding="utf-8")))
     return found
 

@@ -26,7 +26,7 @@ def table(heading: str) -> list[list[str]]:
 
 def shown(value: Any) -> str:
     """A setting's default as the table writes it."""
-    if value is None:
+    if value is None or value == ():
         return "none"
     if isinstance(value, timedelta):
         days, seconds = divmod(value.total_seconds(), 86_400)

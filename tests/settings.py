@@ -6,6 +6,7 @@
 | `TASKQUEUE_TEST_DATABASE_URL` | a PostgreSQL to use in place of the embedded one |
 | `TASKQUEUE_TEST_POOLER` | `transaction` or `session`: workers use PgBouncer in that mode |
 | `TASKQUEUE_TEST_CONNECTION` | set by the tests: the test database, as JSON, for workers to open |
+| `TASKQUEUE_TEST_MAIL` | a folder for mail; without it mail is kept in memory |
 | `TASKQUEUE_TEST_SETTINGS` | set by the tests: the setting `TASKQUEUE`, as JSON |
 """
 
@@ -50,6 +51,9 @@ if DATABASE not in DEFAULT_DATABASES:
 CONNECTION = json.loads(os.environ.get("TASKQUEUE_TEST_CONNECTION", "{}"))
 
 DATABASES = {"default": {**DEFAULT_DATABASES[DATABASE](), **CONNECTION}}
+if "TASKQUEUE_TEST_MAIL" in os.environ:
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = os.environ["TASKQUEUE_TEST_MAIL"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [

@@ -200,3 +200,20 @@ def test_positional_only_and_variadic_parameters_bind_as_in_python() -> None:
     with pytest.raises(ArgumentsDoNotBind):
         definition.enqueue(a=1)
     assert tasks.echo.enqueue(1, args=3, kwargs=4, name=5).kwargs["args"] == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("delay", " Did you mean noop.enqueue()?"),
+        ("apply_async", " Did you mean noop.enqueue()?"),
+        ("signature_", ""),
+        ("subtask", " Did you mean noop.s()?"),
+        ("AsyncResult", " Did you mean noop.get_result()?"),
+    ],
+)
+def test_names_of_other_task_queues_are_answered_with_ours(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(tasks.noop, name)
+    assert str(caught.value) == f"'Definition' object has no attribute {name!r}.{hint}"
+    assert not hasattr(tasks.noop, name)

@@ -182,6 +182,7 @@ def test_the_demo_stays_up_until_it_is_interrupted(start_demo: StartDemo, tmp_pa
     assert "take-stock" in browser.get("/admin/taskqueue/schedule/")
     assert "project.tasks.most_imported" in browser.get("/")
     assert "swagger-ui" in browser.get("/api/v1/docs/")
+    watched_export(browser)
 
     demo.interrupt()
     assert demo.wait() == 0, demo.output()
@@ -237,6 +238,16 @@ class Browser:
             "next": "/admin/",
         }
         return self.get("/admin/login/", urlencode(form).encode())
+
+
+def watched_export(browser: Browser) -> None:
+    """Let an end user begin an export, and watch it to its end."""
+    hidden = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.get("/export/"))
+    assert hidden is not None
+    page = browser.get("/export/", urlencode({"csrfmiddlewaretoken": hidden[1]}).encode())
+    address = re.search(r'data-taskqueue-progress="([^"]+)"', page)
+    assert address is not None
+    wait_until(lambda: '"succeeded"' in browser.get(address[1]), STARTING)
 
 
 def _small_folder(tmp_path: Path) -> Path:

@@ -107,6 +107,7 @@ def test_the_api_document_names_every_option_of_a_request() -> None:
 
 SET_BY_PROJECT = {
     "max_attempts", "max_crashes", "crash_delay", "lease_duration", "ping_interval", "retention",
+    "stop_grace", "kill_grace",
 }  # fmt: skip
 TOLD_IN_WORDS = {
     "run_after": "now", "retry_for": "everything", "give_up_on": "nothing", "sensitive": "nothing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
@@ -14,12 +15,14 @@ from asgiref.sync import async_to_sync
 from django.core.exceptions import SynchronousOnlyOperation
 from django.db import connections, transaction
 
+import taskqueue
 from taskqueue import TaskDoesNotExist
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.record import write_notes
 from taskqueue.engine.rows import Note
 from taskqueue.models import Task
 from taskqueue.results import TaskResult, get_result
+from taskqueue.testing import run_next
 from tests.engine.steps import (
     claim,
     claim_one,
@@ -31,7 +34,7 @@ from tests.engine.steps import (
     promote,
     task_of,
 )
-from tests.sample.tasks import add, echo, noop
+from tests.sample.tasks import add, echo, noop, talk
 from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.django_db
@@ -312,3 +315,15 @@ def test_what_others_did_shows_after_a_refresh() -> None:
     assert result.status == "ready"
     result.refresh()
     assert result.return_value == "done"
+
+
+def test_log_lines_are_read_in_their_order_by_attempt_and_level() -> None:
+    result = talk.using(max_attempts=2).enqueue(2)
+    run_next()
+    assert [line.message[:6] for line in result.logs()] == ["line 0", "line 1", "said b"]
+    [warning] = async_to_sync(result.alogs)(level=logging.WARNING)
+    assert (warning.attempt, warning.level) == (1, logging.WARNING)
+    assert warning.logger == "tests.sample.tasks"
+    assert result.logs(attempt=1) == result.logs()
+    assert result.logs(attempt=2) == []
+    assert taskqueue.get_result(result.id).logs() == result.logs()

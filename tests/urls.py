@@ -13,4 +13,5 @@ if apps.is_installed("django.contrib.admin"):
     urlpatterns += [
         path("admin/", admin.site.urls),
         path("api/v1/", include("taskqueue.api.urls")),
+        path("progress/", include("taskqueue.progress.urls")),
     ]

@@ -55,6 +55,28 @@ NEEDS = {
     ("workflow", "resolve"): "operate",
     ("workflow", "delete"): "purge",
     ("group", "fire"): "operate",
+    ("alert", "acknowledge"): "operate",
+    ("alert_rule", "create"): "manage_alerts",
+    ("alert_rule", "edit"): "manage_alerts",
+    ("alert_rule", "silence"): "manage_alerts",
+    ("alert_rule", "unsilence"): "manage_alerts",
+    ("alert_rule", "test"): "manage_alerts",
+    ("alert_rule", "delete"): "manage_alerts",
+    ("alert_rule", "remove"): "",
+    **{
+        ("webhook", verb): "manage_webhooks"
+        for verb in (
+            "create",
+            "edit",
+            "enable",
+            "disable",
+            "rotate",
+            "test",
+            "redeliver",
+            "replay",
+            "delete",
+        )
+    },
     ("", "prune"): "",
 }
 """By noun and verb; an operation needs what its verb needs."""

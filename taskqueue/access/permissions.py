@@ -13,7 +13,11 @@ STOP = "taskqueue.stop"
 CONTROL_QUEUES = "taskqueue.control_queues"
 # Pause and delete schedules. Creating, editing, resuming and running need `ENQUEUE` too.
 EDIT_SCHEDULES = "taskqueue.edit_schedules"
+# Create, change, silence and delete alert rules. Acknowledging an alert takes `OPERATE`.
+MANAGE_ALERTS = "taskqueue.manage_alerts"
 PURGE = "taskqueue.purge"
+# View and change endpoints of webhooks, their deliveries, and what receivers answered.
+MANAGE_WEBHOOKS = "taskqueue.manage_webhooks"
 VIEW_QUEUES = "taskqueue.view_queue"
 VIEW_LIMITS = "taskqueue.view_limit"
 VIEW_WORKERS = "taskqueue.view_worker"
@@ -22,5 +26,18 @@ VIEW_SCHEDULES = "taskqueue.view_schedule"
 VIEW_OCCURRENCES = "taskqueue.view_occurrence"
 VIEW_OPERATIONS = "taskqueue.view_operation"
 VIEW_WORKFLOWS = "taskqueue.view_workflow"
+VIEW_ALERTS = "taskqueue.view_incident"
+VIEW_ALERT_RULES = "taskqueue.view_alertrule"
 VIEW_AUDITS = "taskqueue.view_audit"
 VIEW_FIGURES = "taskqueue.view_rollup"
+# Who may see the events of each noun.
+VIEW_EVENTS = {
+    "task": VIEW_TASKS,
+    "workflow": VIEW_WORKFLOWS,
+    "step": VIEW_WORKFLOWS,
+    "schedule": VIEW_SCHEDULES,
+    "queue": VIEW_QUEUES,
+    "worker": VIEW_WORKERS,
+    "operation": VIEW_OPERATIONS,
+    "alert": VIEW_ALERTS,
+}

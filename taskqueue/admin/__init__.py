@@ -9,6 +9,8 @@ from typing import Any
 
 from django.contrib import admin
 
+from taskqueue.admin.alerts.incidents import IncidentAdmin
+from taskqueue.admin.alerts.rules import AlertRuleAdmin
 from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.dashboard.pages import DashboardAdmin
 from taskqueue.admin.leases import LeaseAdmin, TaskLogAdmin
@@ -19,12 +21,16 @@ from taskqueue.admin.performance import FailureAdmin, PerformanceAdmin
 from taskqueue.admin.queues import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin
+from taskqueue.admin.webhooks.pages import EndpointAdmin
 from taskqueue.admin.workers import WorkerAdmin
 from taskqueue.admin.workflows.pages import WorkflowAdmin
 from taskqueue.models import (
+    AlertRule,
     Audit,
     Dashboard,
+    Endpoint,
     Failure,
+    Incident,
     Lease,
     Limit,
     Occurrence,
@@ -54,6 +60,9 @@ PAGES: tuple[tuple[Any, Any], ...] = (
     (Schedule, ScheduleAdmin),
     (Occurrence, OccurrenceAdmin),
     (Operation, OperationAdmin),
+    (Endpoint, EndpointAdmin),
+    (Incident, IncidentAdmin),
+    (AlertRule, AlertRuleAdmin),
     (TaskLog, TaskLogAdmin),
     (Audit, AuditAdmin),
 )

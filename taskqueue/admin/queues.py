@@ -24,6 +24,7 @@ from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
+from taskqueue.monitoring.fairness import fairness_of, has_tenants
 from taskqueue.monitoring.read_models.pause import read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import read_workers
@@ -129,6 +130,7 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             spans=span_tabs(span, **kept),
             outcomes=outcomes_chart(steps),
             times=times_chart(steps),
+            fairness=fairness_of(name) if has_tenants(name) else None,
             may_control=QUEUE_VERBS["pause"].is_for(request.user),
             longest_pause=LONGEST_PAUSE,
             most_at_once=MOST_AT_ONCE,

@@ -37,7 +37,8 @@ TRIES = 3
 # The parameter of the address of each kind of resource; queues and workers have a `name` too.
 KEYS = {
     "task": "task_id", "operation": "operation_id", "schedule": "name", "workflow": "workflow_id",
-    "limit": "name",
+    "limit": "name", "webhook": "endpoint_id", "delivery": "delivery_id",
+    "alert": "alert_id", "alert-rule": "name",
 }  # fmt: skip
 
 
@@ -180,7 +181,7 @@ class ApiView(APIView):
             answer["WWW-Authenticate"] = self.get_authenticate_header(self.request)
         if (wait := getattr(error, "wait", None)) is not None:
             answer["Retry-After"] = str(max(1, round(wait)))
-        if answer.status_code == 503:
+        if answer.status_code == 503 and not isinstance(error, Problem):
             logger.warning("The database failed error=%s", " ".join(str(error).split()))
             answer["Retry-After"] = "1"
         if isinstance(error, exceptions.MethodNotAllowed):

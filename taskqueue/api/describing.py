@@ -42,13 +42,14 @@ MEANINGS = {
     403: "You lack the permission.",
     404: "It does not exist.",
     409: "The current state does not allow it.",
+    410: "What was asked for is no longer kept: `oldest` says where to read on.",
     411: "The length of the body is unknown: send Content-Length.",
     412: "It has changed since the client has seen it: If-Match does not match.",
     413: "The body is too large.",
     415: "The body is not `application/json`.",
     422: "The body is JSON, but invalid or impossible to carry out.",
     429: "Too many requests: see Retry-After.",
-    501: "A required package is not installed on this server.",
+    501: "This server cannot do it: a package is not installed, or it does not run under ASGI.",
     503: "The database does not answer, or is busy.",
 }
 # Statuses of all views but the public probes.
@@ -100,6 +101,7 @@ class ProblemDetails(serializers.Serializer[Any]):
     instance = Text()
     errors = Mistake(many=True, required=False)  # type: ignore[assignment]
     task_id = serializers.UUIDField(required=False, help_text="The task that holds the unique key.")
+    oldest = serializers.IntegerField(required=False, help_text="The first event that is kept.")
     workflow_id = serializers.UUIDField(
         required=False, help_text="The workflow that holds the unique key."
     )

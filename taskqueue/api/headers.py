@@ -88,7 +88,8 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
         return Response(json.loads(first.body), status=first.status, headers=headers)
     response = act()
     headers = {name: response[name] for name in KEPT_HEADERS if name in response}
-    body = json.dumps(response.data, cls=JSONEncoder)
+    # A secret is shown once: what is kept of the answer, and of all copies of it, has none.
+    body = json.dumps(getattr(response, "kept_data", response.data), cls=JSONEncoder)
     answer = Answer(status=response.status_code, headers=headers, body=body)
     keep_answer(connection, answer, actor=actor, key=key)
     return response

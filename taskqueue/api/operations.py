@@ -20,7 +20,7 @@ from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.api.views import OneView, Paged, act_view, page, page_of, rows_after
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations.walking import estimate
-from taskqueue.engine.verbs import OPERATION_VERBS
+from taskqueue.engine.verbs import KNOWN_VERBS, OPERATION_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Operation
 from taskqueue.monitoring.read_models.base import json_form
@@ -136,9 +136,8 @@ class CancelView(OperationView):
     """Cancels an operation, for those who may do its verb."""
 
     def run(self, request: Request, key: str) -> Response:
-        done = control.get_operation(key).verb
-        known = done in BULK_VERBS  # Else it is of another version.
-        if not (BULK_VERBS[done].is_for(request.user) if known else request.user.has_perm(OPERATE)):
+        verb = KNOWN_VERBS.get(control.get_operation(key).verb)  # None: of another version.
+        if not (request.user.has_perm(OPERATE) if verb is None else verb.is_for(request.user)):
             raise PermissionDenied
         return super().run(request, key)
 

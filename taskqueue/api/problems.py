@@ -28,9 +28,18 @@ Path = tuple[object, ...]
 class Problem(drf.APIException):
     """A refusal: a status, a code, a sentence, and the place of the mistake if it has one."""
 
-    def __init__(self, status: int, code: str, detail: str, *, at: Path | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        at: Path | None = None,
+        wait: float | None = None,
+    ) -> None:
+        """`wait`: in so many seconds the client may try again."""
         super().__init__(detail, code)
-        self.status_code, self.code, self.at = status, code, at
+        self.status_code, self.code, self.at, self.wait = status, code, at, wait
 
     def below(self, *place: object) -> Problem:
         """Return it for a body that is a part of the request."""
@@ -61,10 +70,17 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.ScheduleDoesNotExist, 404, "schedule_not_found", ""),
     (own.WorkflowDoesNotExist, 404, "workflow_not_found", ""),
     (own.LimitDoesNotExist, 404, "limit_not_found", ""),
+    (own.AlertRuleDoesNotExist, 404, "alert_rule_not_found", ""),
+    (own.AlertDoesNotExist, 404, "alert_not_found", ""),
+    (own.EndpointDoesNotExist, 404, "webhook_not_found", ""),
+    (own.DeliveryDoesNotExist, 404, "delivery_not_found", ""),
+    (own.InvalidWebhook, 422, "invalid_webhook", ""),
     (own.UnknownTask, 422, "unknown_task", ""),
     (own.UnknownWorkflow, 422, "unknown_workflow", ""),
     (own.ArgumentsDoNotBind, 422, "arguments_do_not_bind", ""),
     (own.InvalidArguments, 422, "invalid_arguments", ""),
+    (own.AlertRuleExists, 409, "alert_rule_exists", ""),
+    (own.InvalidAlertRule, 422, "invalid_alert_rule", ""),
     (own.InvalidSchedule, 422, "invalid_schedule", ""),
     (own.InvalidWorkflow, 422, "invalid_workflow", ""),
     (own.InvalidTask, 422, "invalid_option", ""),
@@ -111,6 +127,8 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
         return int(error.status_code), code, str(error.detail), {}
     if isinstance(error, own.DuplicateTask):
         return _duplicate(error)
+    if isinstance(error, own.EventsGone):
+        return 410, "events_gone", str(error), {"oldest": error.oldest}
     if isinstance(error, own.DuplicateWorkflow):
         detail = f"Workflow {error.result} holds the unique key."
         return 409, "duplicate_workflow", detail, {"workflow_id": str(error.result)}

@@ -17,6 +17,7 @@ from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.monitoring.fairness import ShownFairness, fairness_of
 from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
 
@@ -84,6 +85,15 @@ class QueueList(QueueView):
         """Queues by name, with the numbers of waiting and running tasks."""
         cursor, limit = self.parameters["cursor"], self.parameters["limit"]
         return page(self, queues_after(cursor, limit=limit + 1), "name")
+
+
+class QueueFairness(QueueView):
+    """How tenants share a queue."""
+
+    @endpoint("getQueueFairness", answers={200: ShownFairness}, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """Return the largest tenants, with what waits and what started within the last hour."""
+        return self.shown(fairness_of(self.find(name).name))
 
 
 class QueueDetail(QueueView):

@@ -18,6 +18,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.argument_schema import argument_schema
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.placement import declared_limits, numbers_of
 from taskqueue.monitoring.read_models.base import about, from_row
 
 
@@ -41,6 +42,10 @@ class TaskTypeShown:
     debounce: float | None = about("Seconds without a call after which the last one runs.")
     throttle: str | None = about("Tasks in a window of time, such as `1/h`; others are dropped.")
     capacity: int | None = about("The number of unfinished tasks, in all or with a key.")
+    limits: list[str] = about("Limits of its tasks by name, such as `stripe: concurrency 20`.")
+    is_fair: bool = about("Whether its tasks share their queue between tenants.")
+    is_sequence: bool = about("Whether its tasks of one key run one after another.")
+    requires: list[str] = about("The tags that a worker must have.")
     workers: int = about("The number of workers that each run it.")
     broadcast: bool
     sensitive: list[str] = about("Arguments that are never shown again.")
@@ -98,6 +103,7 @@ T = TypeVar("T", bound=TaskTypeShown)
 def _shown(model: type[T], definition: AnyDefinition, **more: Any) -> T:
     options = definition.options
     debounce, throttle, capacity = options.debounce, options.throttle, options.capacity
+    limits, declared = definition.limits, declared_limits(definition.limits, definition.name)
     return from_row(
         model,
         options,
@@ -112,6 +118,10 @@ def _shown(model: type[T], definition: AnyDefinition, **more: Any) -> T:
         debounce=debounce and debounce.wait_seconds,
         throttle=throttle and throttle.rate,
         capacity=capacity and capacity.number,
+        limits=[f"{each['name']}: {numbers_of(each)}" for each in declared],
+        is_fair=limits is not None and limits.fair is not None,
+        is_sequence=limits is not None and limits.sequence is not None,
+        requires=[] if limits is None else list(limits.requires),
         sensitive=sorted(options.sensitive),
         **more,
     )

@@ -15,8 +15,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue.api import (
+    alerts,
     audit,
     documents,
+    events,
     groups,
     limits,
     operations,
@@ -27,6 +29,7 @@ from taskqueue.api import (
     schedules,
     stats,
     task_types,
+    webhooks,
     workers,
 )
 from taskqueue.api.base import ApiView
@@ -73,8 +76,10 @@ def _of(one: str, noun: str, views: Mapping[str, type[ApiView]]) -> list[URLPatt
 TASK = "tasks/<str:task_id>/"
 QUEUE, WORKER = "queues/<path:name>/", "workers/<path:name>/"
 LIMIT = "limits/<str:name>/"
+ALERT, ALERT_RULE = "alerts/<str:alert_id>/", "alert-rules/<str:name>/"
 SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
+WEBHOOK = "webhooks/<str:endpoint_id>/"
 app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
     path("tasks/", lists.TaskList.as_view(), name="tasks"),
@@ -83,9 +88,11 @@ ADDRESSES: list[URLPattern] = [
     *_of(TASK, "task", detail.ACTS),
     path(f"{TASK}attempts/", history.TaskAttempts.as_view(), name="task-attempts"),
     path(f"{TASK}logs/", history.TaskLogs.as_view(), name="task-logs"),
+    path(f"{TASK}timeline/", history.TaskTimeline.as_view(), name="task-timeline"),
     path(f"{TASK}why/", history.TaskWhy.as_view(), name="task-why"),
     path("queues/", queues.QueueList.as_view(), name="queues"),
     *_of(QUEUE, "queue", queues.ACTS),
+    path(f"{QUEUE}fairness/", queues.QueueFairness.as_view(), name="queue-fairness"),
     path(QUEUE, queues.QueueDetail.as_view(), name="queue"),
     path("pauses/", pauses.PauseList.as_view(), name="pauses"),
     path("pauses/everything/pause/", pauses.PAUSE_EVERYTHING.as_view(), name="pause-everything"),
@@ -109,6 +116,15 @@ ADDRESSES: list[URLPattern] = [
     path("operations/", operations.OperationList.as_view(), name="operations"),
     path(OPERATION, operations.OperationDetail.as_view(), name="operation"),
     *_of(OPERATION, "operation", operations.ACTS),
+    path("webhooks/", webhooks.EndpointList.as_view(), name="webhooks"),
+    path(WEBHOOK, webhooks.EndpointDetail.as_view(), name="webhook"),
+    *_of(WEBHOOK, "webhook", webhooks.ACTS),
+    path(f"{WEBHOOK}deliveries/", webhooks.DeliveryList.as_view(), name="webhook-deliveries"),
+    path(
+        f"{WEBHOOK}deliveries/<str:delivery_id>/redeliver/",
+        webhooks.Redeliver.as_view(),
+        name="delivery-redeliver",
+    ),
     path("workflows/", workflows.WorkflowList.as_view(), name="workflows"),
     path(WORKFLOW, workflow.WorkflowDetail.as_view(), name="workflow"),
     *_of(WORKFLOW, "workflow", workflow.ACTS),
@@ -118,7 +134,15 @@ ADDRESSES: list[URLPattern] = [
     path("workflow-types/", workflows.WorkflowTypeList.as_view(), name="workflow-types"),
     path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
     path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),
+    path("alerts/", alerts.AlertList.as_view(), name="alerts"),
+    path(ALERT, alerts.AlertDetail.as_view(), name="alert"),
+    *_of(ALERT, "alert", alerts.ALERT_ACTS),
+    path("alert-rules/", alerts.AlertRuleList.as_view(), name="alert-rules"),
+    path(ALERT_RULE, alerts.AlertRuleDetail.as_view(), name="alert-rule"),
+    *_of(ALERT_RULE, "alert-rule", alerts.RULE_ACTS),
     path("audit/", audit.AuditList.as_view(), name="audit"),
+    path("events/", events.EventList.as_view(), name="events"),
+    path("events/stream/", events.EventStream.as_view(), name="event-stream"),
     path("stats/", stats.Stats.as_view(), name="stats"),
     path("stats/series/", stats.StatsSeries.as_view(), name="series"),
     path("stats/failures/", stats.Failures.as_view(), name="failures"),

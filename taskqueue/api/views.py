@@ -112,7 +112,8 @@ def act_view(
 
     post.__doc__ = f"{verb.help[0].upper()}{verb.help[1:]}.\n\n{verb.details}"
     first, *rest = (called or verb.name).split("_")
-    name = "".join(word.capitalize() for word in (first, verb.noun, *rest))
+    words = (first, *verb.noun.split("_"), *rest)
+    name = "".join(word.capitalize() for word in words)
     needs = {"POST": (*base.needs["GET"], *verb.permissions)}
     view: Any = type(name, (base,), {"verb": verb, "needs": needs, **attributes})
     declare = endpoint(

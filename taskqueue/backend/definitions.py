@@ -26,6 +26,7 @@ from taskqueue.backend.tasks import QueueTask, make_lazy, values_of
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import class_path
 from taskqueue.declarations.context import AttemptContext
+from taskqueue.declarations.defaults import defaults_for
 from taskqueue.declarations.definition import BaseDefinition, check_body
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.exceptions import Cancel, Stopped
@@ -53,12 +54,16 @@ STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_p
 class TaskDefinition(BaseDefinition[Any, Any]):
     """A definition whose body is a task of Django's framework."""
 
+    # Other backends of the framework know JSON alone: a body is given the same by all of them.
+    has_typed_arguments = False
     task: AnyTask
 
     @classmethod
     def of(cls, task: AnyTask, defaults: Mapping[str, Any]) -> TaskDefinition:
         """Return the definition of a task. Raises `InvalidTask`."""
-        options = {**defaults, **(task.options if isinstance(task, QueueTask) else {})}
+        name = f"{task.func.__module__}.{task.func.__qualname__}"
+        own = task.options if isinstance(task, QueueTask) else {}
+        options = {**defaults_for(name), **defaults, **own}
         options |= check_options(
             {
                 "queue_name": task.queue_name,

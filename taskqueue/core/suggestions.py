@@ -34,6 +34,17 @@ _WORDS = {
     "takes_context": "bind pass_context with_context",
     "priority": "prio",
 }
+# What other task queues call the methods of a task: Celery, RQ, Huey, Dramatiq, procrastinate.
+_METHODS = {
+    "enqueue": "apply_async async_task defer delay perform_async schedule send send_async",
+    "using": "configure options set with_options",
+    "s": "message signature sig subtask",
+    "si": "immutable_signature",
+    "call": "apply call_local func",
+    "enqueue_many": "batch_defer enqueue_all map_async",
+    "get_result": "AsyncResult fetch fetch_job",
+}
+METHODS = {synonym: name for name, words in _METHODS.items() for synonym in words.split()}
 # The names of our options in other task queues.
 SYNONYMS = {synonym: name for name, words in _WORDS.items() for synonym in words.split()}
 

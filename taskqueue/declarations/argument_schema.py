@@ -6,13 +6,16 @@ import inspect
 import json
 import types
 from collections.abc import Collection, Iterable, Mapping
-from datetime import date, datetime, time
-from enum import Enum
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, is_typeddict
 from uuid import UUID
 
+from taskqueue.declarations.annotations import hints_of, kind_of
+from taskqueue.declarations.argument_kinds import Member
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.parameters import EMPTY, VARIABLE, goes_by_place, hints_of
+from taskqueue.declarations.parameters import EMPTY, VARIABLE, goes_by_place
 from taskqueue.declarations.payload import LARGEST_INTEGER
 from taskqueue.declarations.workflows.workflow import BaseWorkflow
 
@@ -32,6 +35,8 @@ PLAIN: dict[Any, Schema] = {
     datetime: {"type": "string", "format": "date-time"},
     date: {"type": "string", "format": "date"},
     time: {"type": "string", "format": "time"},
+    timedelta: {"type": "string", "format": "duration"},
+    Decimal: {"type": "string", "pattern": r"^[+-]?[0-9]+(\.[0-9]+)?$"},
     UUID: {"type": "string", "format": "uuid"},
 }
 
@@ -82,7 +87,8 @@ def _of(parameter: inspect.Parameter, hint: Any, sensitive: Collection[str]) -> 
     schema = _type(hint, 0)
     if default is EMPTY:
         return schema
-    value = default.value if isinstance(default, Enum) else default
+    kind = kind_of(hint)
+    value = kind.stored[default] if isinstance(kind, Member) else default
     return {**schema, "default": value} if _is_json(value) else schema
 
 
@@ -109,10 +115,12 @@ def _type(hint: Any, depth: int) -> Schema:
         return _any_of([_type(each, depth + 1) for each in inner])
     if origin is Literal:
         return _enum(inner)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _enum([member.value for member in hint])
+    if isinstance(kind := kind_of(hint), Member):
+        return _enum(kind.stored.values())
     if is_typeddict(hint):
         return _typed_dict(hint, depth)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _dataclass(hint, depth)
     return _container(origin if isinstance(origin, type) else hint, inner, depth)
 
 
@@ -136,6 +144,20 @@ def _typed_dict(hint: Any, depth: int) -> Schema:
     return _object(fields, required=sorted(hint.__required_keys__), more=False)
 
 
+def _dataclass(hint: Any, depth: int) -> Schema:
+    hints = hints_of(hint)
+    listed = [field for field in fields(hint) if field.init]
+    return _object(
+        {field.name: _type(hints.get(field.name, EMPTY), depth + 1) for field in listed},
+        required=[
+            field.name
+            for field in listed
+            if field.default is MISSING and field.default_factory is MISSING
+        ],
+        more=False,
+    )
+
+
 def _any_of(schemas: list[Schema]) -> Schema:
     """Return the union of the schemas, each once; anything if one of them allows anything."""
     if {} in schemas:
@@ -145,7 +167,7 @@ def _any_of(schemas: list[Schema]) -> Schema:
 
 
 def _enum(values: Iterable[Any]) -> Schema:
-    listed = [each.value if isinstance(each, Enum) else each for each in values]
+    listed = list(values)
     return {"enum": listed} if all(map(_is_json, listed)) else {}
 
 

@@ -1,16 +1,16 @@
-"""The arguments of a call: whether they fit the body, and unique keys that are made of them."""
+"""The arguments of a call, and unique keys that are made of them."""
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, Literal
 
 from django.utils.crypto import salted_hmac
 
 from taskqueue.declarations.payload import check_text, encode
-from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidTask
+from taskqueue.declarations.signature import Signature
+from taskqueue.exceptions import InvalidArguments, InvalidTask
 
 # The key itself, a callable that makes it, or the arguments that it is made of (True: all).
 UniqueKey = str | Callable[..., str | None] | tuple[str, ...] | Literal[True]
@@ -19,87 +19,6 @@ Call = tuple[Iterable[Any], Mapping[str, Any]]
 SALT = "taskqueue.unique_key"
 LARGEST = 2**31
 LONGEST_UNIQUE_KEY = 255
-
-
-class _Hidden:
-    """The default of a sensitive parameter, as it is shown."""
-
-    def __repr__(self) -> str:
-        return "[redacted]"
-
-
-class Signature:
-    """The parameters of a body, without its context."""
-
-    def __init__(
-        self,
-        body: Callable[..., Any],
-        *,
-        takes_context: bool,
-        sensitive: Collection[str] = (),
-    ) -> None:
-        signature = inspect.signature(body)
-        parameters = list(signature.parameters.values())
-        if takes_context:
-            parameters = parameters[1:]
-        self._signature = signature.replace(
-            parameters=parameters, return_annotation=inspect.Signature.empty
-        )
-        self._sensitive = frozenset(sensitive)
-        self.parameters = tuple(parameters)
-        self.names = tuple(parameter.name for parameter in parameters)
-        # The parameter that takes all other keywords, if there is one.
-        self.keywords_name = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
-        simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-        required = sum(p.default is p.empty for p in parameters)
-        # Binding costs ten times what a comparison of lengths does, and most calls are plain.
-        self._positional = range(required, len(parameters) + 1) if simple else range(0)
-
-    def check(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Raise `ArgumentsDoNotBind` if a call with these arguments would be a TypeError."""
-        if not kwargs and len(args) in self._positional:
-            return
-        try:
-            self._signature.bind(*args, **kwargs)
-            return
-        except TypeError as error:
-            reason = str(error)
-        # Not from within `except`: the frames of that error hold the arguments.
-        raise ArgumentsDoNotBind(f"{name}{self} cannot be called with these arguments: {reason}.")
-
-    def __str__(self) -> str:
-        """Return the signature as it is written, without the defaults of sensitive parameters."""
-        shown = [
-            parameter.replace(default=_Hidden())
-            if parameter.name in self._sensitive and parameter.default is not parameter.empty
-            else parameter
-            for parameter in self._signature.parameters.values()
-        ]
-        return str(self._signature.replace(parameters=shown))
-
-    def bound(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the value of each parameter, with defaults; None if the arguments do not fit."""
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError:
-            return None
-        bound.apply_defaults()
-        return dict(bound.arguments)
-
-    def positional_names(self, count: int) -> list[str | None]:
-        """Return the parameters that this many positional arguments fill; None for one too many."""
-        parameters = self._signature.parameters.values()
-        names: list[str | None] = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
-        return [*names, *[rest] * (count - len(names))][:count]
-
-    def keyword_name(self, key: str) -> str | None:
-        """Return the parameter that a keyword argument fills; None if there is none."""
-        p = self._signature.parameters.get(key)
-        has_name = p is not None and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        return key if has_name else self.keywords_name
 
 
 def checked_call(call: Call, *, what: str = "enqueue_many") -> Call:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Any
 
 from django.apps import apps
@@ -14,11 +16,13 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from taskqueue import conf
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.declared_schedules import named
+from taskqueue.declarations.defaults import check_defaults
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.placement import declared_limits, numbers_of
 from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
-from taskqueue.exceptions import InvalidSchedule
+from taskqueue.exceptions import InvalidSchedule, InvalidTask
 
 VENDORS = ("postgresql", "sqlite")
 # With these, web processes and workers write side by side.
@@ -53,6 +57,12 @@ def _wrong_settings() -> Iterator[CheckMessage]:
                 hint="Name classes such as 'rest_framework.authentication.SessionAuthentication'.",
                 id="taskqueue.E006",
             )
+    if settings.TRACING and find_spec("opentelemetry") is None:
+        yield Error(
+            "TASKQUEUE['TRACING'] needs OpenTelemetry, which is not installed.",
+            hint="Install it: pip install django-taskqueue[otel].",
+            id="taskqueue.E008",
+        )
     connection = connections[settings.DATABASE]
     if connection.vendor not in VENDORS:
         yield Error(
@@ -139,6 +149,33 @@ def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
                     id="taskqueue.E005",
                 )
             places.setdefault(name, definition.name)
+
+
+def check_option_defaults(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Check the options of `TASKQUEUE["DEFAULTS"]`, and that each pattern matches a definition."""
+    if _are_skipped.get():
+        return []
+    found: list[CheckMessage] = []
+    patterns = conf.get_settings().DEFAULTS
+    for pattern, options in patterns.items():
+        try:
+            check_defaults(pattern, options)
+        except InvalidTask as error:
+            found.append(Error(str(error), id="taskqueue.E008"))
+    try:
+        names = [definition.name for definition in registry.all()] if patterns else []
+    except Exception:  # `check_schedules` reports it.
+        return found
+    found += [
+        Warning(
+            f"TASKQUEUE['DEFAULTS'] has the pattern {pattern!r}, which matches no definition.",
+            hint=did_you_mean(pattern, names, otherwise="").strip() or None,
+            id="taskqueue.W003",
+        )
+        for pattern in patterns
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]
+    return found
 
 
 def check_limits(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:

@@ -27,6 +27,8 @@ class AttemptContext:
     nominal_at: datetime | None = None
     # Whether the task belongs to a step of a workflow.
     _is_step: bool = False
+    _task_name: str = ""
+    _queue_name: str = ""
     _lease_id: int
     _report_progress: Callable[[int, float, str], None]
     _report_line: Callable[[int, int, str, str], None]

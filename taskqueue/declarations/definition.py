@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations import snapshots
-from taskqueue.declarations.arguments import Signature, check_names, make_key
+from taskqueue.declarations.arguments import check_names, make_key
 from taskqueue.declarations.context import AttemptContext
 from taskqueue.declarations.limit_keys import check_key_names, key_of_call
 from taskqueue.declarations.limit_plan import plan_of
@@ -19,6 +19,7 @@ from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement, place
 from taskqueue.declarations.registry import BaseRegistry
+from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.together import check_together
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask, UnknownTask
 
@@ -32,6 +33,9 @@ R = TypeVar("R")
 
 class BaseDefinition(Generic[P, R]):
     """A function with its options, for the engine, the worker and the faces. Immutable."""
+
+    # Whether annotations say what is admitted, and what the body is given.
+    has_typed_arguments = True
 
     def __init__(self, body: Callable[P, R], options: Options) -> None:
         self.body = body
@@ -50,7 +54,10 @@ class BaseDefinition(Generic[P, R]):
         """Return the parameters that an enqueue fills."""
         options = self.options
         return Signature(
-            self.body, takes_context=options.takes_context, sensitive=options.sensitive
+            self.body,
+            takes_context=options.takes_context,
+            sensitive=options.sensitive,
+            is_typed=self.has_typed_arguments,
         )
 
     @cached_property
@@ -103,20 +110,38 @@ class BaseDefinition(Generic[P, R]):
         nothing = dict.fromkeys(("unique_key", "debounce", "throttle", "capacity"))
         return self.using(**nothing) if self.options.has_key else self
 
+    def stored(self, args: Any, kwargs: Any, *, checks: bool = True) -> tuple[Any, Any]:
+        """Return arguments in the form in which JSON stores them. Raises `InvalidArguments`."""
+        return self.signature.store(self.name, args, kwargs, checks=checks)
+
+    def loaded(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Return the arguments that the body is given for stored ones, or for those of a call.
+
+        Raises `InvalidArguments`, and `DoesNotExist` of a model.
+        """
+        return self.signature.load(self.name, args, kwargs)
+
     def encode(self, args: Any, kwargs: Any) -> tuple[str, str, str | None]:
         """Return arguments and unique key as they are stored.
 
         Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidTask`.
         """
-        self.signature.check(self.name, args, kwargs)
-        limit = get_settings().MAX_ARGUMENTS
-        args_text = encode(list(args), limit=limit, what="args") if args else "[]"
-        kwargs_text = (
-            encode(dict(kwargs), limit=limit - len(args_text), what="kwargs") if kwargs else "{}"
-        )
+        settings, signature = get_settings(), self.signature
+        limit = settings.MAX_ARGUMENTS
+        plain_args, plain_kwargs = args, kwargs
+        if kwargs or tuple(map(type, args)) not in signature.exact_calls:
+            signature.check(self.name, args, kwargs)
+            plain_args, plain_kwargs = self.stored(args, kwargs, checks=settings.CHECK_ARGUMENTS)
+            signature.learn(args)
+        args_text = encode(list(plain_args), limit=limit, what="args") if args else "[]"
+        kwargs_text = "{}"
+        if kwargs:
+            left = limit - len(args_text)
+            kwargs_text = encode(dict(plain_kwargs), limit=left, what="kwargs")
         key = self.options.unique_key
         if key is not None and not isinstance(key, str):
             stored = args_text, kwargs_text
+            args, kwargs = self.loaded(args, kwargs)
             key = make_key(key, self.signature, args, kwargs, stored=stored)
         elif key is None and self.options.admission is not None:
             key = self._admission_key(args, kwargs, stored=(args_text, kwargs_text))
@@ -134,6 +159,7 @@ class BaseDefinition(Generic[P, R]):
         """
         if self.limits is None:
             return None
+        args, kwargs = self.loaded(args, kwargs)
         return place(
             self.limits, self.signature, args, kwargs,
             name=self.name, queue_name=self.options.queue_name, stored=stored,
@@ -144,6 +170,7 @@ class BaseDefinition(Generic[P, R]):
         own = self.options.admission
         if own is None:
             return None
+        args, kwargs = self.loaded(args, kwargs)
         made = key_of_call(
             f"{own.option}=", own.key, self.signature, args, kwargs,
             stored=stored, sensitive=self.options.sensitive,

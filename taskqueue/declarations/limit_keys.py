@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from taskqueue.declarations.arguments import Signature, digest_of, json_values, values_of
+from taskqueue.declarations.arguments import digest_of, json_values, values_of
 from taskqueue.declarations.payload import check_text
+from taskqueue.declarations.signature import Signature
 from taskqueue.exceptions import InvalidTask
 
 # Names of arguments, a callable that gets the arguments, or None: one key for all calls.

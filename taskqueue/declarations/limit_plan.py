@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from taskqueue.declarations.arguments import Signature, json_values
+from taskqueue.declarations.arguments import json_values
 from taskqueue.declarations.limits import Concurrency, Fair, Limits, Rate
 from taskqueue.declarations.limits import Sequence as SequenceLimit
 from taskqueue.declarations.placement import Placement, place
+from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.exceptions import InvalidTask
 

@@ -36,7 +36,8 @@ from taskqueue.declarations.limits import (
     Sequence,
     TagsKind,
 )
-from taskqueue.declarations.option import ALWAYS, NOT_SCHEDULED, Option, Use, option
+from taskqueue.declarations.notify import Notify, check_notify
+from taskqueue.declarations.option import ALWAYS, ENQUEUE, NOT_SCHEDULED, Option, Use, option
 from taskqueue.declarations.option_kinds import (
     DEFINITION_NAME,
     MOST_WORKERS,
@@ -106,6 +107,18 @@ class Options:
     timeout: timedelta | None = option(
         Seconds(0.001), ALWAYS, carried="snapshot", rest_highest=7 * DAY,
         label=_("Time limit"), help=_("For each attempt, from the start of its body."),
+    )  # fmt: skip
+    timeout_from: str = option(
+        Choice(("start", "progress")), ENQUEUE, "start", carried="snapshot",
+        help="What the time limit counts from: the start of the body, or its last progress too.",
+    )  # fmt: skip
+    stop_grace: timedelta | None = option(
+        Seconds(), ENQUEUE, carried="snapshot", rest_highest=DAY,
+        help="How long a body that is asked to stop may go on before it is interrupted.",
+    )  # fmt: skip
+    kill_grace: timedelta | None = option(
+        Seconds(), ENQUEUE, carried="snapshot", rest_highest=DAY,
+        help="How long a body that was interrupted may go on before its process is killed.",
     )  # fmt: skip
     backoff: Backoff | Callable[..., Duration] | None = option(
         Policy(), ALWAYS, carried="snapshot", help="How long to wait after a failed attempt."
@@ -226,6 +239,7 @@ class Options:
     atomic: bool = option(Switch(), Use.TASK, default=False)
     per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
     batch: Batch | None = option(Checked(check_batch), Use.TASK)
+    notify: Notify | None = option(Checked(check_notify), Use.TASK)
     # The system checks report what is wrong with a schedule.
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()

@@ -8,8 +8,10 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
+from taskqueue.declarations.annotations import hints_of, kind_of
+from taskqueue.declarations.argument_kinds import Member, Text
 from taskqueue.declarations.definition import BaseDefinition
 
 EMPTY: Any = inspect.Parameter.empty
@@ -49,14 +51,6 @@ def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
     return [_parameter(each, hint, is_sensitive=each.name in sensitive) for each, hint in shown]
 
 
-def hints_of(body: Any) -> dict[str, Any]:
-    """Return the annotations, resolved; none if one of them cannot be resolved."""
-    try:
-        return get_type_hints(body)
-    except Exception:  # Annotations may name what is only there for a type checker.
-        return {}
-
-
 def _parameter(found: inspect.Parameter, hint: Any, *, is_sensitive: bool) -> Parameter:
     kind, is_nullable = _kind(hint)
     if found.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -83,10 +77,12 @@ def _kind(hint: Any) -> tuple[object, bool]:
         return (_kind(rest[0])[0] if len(rest) == 1 else object), is_nullable
     if hint in (bool, int, float, str):
         return hint, False
+    if isinstance(kind := kind_of(hint), Text):
+        return str, False
     if origin is Literal:
         return _choices({str(each): each for each in get_args(hint)}), False
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _choices({member.name: member.value for member in hint}), False
+    if isinstance(kind, Member):
+        return _choices({member.name: stored for member, stored in kind.stored.items()}), False
     plain = origin if isinstance(origin, type) else hint
     if isinstance(plain, type) and issubclass(plain, Mapping):
         return dict, False

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID, uuid5
 
-from taskqueue.declarations.arguments import Signature
 from taskqueue.declarations.limit_keys import key_of_call
 from taskqueue.declarations.limits import (
     Concurrency,
@@ -25,6 +24,7 @@ from taskqueue.declarations.limits import (
     check_whole,
 )
 from taskqueue.declarations.rates import rate_text
+from taskqueue.declarations.signature import Signature
 from taskqueue.exceptions import InvalidTask
 
 # Of digests that name partitions and limiters.

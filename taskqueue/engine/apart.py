@@ -17,7 +17,7 @@ from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.limits.lanes import OPEN_LANES_POSTGRESQL, OPEN_LANES_SQLITE
-from taskqueue.engine.rows import Candidate, Claimed
+from taskqueue.engine.rows import MOST_LOOKED_AT, Candidate, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, is_postgresql, kept_plan
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
@@ -101,15 +101,18 @@ QUEUES = Statement(
         SELECT queue_name, lane FROM open_lanes
     """,  # noqa: S608  (of constants)
 )
-# The best that any worker of the queue may take.
+# The best that any worker of the queue may take, of the first ones.
 BEST = Statement(
-    postgresql="""
+    postgresql=f"""
         SELECT priority, EXTRACT(epoch FROM run_after)::float8
-        FROM taskqueue_task
-        WHERE status = 'ready'
-            AND route = 0
-            AND queue_name = %(queue_name)s
-            AND name <> ALL (%(unknown)s::text[])
+        FROM (
+            SELECT id, name, priority, run_after
+            FROM taskqueue_task
+            WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
+            ORDER BY priority DESC, run_after, id
+            LIMIT {MOST_LOOKED_AT}
+        ) AS first
+        WHERE name <> ALL (%(unknown)s::text[])
             AND name <> ALL (ARRAY(
                 SELECT name::text
                 FROM taskqueue_pause
@@ -117,14 +120,17 @@ BEST = Statement(
             ))
         ORDER BY priority DESC, run_after, id
         LIMIT 1
-    """,
-    sqlite="""
-        SELECT priority, julianday(run_after) * 86400.0
-        FROM taskqueue_task
-        WHERE status = 'ready'
-            AND route = 0
-            AND queue_name = %(queue_name)s
-            AND name NOT IN (SELECT value FROM json_each(%(unknown)s))
+    """,  # noqa: S608  (of constants)
+    sqlite=f"""
+        SELECT priority, (julianday(run_after) - 2440587.5) * 86400.0
+        FROM (
+            SELECT id, name, priority, run_after
+            FROM taskqueue_task
+            WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
+            ORDER BY priority DESC, run_after, id
+            LIMIT {MOST_LOOKED_AT}
+        ) AS first
+        WHERE name NOT IN (SELECT value FROM json_each(%(unknown)s))
             AND name NOT IN (
                 SELECT name
                 FROM taskqueue_pause
@@ -132,7 +138,24 @@ BEST = Statement(
             )
         ORDER BY priority DESC, run_after, id
         LIMIT 1
-    """,
+    """,  # noqa: S608  (of constants)
+)
+# The last of the first ones, if there are so many: nothing behind it is better.
+LAST = Statement(
+    postgresql=f"""
+        SELECT priority, EXTRACT(epoch FROM run_after)::float8
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
+        ORDER BY priority DESC, run_after, id
+        LIMIT 1 OFFSET {MOST_LOOKED_AT - 1}
+    """,  # noqa: S608  (of constants)
+    sqlite=f"""
+        SELECT priority, (julianday(run_after) - 2440587.5) * 86400.0
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
+        ORDER BY priority DESC, run_after, id
+        LIMIT 1 OFFSET {MOST_LOOKED_AT - 1}
+    """,  # noqa: S608  (of constants)
 )
 
 
@@ -186,8 +209,10 @@ def claim_apart(
 def best_ordinary(
     connection: BaseDatabaseWrapper, queue_name: str, unknown: Sequence[str]
 ) -> tuple[int, float] | None:
-    """Priority and time of the ordinary task that is next in a queue."""
+    """Return priority and time of the ordinary task that is next in a queue, or better ones."""
     rows = select(connection, BEST, queue_name=queue_name, unknown=list(unknown))
+    if not rows:
+        rows = select(connection, LAST, queue_name=queue_name)
     return (rows[0][0], rows[0][1]) if rows else None
 
 

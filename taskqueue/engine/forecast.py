@@ -127,6 +127,10 @@ class Forecast:
         """The number that the query gives."""
         return int(self._seen[fact])
 
+    def text(self, fact: Fact) -> str:
+        """The text that the query gives; empty where it gives no row."""
+        return str(self._seen[fact] or "")
+
     @property
     def has_ready(self) -> bool:
         """Return whether a task may be claimed. PostgreSQL's look does not see promoted tasks."""

@@ -20,8 +20,19 @@ from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.workers import forget_gone
 from taskqueue.engine.workflows.pruning import past_retention, prune_batch
-from taskqueue.models import Audit, IdempotencyKey, Lease, Occurrence, Operation, Task, Worker
+from taskqueue.models import (
+    Audit,
+    Delivery,
+    IdempotencyKey,
+    Incident,
+    Lease,
+    Occurrence,
+    Operation,
+    Task,
+    Worker,
+)
 from taskqueue.models.schedule import OccurrenceStatus
+from taskqueue.models.webhook import DeliveryStatus
 
 # Rows of one transaction.
 BATCH = 500
@@ -81,11 +92,26 @@ OPERATIONS = History(
 IDEMPOTENCY_KEYS = History(
     model=IdempotencyKey, moment="created_at", kept=KEYS_KEPT, order="created_at"
 )
+INCIDENTS = History(
+    model=Incident,
+    moment="ended_at",
+    kept=timedelta(days=90),
+    final=Q(ended_at__isnull=False, is_settled=True),
+    order="ended_at",
+)
 AUDIT = History(model=Audit, moment="at", kept=timedelta(days=366))
+DELIVERIES = History(
+    model=Delivery,
+    moment="created_at",
+    kept=timedelta(days=7),
+    final=~Q(status=DeliveryStatus.WAITING),
+)
 HISTORIES = {
     "occurrences": OCCURRENCES,
     "operations": OPERATIONS,
     "idempotency_keys": IDEMPOTENCY_KEYS,
+    "alerts": INCIDENTS,
+    "deliveries": DELIVERIES,
     "audit": AUDIT,
 }
 

@@ -34,6 +34,9 @@ class Claimed(NamedTuple):
     is_apart: bool = False
 
 
+# Ready tasks of a queue that are looked at for the best one: many of a definition that is paused,
+# or that the worker does not know, may stand before it.
+MOST_LOOKED_AT = 200
 # Every ready task of a queue is looked at, however early it was due.
 NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
 
@@ -195,10 +198,30 @@ class PartitionRow(NamedTuple):
     limits: dict[str, Any] | None
     limiters: tuple[str, ...]
     state: str
+    head_priority: int
     rank: float
     waits_for: str | None
     opens_at: float | None
     holder: str | None
+    # When something of it was taken, or it came to have tasks.
+    changed_at: float
+
+    @property
+    def place(self) -> Place:
+        """Return its place in its lane."""
+        return Place(self.head_priority, self.rank, self.id)
+
+
+class Place(NamedTuple):
+    """A place among the open partitions of a lane: what they are sorted by."""
+
+    priority: int | None
+    rank: float | None
+    id: str | None
+
+
+# Before all others.
+NO_PLACE = Place(None, None, None)
 
 
 class Locked(NamedTuple):
@@ -229,6 +252,15 @@ class ReadyTask(NamedTuple):
     cost: int
     # Whether the worker knows its name; others are told of in sequences only, where they hold up.
     is_known: bool = True
+    # The weight that its tenant had at its enqueue.
+    weight: float = 1.0
+
+
+class Holder(NamedTuple):
+    """The task of a sequence that was taken last, and whether the others wait where it fails."""
+
+    status: str
+    halts: bool
 
 
 class Counted(NamedTuple):
@@ -241,8 +273,8 @@ class Counted(NamedTuple):
     freed: list[PartitionRow]
     # The first tasks of each partition, in the order of their claim.
     tasks: Mapping[str, list[ReadyTask]]
-    # The status of the task that was taken last, by partition.
-    holders: Mapping[str, str]
+    # The tasks that were taken last, by partition, as far as they are there.
+    holders: Mapping[str, Holder]
     # The least virtual time of tenants that have work, by queue and lane.
     floors: Mapping[tuple[str, str], float]
     # What limits say now, by their ids: concurrency, rate, seconds and whether it is smooth.
@@ -265,6 +297,8 @@ class Move(NamedTuple):
     holder: str | None
     # Whether it is to be written where it has tasks left.
     is_news: bool
+    # Whether it had tasks before, and none of them was taken.
+    stays: bool
 
 
 class Taking(NamedTuple):

@@ -16,6 +16,7 @@ from taskqueue.engine.statement import change, fetch
 
 # In the settings of one connection, which are a copy of its own.
 OWNED = "TASKQUEUE_OWNS_SESSION"
+WANTED = "TASKQUEUE_WANTED_EVENTS"
 # Seconds for which a busy host may leave a worker without a turn.
 SHORTEST_SILENCE = 1.0
 # Uses after which the driver prepares a statement that is not run under `kept_plan`.
@@ -47,9 +48,17 @@ PLANNING = {
 # others from taking over what it holds, for as long as the server takes it to be alive: hours.
 IDLENESS = "idle_in_transaction_session_timeout"
 LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
+# The kinds of events that anybody wants, as the conditions of triggers ask for them; `-` for none.
+WANTED_EVENTS = "taskqueue.events"
+NO_EVENTS = "-"
+_WANTED = "COALESCE((SELECT NULLIF(kinds, '') FROM taskqueue_audience), '-')"
 # For this transaction alone, in one round trip.
 PLAN_TRANSACTION = LIMIT_IDLENESS + "".join(
-    f", set_config('{name}', '{value}', true)" for name, value in PLANNING.items()
+    f", set_config('{name}', {value}, true)"
+    for name, value in (
+        *((name, f"'{value}'") for name, value in PLANNING.items()),
+        (WANTED_EVENTS, _WANTED),
+    )
 )
 PLAN_SESSION = PLAN_TRANSACTION.replace("true)", "false)")
 # Changes nothing, and takes the lock.
@@ -89,7 +98,8 @@ def own_session(connection: BaseDatabaseWrapper) -> None:
     has been silent within a transaction for too long.
     """
     if is_postgresql(connection):
-        fetch(connection, PLAN_SESSION, (_silence(),))
+        planned = fetch(connection, PLAN_SESSION, (_silence(),))
+        connection.settings_dict[WANTED] = planned[0][-1]
         # Behind a pooler the next statement may meet a server that has not prepared it.
         session: Any = connection.connection
         session.prepare_threshold = NEVER
@@ -107,6 +117,17 @@ def leave_session(connection: BaseDatabaseWrapper) -> None:
 def owns_session(connection: BaseDatabaseWrapper) -> bool:
     """Return whether the session is known to be this connection's alone, and may keep settings."""
     return bool(connection.settings_dict.get(OWNED))
+
+
+def set_wanted_events(connection: BaseDatabaseWrapper, kinds: str) -> None:
+    """Let changes on a session of one's own cause events of these kinds, and of no others.
+
+    Other sessions ask the database with each change or transaction.
+    """
+    wanted = kinds or NO_EVENTS
+    if owns_session(connection) and connection.settings_dict.get(WANTED, wanted) != wanted:
+        fetch(connection, f"SELECT set_config('{WANTED_EVENTS}', %s, false)", (wanted,))
+        connection.settings_dict[WANTED] = wanted
 
 
 @contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from taskqueue import tracing
 from taskqueue.conf import Settings, get_settings
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import BaseDefinition
@@ -261,6 +262,19 @@ def spec_of(definition: BaseDefinition[Any, Any]) -> EnqueueSpec:
     if known is None or known[0] is not settings:
         known = definition.spec = settings, make_spec(definition, settings)
     return known[1]
+
+
+def traced(spec: EnqueueSpec) -> EnqueueSpec:
+    """Return the spec of tasks that carry the current span, where enqueues are traced."""
+    if tracing.active is None:
+        return spec
+    return _carrying(spec, tuple(tracing.active.carrier().items()))
+
+
+@lru_cache(maxsize=64)
+def _carrying(spec: EnqueueSpec, carrier: tuple[tuple[str, str], ...]) -> EnqueueSpec:
+    """One object for all tasks of an enqueue, for those of one spec are written together."""
+    return replace(spec, metadata=tracing.carrying(spec.metadata, dict(carrier)))
 
 
 def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> EnqueueSpec:

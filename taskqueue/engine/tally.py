@@ -65,15 +65,17 @@ class _Row:
         self.wait_times: Counter[int] = Counter()
         self.slowest_task_id: str | None = None
 
-    def ran(self, seconds: float, task_id: str) -> None:
-        self.run_seconds += seconds
-        self.run_times[histogram.bucket_of(seconds)] += 1
-        if seconds > self.slowest_seconds:
-            self.slowest_seconds, self.slowest_task_id = seconds, task_id
+    def ran(self, seconds: list[float], task_ids: list[str]) -> None:
+        self.run_seconds += sum(seconds)
+        self.run_times.update(histogram.counted(seconds))
+        longest = max(seconds, default=0.0)
+        if longest > self.slowest_seconds:
+            self.slowest_seconds = longest
+            self.slowest_task_id = task_ids[seconds.index(longest)]
 
-    def waited(self, seconds: float) -> None:
-        self.wait_seconds += seconds
-        self.wait_times[histogram.bucket_of(seconds)] += 1
+    def waited(self, seconds: list[float]) -> None:
+        self.wait_seconds += sum(seconds)
+        self.wait_times.update(histogram.counted(seconds))
 
     def packed(self) -> RollupRow:
         return RollupRow(
@@ -120,10 +122,15 @@ class Tally:
         self, connection: BaseDatabaseWrapper, lease_ids: Iterable[int]
     ) -> dict[int, SubjectLike]:
         """Return the subject of each lease; one that was withdrawn may be missing."""
-        known = {lease_id: self._subject_of(lease_id) for lease_id in lease_ids}
-        unknown = [lease_id for lease_id, subject in known.items() if subject is None]
-        found = _look_up(connection, unknown) if unknown else {}
-        return {lease_id: subject for lease_id, subject in known.items() if subject} | found
+        known: dict[int, SubjectLike] = {}
+        unknown: list[int] = []
+        for lease_id in lease_ids:
+            subject = self._subject_of(lease_id)
+            if subject is None:
+                unknown.append(lease_id)
+            else:
+                known[lease_id] = subject
+        return known | _look_up(connection, unknown) if unknown else known
 
     def add_attempts(
         self,
@@ -135,24 +142,39 @@ class Tally:
     ) -> None:
         """Count the attempts that were recorded; the ages in `outcomes` are before `now`."""
         self._begin()
-        row = None
+        alike: dict[tuple[str, str], list[tuple[Outcome, SubjectLike]]] = {}
         for outcome in outcomes:
-            # By position: this runs once for every attempt.
-            lease_id, kind, ended, started = outcome[:4]
-            subject = subjects.get(lease_id)
-            if subject is None:
-                continue
-            lease_status = recorded[lease_id].lease_status
-            if lease_status is None:
-                continue
-            if row is None or row.name != subject.name or row.queue_name != subject.queue_name:
-                row = self._row(subject.queue_name, subject.name)
-            row.counts[lease_status] += 1
-            if started is not None:
-                if kind in WHOLE_RUNS:
-                    row.ran(started - ended, subject.task_id)
-                if subject.ready_at is not None:
-                    row.waited(max(0.0, now - started - subject.ready_at))
+            # By position, here and below: this runs once for every attempt.
+            subject = subjects.get(outcome[0])
+            if subject is not None and recorded[outcome[0]][1] is not None:
+                key = subject.queue_name, subject.name
+                if (pairs := alike.get(key)) is None:
+                    pairs = alike[key] = []
+                pairs.append((outcome, subject))
+        for key, pairs in alike.items():
+            self._add_alike(self._row(*key), pairs, recorded, now)
+
+    @staticmethod
+    def _add_alike(
+        row: _Row,
+        pairs: list[tuple[Outcome, SubjectLike]],
+        recorded: Mapping[int, Recorded],
+        now: float,
+    ) -> None:
+        row.counts.update([str(recorded[outcome[0]][1]) for outcome, _ in pairs])
+        ran = [
+            (outcome[3] - outcome[2], subject.task_id)
+            for outcome, subject in pairs
+            if outcome[3] is not None and outcome[1] in WHOLE_RUNS
+        ]
+        row.ran([seconds for seconds, _ in ran], [task_id for _, task_id in ran])
+        row.waited(
+            [
+                max(0.0, now - outcome[3] - subject.ready_at)
+                for outcome, subject in pairs
+                if outcome[3] is not None and subject.ready_at is not None
+            ]
+        )
 
     def add_lost(self, queue_name: str, name: str, number: int) -> None:
         """Count attempts as lost that nobody began."""

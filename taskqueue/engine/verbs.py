@@ -15,6 +15,7 @@ from taskqueue.access.permissions import (
     OPERATE,
     STOP,
 )
+from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS, ALERT_VERBS
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.control.limits import (
@@ -31,7 +32,7 @@ from taskqueue.engine.control.pauses import (
     resume_definition,
 )
 from taskqueue.engine.control.queues import pause, resume
-from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import kill_worker, quiet_worker, resume_worker, stop_worker
@@ -44,6 +45,7 @@ from taskqueue.engine.schedules.verbs import (
     resume_schedule,
     run_schedule,
 )
+from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
@@ -332,7 +334,10 @@ OTHER_VERBS = _table(
 )
 TABLES: tuple[Mapping[str, Verb], ...] = (
     TASK_VERBS, QUEUE_VERBS, LIMIT_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS,
-    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, MAKING_WORKFLOWS, OTHER_VERBS,
+    SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, ALERT_VERBS, ALERT_RULE_VERBS,
+    MAKING_WORKFLOWS, WEBHOOK_VERBS, OTHER_VERBS,
 )  # fmt: skip
+# The verbs that operations do, by their names.
+KNOWN_VERBS: Mapping[str, Verb] = {**BULK_VERBS, "replay": WEBHOOK_VERBS["replay"]}
 # All verbs, by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

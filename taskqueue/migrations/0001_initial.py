@@ -8,6 +8,7 @@ from uuid import uuid4
 from django.db import migrations, models
 
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.migrations._event_triggers import create_event_triggers, drop_event_triggers
 from taskqueue.models.parts import DatabaseClock
 
 TASK_STATUSES = [
@@ -26,8 +27,28 @@ AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 PER = ["key", "host", "worker", "queue"]
 PARTITION_STATES = ["open", "waiting", "empty", "halted"]
+SUBSCRIBERS = ["endpoint", "handler", "rule", "stream"]
+EVENT_KINDS = [
+    "task.enqueued", "task.started", "task.progressed", "task.retrying", "task.succeeded",
+    "task.failed", "task.cancelled", "task.lost", "task.stopping", "workflow.started",
+    "workflow.succeeded", "workflow.failed", "workflow.cancelled", "step.failed",
+    "schedule.skipped", "schedule.paused", "queue.paused", "queue.resumed", "worker.started",
+    "worker.quiet", "worker.stopped", "worker.lost", "operation.finished", "alert.raised",
+    "alert.cleared",
+]  # fmt: skip
 MISSED = ["skip", "latest", "all", "window"]
+DISABLED_FOR = ["", "person", "gone", "failing"]
+DELIVERY_STATUSES = ["waiting", "delivered", "failed", "cancelled"]
 OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
+ALERT_KINDS = [
+    "failure", "failure_rate", "queue_latency", "queue_depth", "queue_unserved", "queue_stalled",
+    "no_worker", "worker_lost", "worker_trouble", "wedged", "schedule_missed", "schedule_paused",
+    "schedule_trouble", "workflow_failed", "workflow_slow", "limit_saturated", "doctor",
+    "heartbeat",
+]  # fmt: skip
+ALERT_SCOPES = ["all", "queue", "name", "schedule", "workflow", "worker", "limit"]
+INCIDENT_STATUSES = ["pending", "firing", "ended"]
+RULE_SOURCES = ["code", "row"]
 PAGES = [
     ("Dashboard", "dashboard", "taskqueue.rollup"),
     ("Performance", "performance", "taskqueue.rollup"),
@@ -94,7 +115,7 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
         "REPLICA IDENTITY FULL"
     )
     # Rows come and go here all the time, and few stay.
-    for table in ("arrival", "limitnote", "slot"):
+    for table in ("arrival", "event", "limitnote", "slot"):
         schema_editor.execute(
             f"ALTER TABLE taskqueue_{table} SET (autovacuum_vacuum_scale_factor = 0, "
             "autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0)"
@@ -1080,6 +1101,77 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Endpoint",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("url", models.CharField(max_length=2000)),
+                ("description", models.CharField(default="", max_length=255)),
+                ("kinds", models.JSONField(default=list)),
+                ("names", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("include", models.JSONField(default=list)),
+                ("secret", models.CharField(max_length=100)),
+                ("previous_secret", models.CharField(default="", max_length=100)),
+                ("previous_until", models.DateTimeField(null=True)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("disabled_for", _word(DISABLED_FOR, default="")),
+                ("failing_since", models.DateTimeField(null=True)),
+                ("succeeded_at", models.DateTimeField(null=True)),
+                ("created_by", models.CharField(default="", max_length=150)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "webhook endpoint",
+                "verbose_name_plural": "webhook endpoints",
+                "permissions": [("manage_webhooks", "Can view and manage webhooks")],
+                "default_permissions": (),
+                "constraints": [
+                    _one_of("disabled_for", DISABLED_FOR, name="taskqueue_endpoint_disabled")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Delivery",
+            fields=[
+                ("id", models.UUIDField(default=uuid7, primary_key=True, serialize=False)),
+                ("endpoint", _reference("endpoint", models.DO_NOTHING, related_name="deliveries")),
+                ("seq", models.BigIntegerField(null=True)),
+                ("kind", models.CharField(max_length=40)),
+                ("payload", models.JSONField(default=dict)),
+                ("task", _reference("task", models.DO_NOTHING, related_name="deliveries")),
+                ("status", _word(DELIVERY_STATUSES, default="waiting")),
+                ("attempts", models.IntegerField(db_default=0)),
+                ("answer_status", models.IntegerField(null=True)),
+                ("error", models.CharField(db_default="", max_length=255)),
+                ("milliseconds", models.IntegerField(null=True)),
+                ("answer", models.TextField(db_default="")),
+                ("attempted_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "webhook delivery",
+                "verbose_name_plural": "webhook deliveries",
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["endpoint", "id"], name="taskqueue_delivery_endpoint"),
+                    models.Index(
+                        condition=models.Q(status="waiting"),
+                        fields=["endpoint", "id"],
+                        name="taskqueue_delivery_waiting",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(seq__isnull=False),
+                        fields=("endpoint", "seq"),
+                        name="taskqueue_delivery_event",
+                    ),
+                    _one_of("status", DELIVERY_STATUSES, name="taskqueue_delivery_status"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Limit",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -1154,7 +1246,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(waits_for__isnull=False),
-                        fields=["waits_for", "rank", "id"],
+                        fields=["waits_for", "queue_name", "lane", "-head_priority", "rank", "id"],
                         name="taskqueue_partition_waiting",
                     ),
                     models.Index(
@@ -1169,6 +1261,39 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="LimitCount",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "what",
+                    models.CharField(
+                        choices=[("repaired", "repaired"), ("saturated", "saturated")],
+                        max_length=10,
+                    ),
+                ),
+                ("name", models.CharField(db_default="", max_length=255)),
+                ("number", models.FloatField(default=0.0)),
+                ("counted_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("what", "name"), name="taskqueue_limitcount_name"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="LimitPlan",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("plan", models.JSONField()),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
             name="LimitNote",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -1177,6 +1302,192 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
                 "indexes": [models.Index(fields=["subject"], name="taskqueue_limitnote_subject")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Event",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("seq", models.BigIntegerField(null=True, unique=True)),
+                ("kind", _word(EVENT_KINDS, max_length=24)),
+                ("at", models.DateTimeField(db_default=DatabaseClock())),
+                (
+                    "task",
+                    _reference("task", models.DO_NOTHING, null=True, related_name="events"),
+                ),
+                (
+                    "workflow",
+                    _reference("workflow", models.DO_NOTHING, null=True, related_name="events"),
+                ),
+                ("name", models.CharField(db_default="", max_length=255)),
+                ("queue_name", models.CharField(db_default="", max_length=100)),
+                ("worker", models.CharField(db_default="", max_length=150)),
+                ("attempt", models.IntegerField(null=True)),
+                ("details", models.JSONField(default=dict)),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(seq__isnull=True),
+                        fields=["id"],
+                        name="taskqueue_event_new",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Subscription",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("subscriber", _word(SUBSCRIBERS)),
+                ("subject", models.CharField(max_length=255)),
+                ("place", models.SmallIntegerField(default=0)),
+                ("kinds", models.JSONField()),
+                ("names", models.JSONField(default=list)),
+                ("queues", models.JSONField(default=list)),
+                ("task_id", models.UUIDField(null=True)),
+                ("workflow_id", models.UUIDField(null=True)),
+                ("until", models.DateTimeField(null=True)),
+                ("request", models.JSONField(null=True)),
+                ("declared_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["task_id"], name="taskqueue_subscription_task")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("subscriber", "subject", "place"),
+                        name="taskqueue_subscription_subject",
+                    ),
+                    _one_of("subscriber", SUBSCRIBERS, name="taskqueue_subscription_subscriber"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Audience",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("kinds", models.TextField(default="")),
+                ("last_seq", models.BigIntegerField(default=0)),
+                ("pruned_seq", models.BigIntegerField(default=0)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(id=1), name="taskqueue_audience_one")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AlertRule",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255, unique=True)),
+                ("kind", _word(ALERT_KINDS, max_length=20)),
+                ("scope", _word(ALERT_SCOPES, default="all")),
+                ("pattern", models.CharField(default="", max_length=255)),
+                ("threshold", models.FloatField(null=True)),
+                ("window_seconds", models.PositiveIntegerField(null=True)),
+                ("for_seconds", models.PositiveIntegerField(null=True)),
+                ("repeat_seconds", models.PositiveIntegerField(null=True)),
+                ("channels", models.JSONField(default=dict)),
+                ("url", models.CharField(default="", max_length=1000)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("silenced_until", models.DateTimeField(null=True)),
+                ("silenced_by", models.CharField(default="", max_length=150)),
+                ("silence_reason", models.CharField(default="", max_length=1000)),
+                ("source", _word(RULE_SOURCES, default="row")),
+                ("declared_at", models.DateTimeField(null=True)),
+                ("removed_at", models.DateTimeField(null=True)),
+                ("created_by", models.CharField(default="", max_length=150)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("next_at", models.DateTimeField(null=True)),
+                ("evaluated_at", models.DateTimeField(null=True)),
+                ("told_at", models.DateTimeField(null=True)),
+                ("asked_at", models.DateTimeField(null=True)),
+                ("found", models.JSONField(null=True)),
+                ("trouble", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "alert rule",
+                "verbose_name_plural": "alert rules",
+                "permissions": [
+                    ("manage_alerts", "Can create, change, silence and delete alert rules")
+                ],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(next_at__isnull=False),
+                        fields=["next_at"],
+                        name="taskqueue_alertrule_next",
+                    )
+                ],
+                "constraints": [
+                    _one_of("kind", ALERT_KINDS, name="taskqueue_alertrule_kind"),
+                    _one_of("scope", ALERT_SCOPES, name="taskqueue_alertrule_scope"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Incident",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "rule",
+                    models.ForeignKey(
+                        "taskqueue.alertrule",
+                        models.CASCADE,
+                        db_index=False,
+                        related_name="incidents",
+                    ),
+                ),
+                ("subject", models.CharField(max_length=255)),
+                ("status", _word(INCIDENT_STATUSES)),
+                ("summary", models.CharField(default="", max_length=1000)),
+                ("remedy", models.CharField(default="", max_length=1000)),
+                ("value", models.FloatField(null=True)),
+                ("count", models.PositiveIntegerField(default=1)),
+                ("latest_at", models.DateTimeField(null=True)),
+                ("example", models.CharField(default="", max_length=36)),
+                ("began_at", models.DateTimeField()),
+                ("raised_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("good_looks", models.PositiveSmallIntegerField(default=0)),
+                ("notified_at", models.DateTimeField(null=True)),
+                ("told_latest_at", models.DateTimeField(null=True)),
+                ("is_settled", models.BooleanField(default=False)),
+                ("acknowledged_at", models.DateTimeField(null=True)),
+                ("acknowledged_by", models.CharField(default="", max_length=150)),
+                ("acknowledge_reason", models.CharField(default="", max_length=1000)),
+            ],
+            options={
+                "verbose_name": "alert",
+                "verbose_name_plural": "alerts",
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(is_settled=False),
+                        fields=["rule"],
+                        name="taskqueue_incident_unsettled",
+                    ),
+                    models.Index(fields=["rule", "id"], name="taskqueue_incident_rule"),
+                    models.Index(
+                        condition=models.Q(ended_at__isnull=False),
+                        fields=["ended_at"],
+                        name="taskqueue_incident_ended",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(ended_at__isnull=True),
+                        fields=["rule", "subject"],
+                        name="taskqueue_incident_open",
+                    ),
+                    _one_of("status", INCIDENT_STATUSES, name="taskqueue_incident_status"),
+                ],
             },
         ),
         *(
@@ -1196,4 +1507,5 @@ class Migration(migrations.Migration):
         migrations.RunPython(tune_postgresql, migrations.RunPython.noop),
         migrations.RunPython(create_enqueue, drop_enqueue),
         migrations.RunPython(create_triggers, drop_triggers),
+        migrations.RunPython(create_event_triggers, drop_event_triggers),
     ]

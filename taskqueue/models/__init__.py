@@ -1,11 +1,13 @@
 """The models, one file a noun."""
 
+from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit
 from taskqueue.models.collected import Collected
+from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, TaskLog
-from taskqueue.models.limit import Limit, Limiter, LimitNote, Partition, Slot
+from taskqueue.models.limit import Limit, LimitCount, Limiter, LimitNote, LimitPlan, Partition, Slot
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.pause import Pause
@@ -13,22 +15,31 @@ from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Arrival, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
 from taskqueue.models.task import Task
+from taskqueue.models.webhook import Delivery, Endpoint
 from taskqueue.models.worker import Worker
 from taskqueue.models.workflow import Dependency, Member, Step, StepCalls, StepEnd, Workflow
 from taskqueue.models.workflow_count import WorkflowCount
 
 __all__ = [
+    "AlertRule",
     "Arrival",
+    "Audience",
     "Audit",
     "Collected",
     "Dashboard",
+    "Delivery",
     "Dependency",
+    "Endpoint",
+    "Event",
     "Export",
     "Failure",
     "IdempotencyKey",
+    "Incident",
     "Lease",
     "Limit",
+    "LimitCount",
     "LimitNote",
+    "LimitPlan",
     "Limiter",
     "Member",
     "Occurrence",
@@ -43,6 +54,7 @@ __all__ = [
     "Step",
     "StepCalls",
     "StepEnd",
+    "Subscription",
     "Task",
     "TaskLog",
     "Total",

@@ -41,6 +41,15 @@ class PartitionState(StrEnum):
     HALTED = "halted"
 
 
+class CountOfLimits(StrEnum):
+    """A kind of count."""
+
+    # Partitions that stood still, and were opened.
+    REPAIRED = "repaired"
+    # Seconds in which tasks waited for a place of a limit.
+    SATURATED = "saturated"
+
+
 class Limit(models.Model):
     """A limit by its name, as code declares it or people set it for a queue."""
 
@@ -129,6 +138,7 @@ class Partition(models.Model):
     opens_at = models.DateTimeField(null=True)
     # The task of its sequence that was taken last.
     holder = models.UUIDField(null=True)
+    # When something of it was taken, or it came to have tasks, or to have none.
     changed_at = models.DateTimeField(db_default=DatabaseClock())
 
     class Meta:
@@ -140,7 +150,7 @@ class Partition(models.Model):
                 condition=Q(state=PartitionState.OPEN.value),
             ),
             models.Index(
-                fields=["waits_for", "rank", "id"],
+                fields=["waits_for", "queue_name", "lane", "-head_priority", "rank", "id"],
                 name="taskqueue_partition_waiting",
                 condition=Q(waits_for__isnull=False),
             ),
@@ -154,6 +164,43 @@ class Partition(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class LimitPlan(models.Model):
+    """What limited a definition when its waiting tasks were last placed, as `engine.limits` tells.
+
+    Where the code of a worker that starts says something else, they are placed anew.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=LONGEST_NAME, unique=True)
+    plan = models.JSONField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LimitCount(models.Model):
+    """What a sweep counts since the beginning, for metrics: few rows, which it alone writes."""
+
+    id = models.BigAutoField(primary_key=True)
+    what = models.CharField(max_length=10, choices=choices(CountOfLimits))
+    # The limit; empty: of all.
+    name = models.CharField(max_length=LONGEST_NAME, db_default="")
+    number = models.FloatField(default=0.0)
+    counted_at = models.DateTimeField(db_default=DatabaseClock())
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["what", "name"], name="taskqueue_limitcount_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name}"
 
 
 class LimitNote(models.Model):

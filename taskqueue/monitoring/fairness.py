@@ -6,7 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from taskqueue.engine.connections import database_alias
 from taskqueue.engine.statement import Statement
+from taskqueue.models import Partition
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import read
 
@@ -98,6 +100,12 @@ class ShownFairness:
     index: float | None = about(
         "Jain's index of starts by weight, of those that have work: 1 is even, 1/n is all for one."
     )
+
+
+def has_tenants(queue_name: str) -> bool:
+    """Return whether tenants share a queue, as far as its partitions tell."""
+    rows = Partition.objects.using(database_alias())
+    return rows.filter(queue_name=queue_name, lane__contains='"fair"').exists()
 
 
 def fairness_of(queue_name: str) -> ShownFairness:

@@ -19,10 +19,15 @@ class What(StrEnum):
     """A kind of event."""
 
     ENQUEUED = "enqueued"
+    # It was enqueued by a schedule, or for a step of a workflow.
+    SCHEDULED = "scheduled"
+    STEP = "step"
+    READY = "ready"
     ATTEMPT_STARTED = "attempt_started"
     STOP_REQUESTED = "stop_requested"
     STOP_SEEN = "stop_seen"
     WEDGED = "wedged"
+    PROGRESSED = "progressed"
     ATTEMPT_ENDED = "attempt_ended"
     ACTION = "action"
     ENDED = "ended"
@@ -83,7 +88,7 @@ def events_of(
     task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: datetime
 ) -> list[Event]:
     """Return all that is known of the task, oldest first. Leases and audits are in order."""
-    events = [Event(task.enqueued_at, What.ENQUEUED)]
+    events = list(_beginning(task))
     since, retried = task.enqueued_at, _retried_at(audits)
     for lease in leases:
         ready = max([since, *(at for at in retried if since <= at <= lease.claimed_at)])
@@ -100,6 +105,17 @@ def events_of(
     )
     events.append(_last(task, leases, since, now))
     return sorted(events, key=lambda event: (event.what in NOW, event.at))
+
+
+def _beginning(task: Task) -> Iterator[Event]:
+    enqueued_at, ready_at = task.enqueued_at, task.ready_at
+    yield Event(enqueued_at, What.ENQUEUED)
+    if task.schedule_id is not None:
+        yield Event(enqueued_at, What.SCHEDULED, detail=str(task.options.get("schedule", "")))
+    if task.step_id is not None:
+        yield Event(enqueued_at, What.STEP)
+    if ready_at is not None and ready_at > enqueued_at + ONE_TRANSACTION:
+        yield Event(ready_at, What.READY)
 
 
 def _retried_at(audits: Iterable[Audit]) -> list[datetime]:
@@ -124,6 +140,12 @@ def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Event
         yield Event(lease.stop_seen_at, What.STOP_SEEN)
     if lease.wedged_at is not None:
         yield Event(lease.wedged_at, What.WEDGED)
+    if lease.progressed_at is not None and lease.progress is not None:
+        said = f": {lease.progress_message}" if lease.progress_message else ""
+        yield Event(
+            lease.progressed_at, What.PROGRESSED, attempt=number,
+            detail=f"{lease.progress:g} %{said}",
+        )  # fmt: skip
     if lease.finished_at is not None:
         yield Event(
             lease.finished_at, What.ATTEMPT_ENDED, status=lease.status, attempt=number,

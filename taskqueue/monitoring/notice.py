@@ -13,7 +13,8 @@ WARNING, ERROR = "warning", "error"
 Code = Literal[
     "no_worker", "unserved_queue", "paused_with_waiting", "stalled", "failing", "absent_workers",
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
-    "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused",
+    "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused", "late_queue",
+    "deep_queue", "schedule_overdue",
 ]  # fmt: skip
 
 
@@ -34,7 +35,7 @@ class Notice:
     total: int | None = None
     # The id of the task that waits longest.
     example: str = ""
-    # For how long that task waits.
+    # For how long that task waits, or the first schedule is overdue.
     seconds: float | None = None
     # The trouble of a worker or schedule; names of workers; the number of missing workers.
     detail: str = ""
@@ -93,6 +94,21 @@ TEXTS: dict[Code, Text] = {
         "No task of the queue {subject} starts, though a worker has free slots. Waiting tasks:"
         " {count}.",
         "Run manage.py taskqueue why ID for one of them, and read the workers' logs.",
+    ),
+    "late_queue": Text(
+        "The oldest task of the queue {subject} has waited {age}, and its workers are busy. Waiting"
+        " tasks: {count}.",
+        "Start more workers for the queue, or see what takes so long: manage.py taskqueue stats"
+        " --by name.",
+    ),
+    "deep_queue": Text(
+        "Very many tasks wait in the queue {subject}: {count}.",
+        "Start more workers for the queue, or find what enqueues so many:"
+        ' manage.py taskqueue list "queue:{subject} status:ready".',
+    ),
+    "schedule_overdue": Text(
+        "Schedules are overdue: {count}. The first is {subject}, for {age}.",
+        "Start a worker, or read the workers' logs: something keeps them from their duties.",
     ),
     "failing": Text(
         "In the queue {subject}, {count} of {total} attempts failed within the last 15 minutes.",

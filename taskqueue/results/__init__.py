@@ -6,6 +6,7 @@ from taskqueue.results.reading import (
     AttemptError,
     AttemptRecord,
     Cancellation,
+    LogLine,
     Progress,
     errors_of,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "AttemptError",
     "AttemptRecord",
     "Cancellation",
+    "LogLine",
     "Progress",
     "TaskResult",
     "enqueue",

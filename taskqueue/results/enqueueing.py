@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue import signals
+from taskqueue import signals, tracing
 from taskqueue.core.lazy import LazySequence
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.arguments import Call, checked_call
@@ -21,7 +21,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.copying import enqueued_once
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.specs import Enqueued, Payload, spec_of
+from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, spec_of, traced
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
 from taskqueue.results.handle import TaskResult, get_result
 
@@ -33,15 +33,27 @@ def enqueue(
 ) -> TaskResult[R]:
     """Write one task of a definition, with this id if one is given. See `Definition.enqueue`."""
     payload = _payload(definition, task_id or uuid7_hex(), args, kwargs)
+    if tracing.active is None:
+        result = _write(definition, spec_of(definition), payload)
+    else:
+        with tracing.active.sending(definition.options.queue_name, definition.name) as span:
+            result = _write(definition, traced(spec_of(definition)), payload)
+            span.set_attribute("messaging.message.id", str(result.id))
+            span.set_attribute("taskqueue.created", result.created)
+    _send_enqueued(definition, [result])
+    return result
+
+
+def _write(
+    definition: BaseDefinition[Any, R], spec: EnqueueSpec, payload: Payload
+) -> TaskResult[R]:
     on_duplicate = definition.options.on_duplicate
     try:
-        enqueued = engine.enqueue(spec_of(definition), payload, on_duplicate=on_duplicate)
+        enqueued = engine.enqueue(spec, payload, on_duplicate=on_duplicate)
     except DuplicateTask as duplicate:
         _name_holder(duplicate, [])
         raise
-    result = _handle(definition, enqueued, payload)
-    _send_enqueued(definition, [result])
-    return result
+    return _handle(definition, enqueued, payload)
 
 
 def enqueue_many(
@@ -56,20 +68,33 @@ def enqueue_many(
     `task_ids` and `at` let tasks of several definitions run in one order.
     """
     payloads = _payloads(definition, calls, task_ids)
-    spec = spec_of(definition)
-    if at is not None:
-        spec = replace(spec, at=at)
-    on_duplicate = definition.options.on_duplicate
-    try:
-        enqueued = engine.enqueue_many(spec, payloads, on_duplicate=on_duplicate)
-    except DuplicateTask as duplicate:
-        _name_holder(duplicate, payloads)
-        raise
+    if tracing.active is None:
+        enqueued = _write_many(definition, spec_of(definition), payloads, at)
+    else:
+        queue_name, name = definition.options.queue_name, definition.name
+        with tracing.active.sending(queue_name, name, count=len(payloads)):
+            enqueued = _write_many(definition, traced(spec_of(definition)), payloads, at)
     results = LazySequence(
         len(payloads), lambda place: _handle(definition, enqueued[place], payloads[place])
     )
     _send_enqueued(definition, results)
     return results
+
+
+def _write_many(
+    definition: BaseDefinition[Any, Any],
+    spec: EnqueueSpec,
+    payloads: Sequence[Payload],
+    at: datetime | None,
+) -> Sequence[Enqueued]:
+    if at is not None:
+        spec = replace(spec, at=at)
+    on_duplicate = definition.options.on_duplicate
+    try:
+        return engine.enqueue_many(spec, payloads, on_duplicate=on_duplicate)
+    except DuplicateTask as duplicate:
+        _name_holder(duplicate, payloads)
+        raise
 
 
 SAME_KEY = "Another of these tasks has the same unique key."

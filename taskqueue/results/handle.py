@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, Self, TypeVar
 from uuid import UUID
 
@@ -13,16 +14,20 @@ from asgiref.sync import sync_to_async
 from taskqueue import control
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.option_kinds import Moment
 from taskqueue.engine.control.locking import id_of
+from taskqueue.engine.events.following import follow
+from taskqueue.engine.events.reading import FeedEvent
 from taskqueue.exceptions import Duration
-from taskqueue.results.reading import row_of
+from taskqueue.results.reading import LogLine, lines_of, row_of
 from taskqueue.results.snapshot import TaskSnapshot
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 # The pauses of a `wait` between two reads grow from the first to the second, in seconds.
+FINAL_EVENTS = frozenset({"task.succeeded", "task.failed", "task.cancelled"})
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
 
 
@@ -58,6 +63,39 @@ class TaskResult(TaskSnapshot[R]):
                 return self
             await asyncio.sleep(pause)
         raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
+
+    def logs(self, *, attempt: int | None = None, level: int = logging.NOTSET) -> list[LogLine]:
+        """Read the captured log lines, in their order: of all attempts, or of one.
+
+        `level` leaves out what is lower, as `logging` counts. At most `MAX_LOG` bytes an attempt.
+        """
+        return lines_of(self.id, attempt=attempt, level=level)
+
+    async def alogs(
+        self, *, attempt: int | None = None, level: int = logging.NOTSET
+    ) -> list[LogLine]:
+        """Async version of `logs`."""
+        return await sync_to_async(self.logs, thread_sensitive=True)(attempt=attempt, level=level)
+
+    async def events(self, *, after: int | None = None) -> AsyncIterator[FeedEvent]:
+        """Yield the events of the task as they come, until it has ended.
+
+        Behind the event with the number `after`, or from now on. Workers know within two seconds
+        that somebody listens, so that the first events of a short task may be missed.
+        """
+        wanted = EventFilter.of(task=self.id)
+
+        async def is_over() -> bool:
+            await sync_to_async(self.refresh, thread_sensitive=True)()
+            return self.is_finished
+
+        async for page in follow(wanted, after=after, is_over=is_over, look_every=1.0):
+            for event in page.events:
+                yield event
+                if event.kind in FINAL_EVENTS:
+                    await self.arefresh()
+                    if self.is_finished:
+                        return
 
     def cancel(self, reason: str = "", *, by: object = "") -> None:
         """Cancel the task: a waiting one ends now, a running one is asked to stop.

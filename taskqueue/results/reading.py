@@ -16,7 +16,7 @@ from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.lost import ENDED_BY_HAND
 from taskqueue.exceptions import Cancel, Stopped, TaskDoesNotExist
-from taskqueue.models import Audit, Lease, Task
+from taskqueue.models import Audit, Lease, Task, TaskLog
 
 # Seconds that may lie between the end of a task and the line that audits it.
 ONE_ACT = 60
@@ -73,6 +73,27 @@ class AttemptRecord:
     stop_requested_by: str
     stop_reason: str
     stop_seen_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLine:
+    """One captured line of the log of an attempt."""
+
+    attempt: int
+    logged_at: datetime
+    # As `logging` counts: 20 is INFO.
+    level: int
+    logger: str
+    message: str
+
+
+def lines_of(task_id: UUID, *, attempt: int | None, level: int) -> list[LogLine]:
+    """Return the captured lines of a task, or of one attempt, in their order."""
+    rows = TaskLog.objects.using(database_alias()).filter(task_id=task_id, level__gte=level)
+    if attempt is not None:
+        rows = rows.filter(attempt=attempt)
+    names = [field.name for field in fields(LogLine)]
+    return [LogLine(**row) for row in rows.order_by("id").values(*names)]
 
 
 def record_of(lease: Lease) -> AttemptRecord:

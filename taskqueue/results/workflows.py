@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Self
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db.transaction import atomic
 
-from taskqueue import signals
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
-from taskqueue.declarations.workflows.canvas import Canvas
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.workflows.drawing import Picture
-from taskqueue.declarations.workflows.graph import Graph
-from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.events.following import follow
+from taskqueue.engine.events.reading import FeedEvent
 from taskqueue.engine.workflows import verbs
-from taskqueue.engine.workflows.enqueueing import enqueue_workflow
 from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.results import Results
 from taskqueue.exceptions import Duration, InvalidWorkflow, WorkflowDoesNotExist
@@ -182,6 +178,21 @@ class WorkflowRun:
             time.sleep(pause)
         raise TimeoutError(f"Workflow {self.id} is {self.status} after {timeout} s.")
 
+    async def events(self, *, after: int | None = None) -> AsyncIterator[FeedEvent]:
+        """Yield the events of the workflow and its tasks as they come, until it has ended.
+
+        Behind the event with the number `after`, or from now on, as those of a task.
+        """
+        wanted = EventFilter.of(workflow=self.id)
+
+        async def is_over() -> bool:
+            await self.arefresh()
+            return self.is_finished
+
+        async for page in follow(wanted, after=after, is_over=is_over, look_every=1.0):
+            for event in page.events:
+                yield event
+
     def cancel(self, reason: str = "", *, by: object = "") -> None:
         """Release nothing more; cancel what waits, and ask what runs to stop."""
         verbs.cancel(project_connection(), self.id, by=by, reason=reason)
@@ -272,29 +283,6 @@ class WorkflowRun:
                 self._unreadable = error
 
         await sync_to_async(call, thread_sensitive=True)()
-
-
-def enqueue_graph(graph: Graph) -> WorkflowRun:
-    """Write a workflow in the caller's transaction, and return the handle on it.
-
-    Raises `DuplicateWorkflow` under `on_duplicate="raise"`, and what the database raises.
-    """
-    row, is_new = enqueue_workflow(project_connection(), graph)
-    run = WorkflowRun(row, created=is_new)
-    if is_new and signals.workflow_enqueued.receivers:
-        signals.workflow_enqueued.send(workflows.find(row.name) or Canvas, run=run)
-    return run
-
-
-def enqueue_graph_by_hand(graph: Graph, *, by: object = "", reason: str = "") -> WorkflowRun:
-    """Enqueue a workflow with an audit entry. Raises as `enqueue_graph` does."""
-    connection = project_connection()
-    with atomic(using=connection.alias):
-        run = enqueue_graph(graph)
-        if run.created:
-            act = Act(str(run.id), detail=run.name)
-            audit(connection, verbs.NOUN, "enqueue", [act], person=person(by, reason))
-    return run
 
 
 def get_workflow(workflow_id: UUID | str) -> WorkflowRun:

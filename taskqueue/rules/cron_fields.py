@@ -91,10 +91,41 @@ def canonical_expression(value: object) -> str:
         raise InvalidSchedule(f"Cron: the expression must be text, not {shown(value)}. {_WRITE}")
     expression = _SHORT.get(value.strip().lower(), value)
     _check_text(expression, f"Cron: {shown(value)}")
-    _check_fields(expression.lower().split(), f"Cron: {shown(value)}")
-    canonical = " ".join(expression.split())
+    try:
+        return _checked(expression.split(), f"Cron: {shown(value)}")
+    except InvalidSchedule as error:
+        moved = _seconds_moved(expression.split())
+        if moved is None:
+            raise
+        reason = str(error)
+    # Their days of the week may be numbered from 1, ours from 0.
+    days = (
+        " Write the days of the week by name." if re.search(r"(^|[,-])\d", moved.split()[4]) else ""
+    )
+    raise InvalidSchedule(
+        f"{reason.rstrip('.')}. If its first field is the second, as Quartz, Spring and PowerJob "
+        f"write it, write it last: {moved!r}.{days}"
+    )
+
+
+def _checked(texts: list[str], name: str) -> str:
+    _check_fields([text.lower() for text in texts], name)
+    canonical = " ".join(texts)
     fields_of(canonical)
     return canonical
+
+
+def _seconds_moved(texts: list[str]) -> str | None:
+    """Return an expression that has its seconds first as ours, if it can be read so."""
+    if len(texts) == 7 and texts[6] in ("*", "?"):
+        texts = texts[:6]  # The year.
+    if len(texts) != 6:
+        return None
+    moved = [text.replace("?", "*") for text in (*texts[1:], texts[0])]
+    try:
+        return _checked(moved, "")
+    except InvalidSchedule:
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -187,6 +218,8 @@ def _check_fields(texts: list[str], name: str) -> None:
             f"{name} has {len(texts)} fields. {_WRITE} "
             f"A sixth field, at the end, is the second.{years}"
         )
+    if texts[5:] and "?" in texts[5]:
+        raise InvalidSchedule(f"{name} has '?' for the second, which is its sixth field.")
     for field, text in zip(_FIELDS, texts, strict=False):
         parts = text.split(",")
         if len(parts) > 1 and ("*" in parts or "?" in parts):

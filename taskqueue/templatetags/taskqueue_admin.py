@@ -33,6 +33,8 @@ PAGES: tuple[tuple[str, str, Any], ...] = (
     ("worker", "w", gettext_lazy("Workers")),
     ("schedule", "s", gettext_lazy("Schedules")),
     ("operation", "o", gettext_lazy("Operations")),
+    ("incident", "e", gettext_lazy("Alerts")),
+    ("endpoint", "h", gettext_lazy("Webhooks")),
     ("audit", "a", gettext_lazy("Audit")),
 )
 REQUESTS: dict[str, Any] = {

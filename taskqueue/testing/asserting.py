@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 from unittest.mock import ANY
@@ -18,7 +19,7 @@ from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import OPTIONS
 from taskqueue.declarations.redaction import ShownArguments, redacted, redacted_for
 from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import Duration
+from taskqueue.exceptions import Duration, InvalidArguments
 from taskqueue.models import Task
 from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Which, check_among, check_names, definition_of
@@ -192,6 +193,8 @@ class Pattern:
         self.call = (args, kwargs) if {"args", "kwargs"} & self.expected.keys() else None
         if self.definition is not None and self.call is not None:
             self.definition.signature.check(self.definition.name, args, kwargs)
+            with suppress(InvalidArguments):  # As `mock.ANY` among them.
+                self.call = self.definition.stored(args, kwargs, checks=False)
 
     def fits(self, task: Task) -> bool:
         """Return whether a task matches."""

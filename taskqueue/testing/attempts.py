@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -28,6 +29,7 @@ from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
 from taskqueue.models import Lease
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.worker.context import Context
+from taskqueue.worker.endings import over_time
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Order
@@ -71,12 +73,17 @@ class PlayedAttempt(Attempt):
 
     def __init__(self, order: Order, worker_name: str, tally: Tally) -> None:
         self._reports = Reports(max_log=get_settings().MAX_LOG)
+        self._reports.on_progress = self._note_progress
+        self._progressed_at = -math.inf
         context = order.context(worker_name, self._reports, WatchedContext)
         super().__init__(order, context, tally)
         # The exception that the body raised.
         self.error: BaseException | None = None
         # In a worker the body would have been committed before they run.
         self.callbacks = Callbacks()
+
+    def _note_progress(self, lease_id: int) -> None:
+        self._progressed_at = _monotonic()
 
     def run_here(self) -> Frame:
         """Run the body to its end, and return the frame."""
@@ -120,8 +127,10 @@ class PlayedAttempt(Attempt):
         """Return the exception of the time limit that has passed, if one has."""
         now = _monotonic()
         timeout, deadline_at = self.snapshot.get("timeout"), self.order.deadline_at
-        if timeout is not None and now - started > timeout:
-            return TaskTimeout(f"The body ran for longer than its timeout of {timeout:g} s.")
+        renews = self.snapshot.get("timeout_from") == "progress"
+        since = max(started, self._progressed_at) if renews else started
+        if timeout is not None and now - since > timeout:
+            return TaskTimeout(over_time(timeout, renews=renews))
         if deadline_at is not None and now > deadline_at:
             return DeadlineExceeded("The deadline passed while the body ran.")
         return None

@@ -11,8 +11,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.backlogs import beginnings, paused_definitions, priorities
 
-# Seconds: after a claim that takes longer, it is looked where others begin.
-SLOW_CLAIM = 0.02
+# Seconds: after a claim that takes longer, it is looked where others begin. Each task that it gives
+# may take its share.
+SLOW_CLAIM, SLOW_TASK = 0.02, 0.0002
 USED_FOR = 10.0  # Seconds, until an ordinary claim tells whether that is needed still.
 LOOK_SHARE = 0.05  # The most of its time that a worker spends on such looks.
 SHORTEST = 0.1  # Seconds for which what was found holds at least.
@@ -37,21 +38,24 @@ class Backlogs:
 
     def __init__(self) -> None:
         self._used_until = 0.0
+        self._look_at = 0.0  # When to look again for definitions to leave out, where none was.
         self._known: dict[frozenset[str], Beginnings] = {}
 
-    def took(self, seconds: float) -> None:
-        """Note how long an ordinary claim has taken."""
-        if seconds > SLOW_CLAIM:
+    def took(self, seconds: float, tasks: int) -> None:
+        """Note how long an ordinary claim of so many tasks has taken."""
+        if seconds > SLOW_CLAIM + tasks * SLOW_TASK:
             self._used_until = time.monotonic() + max(USED_FOR, seconds / LOOK_SHARE)
 
     def levels(
         self, connection: BaseDatabaseWrapper, names: Collection[str], unknown: Sequence[str]
     ) -> Levels | None:
         """Where to claim from these queues; None: from their heads."""
-        if time.monotonic() >= self._used_until:
+        now = time.monotonic()
+        if now >= self._used_until or (now < self._look_at and not unknown):
             return None
         left_out = paused_definitions(connection) | frozenset(unknown)
         if not left_out:
+            self._look_at = now + SHORTEST
             return None
         found = self._beginnings(connection, names, left_out)
         return {

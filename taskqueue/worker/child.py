@@ -19,6 +19,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
 
+from taskqueue import tracing
 from taskqueue.worker import frames
 from taskqueue.worker.frames import pack
 
@@ -49,6 +50,8 @@ def end_in_order() -> None:
     end = threading.Timer(EXIT_SECONDS, os._exit, (0,))
     end.daemon = True
     end.start()
+    if tracing.active is not None:
+        tracing.active.flush()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -144,6 +144,18 @@ class ChildProcess:
         self.places.fill(now)
         return job
 
+    def take_back_all(self, lease_ids: list[int], now: float) -> list[Job | None]:
+        """Take back jobs, each as `take_back` does; the next ones in line have started."""
+        jobs = [self.held.pop(lease_id, None) for lease_id in lease_ids]
+        self.places.remove_all([job for job in jobs if job is not None])
+        if None in jobs and self.stuck:
+            for place, lease_id in enumerate(lease_ids):
+                if jobs[place] is None and (stuck := self.stuck.pop(lease_id, None)):
+                    jobs[place] = stuck
+                    self.places.release()
+        self.places.fill(now)
+        return jobs
+
     def leave_stuck(self, lease_id: int) -> None:
         """The lease of a body that cannot be stopped has ended."""
         job = self.held.pop(lease_id, None)

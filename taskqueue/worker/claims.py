@@ -113,13 +113,21 @@ class Claims:
         On PostgreSQL the ordinary claim is a transaction of its own; on SQLite a look costs less
         than the write lock that a claim takes.
         """
+        if self._is_busy and not self.is_look_due and owns_session(connection):
+            claimed = self._ordinary(connection, want, unknown)
+            if len(claimed) == want:
+                return claimed
+            self._is_busy = False
+            return claimed + self.look_and_claim(connection, want - len(claimed), unknown)
         apart = self._queues_apart(connection) if want > 0 else []
         if not apart:
             if is_sqlite(connection):
                 if not self._quotas.serving(ready_queues(connection)):
                     return []
             elif owns_session(connection):
-                return self._ordinary(connection, want, unknown)
+                claimed = self._ordinary(connection, want, unknown)
+                self._is_busy = len(claimed) >= want
+                return claimed
         with transaction(connection):
             return self._claim(connection, want, unknown, apart)
 
@@ -281,7 +289,7 @@ class Claims:
                 batch = self._claimed(connection, quotas, unknown, floors)
                 if not floors:
                     self._floors.took(time.monotonic() - began)
-                self._backlogs.took(time.monotonic() - began)
+                self._backlogs.took(time.monotonic() - began, len(batch))
             claimed += batch
             room.take(batch)
             counts = Counter(row.queue_name for row in batch)

@@ -11,6 +11,8 @@ from taskqueue.exceptions import TaskQueueError
 
 if TYPE_CHECKING:
     from taskqueue.results import TaskResult
+    from taskqueue.tracing import AttemptSpan
+    from taskqueue.worker.step_facts import StepFacts
     from taskqueue.worker.workflow_context import WorkflowContext
 
 _current: ContextVar[Context | None] = ContextVar("taskqueue_current", default=None)
@@ -25,6 +27,11 @@ class Context(AttemptContext):
         from taskqueue.results import get_result
 
         return get_result(self.task_id)
+
+    # Its span, while attempts are traced.
+    _span: AttemptSpan | None = None
+    # Where it stands in a workflow, if spans or log records tell of that.
+    _step: StepFacts | None = None
 
     # Made when the body first asks for it.
     _workflow: WorkflowContext | None = None
@@ -43,6 +50,12 @@ class Context(AttemptContext):
 
             self._workflow = WorkflowContext(self.task_id)
         return self._workflow
+
+
+class StepReading:
+    """Whether attempts of steps read where they stand, for log records that tell of it."""
+
+    is_wanted = False
 
 
 def current() -> Context:

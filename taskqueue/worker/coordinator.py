@@ -115,7 +115,8 @@ class Coordinator:
                 # The database works on while what it has answered is entered here.
                 self.send(now, arriving=len(report.claimed))
             jobs = self._enter(report, now)
-        self._serve_duties_by(self._leases.settle_recorded(self._pending.recorded, now))
+        if self._pending.recorded:
+            self._ended_elsewhere(self._leases.settle_recorded(self._pending.recorded, now), now)
         return jobs
 
     def _may_send_early(self, report: Exchange, now: float) -> bool:
@@ -169,7 +170,7 @@ class Coordinator:
         pending = self._pending
         if self.outage.is_on:
             return self.outage.retry_at
-        if self._is_to_reconcile or self._are_duties_next:
+        if self._is_to_reconcile or (self._are_duties_next and now >= self._duties_from):
             return now
         wanted = self._recorder.wanted(now) if self._may_claim or self._announced else 0
         if self._recorder.is_busy:
@@ -190,9 +191,16 @@ class Coordinator:
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:
-            yield self._duties_at if self._pool.ready else max(self._duties_at, self._alone_until)
+            yield self._duties_from
         if not self._recorder.is_busy:
             yield max(self._note_at, self._pending.next_note_at(self._pool.running()))
+
+    @property
+    def _duties_from(self) -> float:
+        """When the duties are served: the first ones not before a child, nor amid first claims."""
+        if self._full_claims or not self._pool.ready:
+            return max(self._duties_at, self._alone_until)
+        return self._duties_at
 
     def send(self, now: float, *, arriving: int = 0) -> None:
         """Send a request for what is to be done next; so many claimed tasks are not here yet.
@@ -200,7 +208,7 @@ class Coordinator:
         A claim of announced tasks goes before all else. The duties have requests of their own, in
         turns with others: what was claimed is handed out before they are served.
         """
-        are_due = now >= self._duties_at and not self._state.is_stopping
+        are_due = now >= self._duties_from and not self._state.is_stopping
         request = self._announced_claim(now)
         if request is None and self._are_duties_next and are_due:
             request = Exchange(with_duties=True)
@@ -313,8 +321,22 @@ class Coordinator:
         for lease_id in report.ended:
             del pending.unsure[lease_id]
             self._leases.drop(lease_id)
+        if report.ended:
+            self._ended_elsewhere(now, now)
         for lease_id in report.running:
             pending.outcomes.append(unconfirmed(pending.unsure.pop(lease_id)))
+
+    def _ended_elsewhere(self, look_at: float, now: float) -> None:
+        """Take in that bodies have recorded their ends themselves, and when to look after them.
+
+        Duties that are under way may not have seen these ends. A drain looks in any case: nobody
+        has said what they released.
+        """
+        self._is_promoted = False
+        look_at = now if self._options.drain else look_at
+        if look_at <= now:
+            self._database.overtake()
+        self._serve_duties_by(look_at)
 
     def _claimed(self, report: Exchange, now: float) -> list[Job]:
         want, count = report.want, len(report.claimed)

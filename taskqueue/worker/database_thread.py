@@ -143,3 +143,4 @@ class DatabaseThread:
             duties.spare(time.monotonic())
         exchange.has_ready = duties.step(self._session.connection, time.monotonic())
         exchange.duties_at = duties.next_at
+        self._session.want_events(duties.wanted_events)

@@ -13,7 +13,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Job, Prefetch
+from taskqueue.worker.jobs import Job, Prefetch, succeeded
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.logs import note_logged
@@ -145,11 +145,12 @@ class Dispatcher:
 
     def _next_jobs(self, child: ChildProcess, room: float) -> list[Job]:
         jobs: list[Job] = []
+        now = time.monotonic()
         while self._backlog and len(jobs) < room:
             if self._backlog[0].needs_own_child and (jobs or child.held):
                 break
             job = self._backlog.popleft()
-            if time.monotonic() >= job.safe_until:
+            if now >= job.safe_until:
                 # Its claim was answered late, or this process was frozen: others may have it.
                 self.hand_back(job)
                 continue
@@ -211,6 +212,8 @@ class Dispatcher:
 
     def _take_in(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
         match frame[0]:
+            case frames.SUCCEEDED:
+                self._take_successes(child, succeeded(frame[1]), now)
             case frames.OUTCOME:
                 self._finish(child, Outcome(*frame[1]), now)
             case frames.RECORDED:
@@ -223,6 +226,9 @@ class Dispatcher:
                     self.pending.unsure[outcome.lease_id] = outcome
             case frames.PROGRESS:
                 self.pending.progress.update(frame[1])
+                for lease_id in frame[1]:
+                    if (job := child.held.get(lease_id)) is not None:
+                        job.progressed(now)
             case frames.LINES:
                 self.pending.lines.extend(frame[1])
             case frames.RECALLED:
@@ -246,10 +252,29 @@ class Dispatcher:
             self.prefetch.learn(outcome.ended - outcome.started)
         return job
 
+    def _take_successes(self, child: ChildProcess, outcomes: list[Outcome], now: float) -> None:
+        """Take in successes without a value, which most outcomes are."""
+        jobs = child.take_back_all([outcome.lease_id for outcome in outcomes], now)
+        ends = [
+            (job, outcome)
+            for job, outcome in zip(jobs, outcomes, strict=True)
+            if job is not None and not job.is_over
+        ]
+        # The third and the fourth field of an outcome: its end and its start.
+        self.prefetch.learn_all([outcome[2] - outcome[3] for _, outcome in ends])  # type: ignore[operator]
+        for job, outcome in ends:
+            if job.stop_reason:
+                self._end(job, outcome, now)
+            else:
+                self.pending.outcomes.append(outcome)
+
     def _finish(self, child: ChildProcess, outcome: Outcome, now: float) -> None:
         job = self._take_from(child, outcome, now)
-        if job is None or job.is_over:
-            return
+        if job is not None and not job.is_over:
+            self._end(job, outcome, now)
+
+    def _end(self, job: Job, outcome: Outcome, now: float) -> None:
+        """Have the outcome of a job recorded, or what a requested stop makes of it."""
         if outcome.kind == "succeeded" and not job.stop_reason:
             self.pending.outcomes.append(outcome)
             return

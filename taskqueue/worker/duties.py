@@ -15,11 +15,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import Settings
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import broadcast, multi_worker, pruning, rollups, wedged, workers
+from taskqueue.engine.alerts.serving import NEXT_ALERT
 from taskqueue.engine.apart import HAS_APART
 from taskqueue.engine.batches.firing import HAS_COLLECTED, fire_due
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.control.pauses import lift_pauses
 from taskqueue.engine.ends import NEXT_END, end_overdue
+from taskqueue.engine.events.declaring import end_undeclared
+from taskqueue.engine.events.numbering import BATCH as EVENTS_BATCH
+from taskqueue.engine.events.numbering import HAS_NEW_EVENTS, WANTED_KINDS, pump
+from taskqueue.engine.events.pruning import prune_events
 from taskqueue.engine.failures import log_failed_tasks
 from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, Forecast, promote
 from taskqueue.engine.limits.lanes import HAS_PARTITIONS, NEXT_TOKEN
@@ -60,11 +65,14 @@ WORKFLOW_PAUSE = 0.25
 TOKEN_PAUSE = 0.01
 # Seconds between looks at groups that collect events: of the first worker, of the second.
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
+# Seconds between looks for new events, while anybody wants any: of the first worker, of others.
+PUMP_PAUSE, OTHER_PUMP_PAUSE = 0.1, 1.0
 # All that the duties look at, in the statement that promotes.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
     HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED, HAS_PARTITIONS, NEXT_TOKEN,
+    WANTED_KINDS, HAS_NEW_EVENTS, NEXT_ALERT,
 )  # fmt: skip
 
 
@@ -101,20 +109,26 @@ class Duties:
             self._advance_workflows,
             self._fire_batches,
             self._await_tokens,
+            self._pump_events,
+            self._look_at_alerts,
             Timed(prune_tasks, every=10, again=0.1).step,
             Timed(prune_workflows, every=10, again=0.1).step,
-            Timed(reconcile, every=10, again=0.5).step,
+            Timed(reconcile, every=10, again=0.5, share=0.01).step,
             Timed(Sweep().step, every=10, again=0.1).step,
             Timed(prune_limits, every=60, again=0.1).step,
             Timed(prune_history, every=3600).step,
+            Timed(prune_events, every=60, again=0.1).step,
             Timed(merge_rollups, every=60).step,
             Timed(merge_counts, every=60).step,
             Timed(mark_wedged, every=60).step,
             Timed(rest_schedules, every=60).step,
+            Timed(end_undeclared, every=60).step,
             Timed(lift_pauses, every=30).step,
             Timed(call_roll, every=15).step,
         )
         self._batches_at = 0.0
+        # The kinds of events that anybody wanted at the last look, separated by spaces.
+        self.wanted_events = ""
         self.next_at = 0.0
         # Whether the last step let a task move, or a schedule, or an operation.
         self.has_changed = False
@@ -222,6 +236,30 @@ class Duties:
             turn.may_claim = True
         return None if until is None else max(until, TOKEN_PAUSE)
 
+    def _pump_events(self, turn: Turn) -> float | None:
+        """Number new events, with what they cause; the first worker looks most often."""
+        self.wanted_events = turn.forecast.text(WANTED_KINDS)
+        if not (self.wanted_events or turn.forecast.holds(HAS_NEW_EVENTS)):
+            return None
+        if turn.forecast.holds(HAS_NEW_EVENTS):
+            number = pump(turn.connection)
+            turn.may_claim = turn.may_claim or number > 0
+            if number == EVENTS_BATCH:
+                return BEHIND_PAUSE
+        rank = turn.forecast.number(RANK)
+        return PUMP_PAUSE if rank == 0 else OTHER_PUMP_PAUSE + turn.stagger
+
+    def _look_at_alerts(self, turn: Turn) -> float | None:
+        """Look at the alert rules that are due."""
+        if not turn.forecast.is_over(NEXT_ALERT):
+            return turn.wait_for(turn.forecast.until(NEXT_ALERT))
+        # Only where there are rules: what judges them is much to import.
+        from taskqueue.alerts.duty import look
+
+        if look(turn.connection):
+            turn.has_changed = turn.may_claim = True
+        return None
+
 
 @dataclass
 class Turn:
@@ -248,6 +286,8 @@ class Timed:
     run: Callable[[BaseDatabaseWrapper], object]
     every: float
     again: float = 10.0
+    # Of the worker's time, at most, while it leaves something each time.
+    share: float = 1.0
     next_at: float = 0.0
 
     def step(self, turn: Turn) -> float | None:
@@ -255,8 +295,10 @@ class Timed:
         if turn.now >= self.next_at:
             # First: one that fails must not fail with every turn.
             self.next_at = turn.now + self.every
+            began = time.monotonic()
             if self.run(turn.connection):
-                self.next_at = turn.now + self.again
+                took = time.monotonic() - began
+                self.next_at = turn.now + min(self.every, max(self.again, took / self.share))
         return self.again if self.next_at <= turn.now + self.again else None
 
 

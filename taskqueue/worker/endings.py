@@ -36,6 +36,13 @@ LONGEST_MESSAGE = 4096
 NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow, DeadlineExceeded, GiveUp)
 
 
+def over_time(timeout: float, *, renews: bool) -> str:
+    """Return the message of a time limit that is over."""
+    if renews:
+        return f"The body reported no progress for its timeout of {timeout:g} s."
+    return f"The body ran for longer than its timeout of {timeout:g} s."
+
+
 def unstarted(job: Job, now: float) -> Outcome:
     """Its body never started: handed back, or stopped if somebody asked for that."""
     if job.stop_reason is not None:
@@ -85,7 +92,7 @@ def time_over(job: Job, now: float) -> Outcome:
     message = "The deadline passed while the body ran."
     if not at_deadline:
         message = (
-            f"The body ran for longer than its timeout of {job.timeout:g} s, "
+            f"{over_time(job.timeout or 0.0, renews=job.renews_limit).rstrip('.')}, "
             "and did not stop when it was interrupted."
         )
     return _ended(job, OutcomeKind.FAILED, now, message, error)._replace(

@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue import signals
+from taskqueue import signals, tracing
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind, is_final
 from taskqueue.core.retries import class_path
@@ -30,10 +30,11 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workflows.results import Arguments, arguments_of
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames, logs
-from taskqueue.worker.context import Context, _current
+from taskqueue.worker.context import Context, StepReading, _current
 from taskqueue.worker.endings import verdict_on
-from taskqueue.worker.frames import Frame
+from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.jobs import Order, aged
+from taskqueue.worker.spans import begin_span, note_raised
 
 logger = logging.getLogger("taskqueue.worker")
 _loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.
@@ -63,11 +64,15 @@ class Attempt:
             return self._parked(parked)
         self.started_at = time.monotonic()
         token = _current.set(self.context)
+        if tracing.active is not None or StepReading.is_wanted:
+            begin_span(self)
         try:
             return self._run_body(call)
         except BaseException as error:
             return self._failed(error)
         finally:
+            if self.context._span is not None:
+                self.context._span.end()
             _current.reset(token)
 
     def begin(self, start: Starter) -> Frame | None:
@@ -79,23 +84,34 @@ class Attempt:
             return self._parked(parked)
         self.started_at = time.monotonic()
         token = _current.set(self.context)
+        if tracing.active is not None or StepReading.is_wanted:
+            begin_span(self)
         try:
             definition, args, kwargs = self._called()
             start(partial(definition.body, *args, **kwargs))
         except BaseException as error:
-            return self._failed(error)
+            frame = self._failed(error)
+            if self.context._span is not None:
+                self.context._span.end()
+            return frame
         finally:
+            if self.context._span is not None:
+                self.context._span.leave()
             _current.reset(token)
         return None
 
     def end(self, result: Callable[[], Any]) -> Frame:
         """Return the frame of a body that ran beside others. Never raises."""
         token = _current.set(self.context)
+        if self.context._span is not None:
+            self.context._span.enter()
         try:
             return self._succeeded(self._encode(result()))
         except BaseException as error:
             return self._failed(error)
         finally:
+            if self.context._span is not None:
+                self.context._span.end()
             _current.reset(token)
 
     def _parked(self, why: str) -> Frame:
@@ -144,6 +160,7 @@ class Attempt:
             args = _loads(order.args) if order.args != "[]" else []
             kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
+        args, kwargs = definition.loaded(args, kwargs)
         if definition.options.takes_context:
             args = [definition.context_for(self.context), *args]
         if signals.task_started.receivers and signals.task_started.has_listeners(definition):
@@ -219,6 +236,8 @@ class Attempt:
         outcome = verdict_on(error, self)
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:
             logs.log_raised(self.order, outcome, error)
+            if self.context._span is not None:
+                note_raised(self, error)
         self._tell_finished(outcome, error)
         return self._frame(outcome)
 
@@ -233,9 +252,11 @@ class Attempt:
         return outcome._replace(updates=updates, has_fan=self._has_fan)
 
     def _frame(self, outcome: Outcome, what: str = frames.OUTCOME) -> Frame:
+        if self.context._span is not None:
+            self.context._span.outcome = str(outcome.kind)
         # Left out at the end: what is as it is in most outcomes.
         is_plain = outcome.updates is None and not outcome.has_fan
-        kept = 5 if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
+        kept = PLAIN if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
         return (what, (outcome[0], str(outcome[1]), *outcome[2:kept]))
 
     def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:

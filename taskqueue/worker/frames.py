@@ -1,6 +1,7 @@
 """Frames between the parent and its children: a length, then plain values.
 
-`marshal` carries only plain values and runs no code; both ends are the same interpreter.
+`marshal` carries only plain values and runs no code; both ends are the same interpreter. An attempt
+that has succeeded without a value has a frame of fixed size, so that many can be read as one.
 """
 
 from __future__ import annotations
@@ -8,15 +9,24 @@ from __future__ import annotations
 import marshal
 import struct
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 _LENGTH = struct.Struct("!I")
+# A length that no frame has, the lease, and the moments at which its body ended and started.
+_SUCCESS = struct.Struct("!Iqdd")
+_IS_SUCCESS = 0xFFFFFFFF
+# How many fields of an outcome are sent of a success that is nothing but its value.
+PLAIN = 5
 Frame = tuple[Any, ...]
 Line = tuple[int, float, int, str, str]  # Lease, moment, level, logger, text.
 
 
 def pack(frame: Frame) -> bytes:
     """The bytes of a frame."""
+    if frame[0] == OUTCOME and len(frame[1]) == PLAIN and frame[1][-1] is None:
+        lease_id, _, ended, started, _ = frame[1]
+        return _SUCCESS.pack(_IS_SUCCESS, lease_id, ended, started)
     body = marshal.dumps(frame)
     return _LENGTH.pack(len(body)) + body
 
@@ -28,12 +38,23 @@ class Unpacker:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Yield the frames that are complete with these bytes."""
+        """Yield the frames that are complete with these bytes.
+
+        Successes without a value that follow each other are one frame: a list of rows, each of them
+        the mark, the lease and the two moments.
+        """
         buffer = self._buffer
         buffer += data
         start, end = 0, len(buffer)
         while end - start >= 4:
             (size,) = _LENGTH.unpack_from(buffer, start)
+            if size == _IS_SUCCESS:
+                rows = _successes(buffer, start)
+                if not rows:
+                    break
+                start += len(rows) * _SUCCESS.size
+                yield (SUCCEEDED, rows)
+                continue
             if end - start - 4 < size:
                 break
             with memoryview(buffer) as view:
@@ -41,6 +62,17 @@ class Unpacker:
             start += 4 + size
             yield frame
         del buffer[:start]
+
+
+def _successes(buffer: bytearray, start: int) -> list[tuple[Any, ...]]:
+    """The complete frames of successes from there on, up to the first other frame."""
+    end = start + (len(buffer) - start) // _SUCCESS.size * _SUCCESS.size
+    with memoryview(buffer) as view, view[start:end] as part:
+        return list(takewhile(_is_success, _SUCCESS.iter_unpack(part)))
+
+
+def _is_success(row: tuple[Any, ...]) -> bool:
+    return bool(row[0] == _IS_SUCCESS)
 
 
 # From the parent.
@@ -55,6 +87,7 @@ EXIT = "exit"
 READY = "ready"
 PER_SLOT = "per slot"
 OUTCOME = "outcome"
+SUCCEEDED = "succeeded"
 RECORDED = "recorded"
 UNSURE = "unsure"
 LINES = "lines"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import signal
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from taskqueue.declarations import snapshots
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
 from taskqueue.worker import frames
 from taskqueue.worker.context import Context
+from taskqueue.worker.endings import over_time
 from taskqueue.worker.jobs import Order
 
 SIGNAL = signal.SIGUSR2  # Interrupts system calls too, which an exception set in a thread does not.
@@ -66,6 +67,8 @@ class TimeLimits:
         """`interrupt` takes the lease, why, and a sentence; it may find the body ended."""
         self._interrupt = interrupt
         self._limits: dict[int, tuple[float, str, str]] = {}
+        # The orders whose limits begin anew when their bodies report progress.
+        self._renewed: dict[int, Order] = {}
         self._lock = threading.Lock()
         self._has_new = threading.Event()
 
@@ -73,10 +76,12 @@ class TimeLimits:
         """Have the body that starts now interrupted when its time is over."""
         if not order.options and order.deadline_at is None:
             return
-        timeout = json.loads(order.options).get("timeout") if order.options else None
+        options = snapshots.loaded(order.options) if order.options else {}
+        timeout = options.get("timeout")
         limits = []
         if timeout is not None:
-            detail = f"The body ran for longer than its timeout of {timeout:g} s."
+            renews = options.get("timeout_from") == "progress"
+            detail = over_time(timeout, renews=renews)
             limits.append((time.monotonic() + timeout, frames.TIMEOUT, detail))
         if order.deadline_at is not None:
             detail = "The deadline passed while the body ran."
@@ -84,13 +89,22 @@ class TimeLimits:
         if limits:
             with self._lock:
                 self._limits[order.lease_id] = min(limits, key=lambda limit: limit[0])
+                if timeout is not None and renews:
+                    self._renewed[order.lease_id] = order
             self._has_new.set()
+
+    def renew(self, lease_id: int) -> None:
+        """Let the time of a body that has reported progress begin anew, if it is to be so."""
+        # A later limit needs no wake-up of the thread: it looks again at the earlier one.
+        if (order := self._renewed.get(lease_id)) is not None and lease_id in self._limits:
+            self.add(order)
 
     def remove(self, lease_id: int) -> None:
         """Forget the limit of a body that has ended."""
-        if lease_id in self._limits:
+        if lease_id in self._limits or lease_id in self._renewed:
             with self._lock:
                 self._limits.pop(lease_id, None)
+                self._renewed.pop(lease_id, None)
 
     def watch(self) -> NoReturn:
         """Keep the limits, in a thread."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.outcomes import SUCCESS, Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.tally import SubjectLike
@@ -57,9 +57,13 @@ class Leases:
         is_debug = logger.isEnabledFor(logging.DEBUG)
         if self._progress:
             self._progress.count(row.task_status for row in recorded.values())
+        successes = []
         for outcome in outcomes:
-            job = self.held.pop(outcome.lease_id, None)
-            row = recorded.get(outcome.lease_id)
+            job = self.held.pop(outcome[0], None)
+            row = recorded.get(outcome[0])
+            if row is SUCCESS and job is not None and not (job.is_scheduled or is_debug):
+                successes.append((job, outcome))
+                continue
             status = row and row.task_status
             if row is not None and job is not None:
                 self._meter.recorded(job, outcome, row)
@@ -73,6 +77,7 @@ class Leases:
                 look_at = min(look_at, now)
             if job is not None and (is_debug or outcome.kind != "succeeded"):
                 log_outcome(job, outcome, status)
+        self._meter.succeeded(successes)
         return look_at
 
     def settle_recorded(self, outcomes: list[Outcome], now: float) -> float:

@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.limits.claiming import Claimant, Limited, claim_limited
 from taskqueue.engine.limits.lanes import NEWS
-from taskqueue.engine.rows import Claimed
+from taskqueue.engine.rows import Claimed, Place
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
 
@@ -21,6 +21,9 @@ AHEAD = 2
 REMEMBERED = 10.0  # Seconds for which a lane is served that had no open partition since.
 PATIENT_AFTER = 3  # Claims in a row that got nothing for others' sake: the next one waits for them.
 MOST_HELD = 10_000  # Leases that are remembered: some end without the worker.
+# Seconds after which a worker looks again at the first partitions of a lane, which held only tasks
+# that it does not know.
+PASSED_FOR = 3.0
 
 
 class LimitedClaims:
@@ -49,6 +52,9 @@ class LimitedClaims:
         self.has_news = False
         # What the last claim told.
         self.last = Limited(claimed=[])
+        # Places in lanes before which nothing was for this worker, and until when they are trusted.
+        self._behind: dict[tuple[str, str], Place] = {}
+        self._behind_until = 0.0
 
     def see(self, lanes: set[tuple[str, str]]) -> None:
         """Take in what a look has seen."""
@@ -92,6 +98,9 @@ class LimitedClaims:
         now = time.monotonic()
         for lane in [lane for lane, at in self._known.items() if at < now - REMEMBERED]:
             del self._known[lane]
+        if now >= self._behind_until:
+            self._behind.clear()
+            self._behind_until = now + PASSED_FOR
         # Not with what it has recorded, which others would wait for too.
         waits = self._vain >= PATIENT_AFTER and not is_within
         self.last = limited = claim_limited(
@@ -105,6 +114,7 @@ class LimitedClaims:
             is_first=is_first,
             is_within=is_within,
             waits=waits,
+            behind=self._behind,
         )
         self._vain = self._vain + 1 if limited.is_left and not limited.claimed else 0
         self._remember(limited.opened)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import time
@@ -35,6 +36,7 @@ REPORT_TIMEOUT = 3.0
 # Seconds that a thread works on while another waits for its turn. The database thread needs only a
 # moment between two statements, and the server is idle until it has had it.
 SWITCH_INTERVAL = 0.0003
+GARBAGE = 20_000  # New objects after which the garbage collector looks at them.
 GATHER = 0.003  # Seconds between two looks at children that have enough to do.
 REBALANCE_INTERVAL = 0.02  # Seconds between two looks at orders that wait behind a body.
 
@@ -62,7 +64,7 @@ class MainLoop:
         self._stopper = Stopper(dispatcher)
         self.summary = Summary(state.meter, time.monotonic())
         self._wake_pipe = wake_pipe
-        self._switch_interval = sys.getswitchinterval()
+        self._switch_interval, self._thresholds = sys.getswitchinterval(), gc.get_threshold()
         self._watch = Watch()
         self._watch.add(wake_pipe, wake_pipe.clear)
         self._reloader = Reloader(state.wake) if state.options.reload else None
@@ -73,6 +75,9 @@ class MainLoop:
     def start(self) -> None:
         """Start the children, once their template has loaded, and the heartbeat."""
         sys.setswitchinterval(SWITCH_INTERVAL)
+        # What is there by now stays; what comes and goes from here on is free of cycles.
+        gc.freeze()
+        gc.set_threshold(GARBAGE)
         self._coordinator.begin(time.monotonic())
         self._populate(time.monotonic())
         self._heartbeat.thread.start()
@@ -92,6 +97,8 @@ class MainLoop:
         self._watch.close()
         self._leases.end()
         sys.setswitchinterval(self._switch_interval)
+        gc.set_threshold(*self._thresholds)
+        gc.unfreeze()
         return self._coordinator.has_work
 
     def _hear_template(self) -> None:

@@ -10,10 +10,11 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from taskqueue.core.histogram import HIGHEST, LOWEST, bucket_of
+from taskqueue.core.histogram import HIGHEST, LOWEST, bucket_of, counted
 from taskqueue.core.outcomes import WHOLE_RUNS, Outcome, Recorded
 from taskqueue.engine.totals import label_among
 from taskqueue.worker.jobs import Job
@@ -33,6 +34,12 @@ class Durations:
         """Count one."""
         self._counts[bucket_of(seconds) - LOWEST] += 1
         self.seconds += seconds
+
+    def add_all(self, durations: Sequence[float]) -> None:
+        """Count several."""
+        for bucket, number in counted(durations).items():
+            self._counts[bucket - LOWEST] += number
+        self.seconds += sum(durations)
 
     def counts(self) -> dict[int, int]:
         """The counts that are not zero, by bucket."""
@@ -113,6 +120,25 @@ class Meter:
             queue.runs.add(outcome.ended - outcome.started)
         if job.ready_at is not None:
             queue.waits.add(max(0.0, outcome.started - job.ready_at))
+
+    def succeeded(self, ends: Iterable[tuple[Job, Outcome]]) -> None:
+        """Count successes, each as `recorded` does."""
+        for queue_name, group in groupby(ends, key=lambda end: end[0].queue_name):
+            queue, alike = self._queue(queue_name), list(group)
+            queue.outcomes["succeeded"] += len(alike)
+            started = [
+                (job.ready_at, outcome[2], outcome[3])
+                for job, outcome in alike
+                if outcome[3] is not None
+            ]
+            queue.runs.add_all([ended - began for _, ended, began in started])
+            queue.waits.add_all(
+                [
+                    max(0.0, began - ready_at)
+                    for ready_at, _, began in started
+                    if ready_at is not None
+                ]
+            )
 
     def ended(self) -> Counter[str]:
         """Attempts that have ended since the beginning, by what that means for their tasks."""

@@ -19,7 +19,9 @@ from django.db import InterfaceError, OperationalError
 from taskqueue.conf import get_settings
 from taskqueue.core.log_text import one_line
 from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.engine.alerts.declaring import sync_rules
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.events.declaring import sync_handlers
 from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
@@ -65,6 +67,7 @@ class OrderRunner:
         # The definitions whose bodies may share a slot, as far as the parent was told.
         self._told: set[str] = set()
         self._limits = TimeLimits(self._interrupt)
+        self._channel.on_progress = self._limits.renew
         self._lock = threading.Lock()
 
     def run(self) -> None:
@@ -232,12 +235,16 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
 
 
 def declare_schedules(channel: Channel, *, worker_name: str) -> None:
-    """Synchronise limits and schedules, and tell the parent; again while the database is away."""
+    """Synchronise limits, schedules and alert rules, and tell the parent; again while the database
+    is away.
+    """
     pause = FIRST_PAUSE
     while True:
         try:
             with unforked():
                 sync_limits()
+                sync_handlers()
+                refused = sync_rules()
                 synced = sync_schedules(worker=worker_name)
         except (OperationalError, InterfaceError) as error:
             logger.warning("Declarations not synchronised yet error=%s", one_line(error))
@@ -248,6 +255,8 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
         except Exception:
             logger.exception("Declarations not synchronised")
         else:
+            for message in refused:
+                logger.error("Alert rule refused reason=%s", one_line(message))
             for message in synced.refused:
                 logger.error("Schedule refused reason=%s", one_line(message))
             for name in synced.removed:

@@ -73,11 +73,9 @@ class Places:
     def add(self, jobs: list[Job], now: float) -> dict[int, int]:
         """Add jobs that the child gets now; return the shares of those that share a slot."""
         shares = {}
-        for job in jobs:
-            share = self._share(job)
-            if share < WHOLE:
-                shares[job.lease_id] = share
-        self._shares.update(shares)
+        if self._by_name:
+            shares = {job.lease_id: share for job in jobs if (share := self._share(job)) < WHOLE}
+            self._shares.update(shares)
         self.fill(now)
         return shares
 
@@ -98,6 +96,18 @@ class Places:
         if job.started_at is not None:
             self.running -= 1
             self.release(share)
+
+    def remove_all(self, jobs: list[Job]) -> None:
+        """Let go of several, before others start in their places."""
+        if self._shares:
+            for job in jobs:
+                self.remove(job)
+            return
+        # One whose start is not noted yet has ended since it was looked last.
+        started = sum(job.started_at is not None for job in jobs)
+        if started:
+            self.running -= started
+            self.release(started * WHOLE)
 
     def release(self, share: int = WHOLE) -> None:
         """Give room back that one took which is no longer among the running."""

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.payload import storable
@@ -34,6 +35,8 @@ class Reports:
         self._progress: dict[int, tuple[float, str]] = {}
         self._log_sizes: dict[int, int] = {}
         self.has_reports = threading.Event()
+        # Called with the lease of a body that reports progress.
+        self.on_progress: Callable[[int], object] = lambda lease_id: None
 
     def take(self) -> tuple[list[Line], dict[int, tuple[float, str]]]:
         """The lines, and the latest progress by lease."""
@@ -47,6 +50,7 @@ class Reports:
         """Keep the latest progress of an attempt."""
         with self._buffering:
             self._progress[lease_id] = percent, storable(message, limit=LONGEST_MESSAGE)
+        self.on_progress(lease_id)
         self.has_reports.set()
 
     def report_line(self, lease_id: int, level: int, logger: str, message: str) -> None:

@@ -140,6 +140,8 @@ async def _interruptible(
 ) -> Any:
     """Run a body; raise what interrupted it instead of its cancellation."""
     _current.set(context)
+    if context._span is not None:
+        context._span.enter()
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     interruption.enter(lambda error: loop.call_soon_threadsafe(task.cancel))

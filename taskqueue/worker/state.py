@@ -61,6 +61,8 @@ class WorkerState:
         # What people have last asked it to change, and what of that the main thread has taken up.
         self.wanted: Wanted | None = None
         self.taken_up: Wanted | None = None
+        # The kinds of events that anybody wants, separated by spaces; None: not known yet.
+        self.wanted_events: str | None = None
         self.renewals: deque[Renewal] = deque()  # Pings that found something to do.
 
     @property

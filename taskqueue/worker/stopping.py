@@ -21,9 +21,10 @@ Ending = Callable[[Job, float], Outcome]
 class Stopper:
     """Carries out stops and time limits.
 
-    A body that is asked to stop has `STOP_GRACE`, then it is interrupted; `KILL_GRACE` later its
-    child is killed. A thread cannot be killed: there the lease ends, and the slot stays busy. At
-    its own time limit a body is interrupted by its child; here it is ended when that was in vain.
+    A body that is asked to stop has its `stop_grace`, or `STOP_GRACE`, then it is interrupted; its
+    `kill_grace`, or `KILL_GRACE`, later its child is killed. A thread cannot be killed: there the
+    lease ends, and the slot stays busy. At its own time limit a body is interrupted by its child;
+    here it is ended when that was in vain.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -95,7 +96,7 @@ class Stopper:
             # Others share its slot.
             job.interrupted_at = now
             child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, LEASE_ENDED))
-        elif now >= job.interrupted_at + self._kill_grace:
+        elif now >= job.interrupted_at + self._kill_grace_of(job):
             child.kill()
 
     def next_limit(self) -> float | None:
@@ -108,14 +109,19 @@ class Stopper:
         """When to end a running body, and how, the most severe first; None: interrupt it."""
         if job.is_over:
             if job.interrupted_at is not None and self._pool.can_kill:
-                yield job.interrupted_at + self._kill_grace, endings.stopped
+                yield job.interrupted_at + self._kill_grace_of(job), endings.stopped
             return
         if job.limit_at is not None:
-            yield job.limit_at + self._kill_grace, endings.time_over
+            yield job.limit_at + self._kill_grace_of(job), endings.time_over
         if job.interrupted_at is not None:
-            yield job.interrupted_at + self._kill_grace, endings.stopped
+            yield job.interrupted_at + self._kill_grace_of(job), endings.stopped
         elif job.asked_at is not None:
-            yield job.asked_at + self._stop_grace, None
+            grace: float = job.snapshot.get("stop_grace", self._stop_grace)
+            yield job.asked_at + grace, None
+
+    def _kill_grace_of(self, job: Job) -> float:
+        grace: float = job.snapshot.get("kill_grace", self._kill_grace)
+        return grace
 
     def _end(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
         """End a body that did not end when it was interrupted."""

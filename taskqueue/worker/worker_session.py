@@ -21,12 +21,17 @@ from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held
-from taskqueue.engine.sessions import is_sqlite, leave_session, own_session
+from taskqueue.engine.sessions import (
+    is_sqlite,
+    leave_session,
+    own_session,
+    set_wanted_events,
+)
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.jobs import aged
+from taskqueue.worker.jobs import all_aged
 from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.workflows import StepEnds, ended_steps
@@ -102,6 +107,11 @@ class WorkerSession:
         assert self._connection is not None
         return self._connection
 
+    def want_events(self, kinds: str) -> None:
+        """Let what this worker changes from now on cause events of these kinds, on all sessions."""
+        self._state.wanted_events = kinds
+        set_wanted_events(self.connection, kinds)
+
     def end(self) -> None:
         """Reset the session, and close the connection."""
         if self._connection is not None:
@@ -120,6 +130,8 @@ class WorkerSession:
     def carry_out(self, exchange: Exchange) -> None:
         """Carry out a request; the exchange tells how far it got, also where this raises."""
         self.open()
+        if self._state.wanted_events is not None:
+            set_wanted_events(self.connection, self._state.wanted_events)
         connection, unknown = self.connection, exchange.unknown
         self._claims.begin(exchange.room, slots=self._state.concurrency)
         if exchange.held is not None:
@@ -244,7 +256,7 @@ class WorkerSession:
         """
         connection, now = self.connection, time.monotonic()
         lines = aged_lines(exchange.lines, now)
-        outcomes = [aged(outcome, now) for outcome in exchange.outcomes]
+        outcomes = all_aged(exchange.outcomes, now)
         try:
             with self._tally.guard(), transaction(connection):
                 write_logs(connection, lines)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from django.utils import timezone
@@ -14,9 +15,13 @@ from taskqueue.control import TaskFilter
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.specs import spec_of
 from taskqueue.models import (
+    AlertRule,
     Audit,
     Collected,
+    Delivery,
     Dependency,
+    Endpoint,
+    Incident,
     Lease,
     Limit,
     Limiter,
@@ -67,6 +72,8 @@ def everything(text: str, *, name: str = echo.name, **arguments: Any) -> Everyth
     _make_workflows(made)
     _make_groups(made)
     _make_limits(made)
+    _make_alerts(made)
+    _make_webhooks(made)
     return made
 
 
@@ -105,6 +112,48 @@ def _make_lanes(made: Everything) -> None:
     made.rows["asked worker"] = Worker.objects.create(
         name=f"{text} asked", host=text, pid=2, started_at=now, seen_at=now + 10 * MINUTE,
         request="quiet", requested_at=now, requested_by=text, request_reason=text,
+    )  # fmt: skip
+
+
+def _make_alerts(made: Everything) -> None:
+    """Rules, of which one has an alert that is firing and one that is over."""
+    text, now = made.text, timezone.now()
+    values = {
+        "kind": "failure", "scope": "name", "pattern": text, "trouble": text, "created_by": text,
+        "channels": {"mail": ["ops@example.org"]}, "next_at": now + 60 * MINUTE,
+    }  # fmt: skip
+    rule = made.rows["alertrule"] = AlertRule.objects.create(name=text, **values)
+    made.rows["silenced rule"] = AlertRule.objects.create(
+        name=f"{text} silenced", silenced_until=now + 60 * MINUTE, silenced_by=text,
+        silence_reason=text, **values,
+    )  # fmt: skip
+    told = {
+        "rule": rule, "subject": text, "summary": text, "remedy": text, "example": text[:36],
+        "began_at": now - MINUTE, "raised_at": now - MINUTE, "notified_at": now - MINUTE,
+    }  # fmt: skip
+    made.rows["ended incident"] = Incident.objects.create(
+        status="ended", ended_at=now, is_settled=True, acknowledged_at=now, acknowledged_by=text,
+        acknowledge_reason=text, **told,
+    )  # fmt: skip
+    made.rows["incident"] = Incident.objects.create(status="firing", **told)
+
+
+def _make_webhooks(made: Everything) -> None:
+    """An endpoint with a delivery that was answered, and one that is disabled."""
+    text = made.text
+    values = {
+        "url": f"https://example.com/{quote(text)}", "description": text, "created_by": text,
+        "secret": "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", "names": [text], "queues": [text],
+        "changed_at": datetime(2026, 1, 1, tzinfo=UTC),
+    }  # fmt: skip
+    made.rows["endpoint"] = Endpoint.objects.create(**values)
+    made.rows["disabled endpoint"] = Endpoint.objects.create(
+        **values, is_enabled=False, disabled_for="failing", failing_since=timezone.now()
+    )
+    made.rows["delivery"] = Delivery.objects.create(
+        endpoint=made.rows["endpoint"], seq=1, kind="task.failed", status="failed", answer=text,
+        error=text, task_id=made.tasks["failed"].id, payload={"data": {"name": text}},
+        attempted_at=timezone.now(), milliseconds=5, attempts=1,
     )  # fmt: skip
 
 

@@ -8,8 +8,11 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.limits import Fair, Sequence
 from taskqueue.models import Audit, Limit, Queue, Task, Worker
 from tests.admin.conftest import LogIn
+from tests.engine.steps import end
 from tests.engine.test_limits import take, two_a_key
 from tests.sample.tasks import add
 
@@ -98,3 +101,35 @@ def limit_rate() -> Any:
     from taskqueue import Rate
 
     return Rate("5/m", key="a", name="api.rate")
+
+
+def test_a_halted_sequence_is_released_on_the_page_of_its_tasks(log_in_as: LogIn) -> None:
+    ordered = add.using(sequence=Sequence("a", on_failure="halt"), max_attempts=1)
+    failed, behind = ordered.enqueue(1), ordered.enqueue(1, 2)
+    client = log_in_as("staff", "view_task", "operate")
+    button = 'name="verb" value="release"'
+    assert button not in client.get(page("task_change", behind.id)).content.decode()
+    [taken] = take()
+    end(taken, OutcomeKind.FAILED)
+    take()
+    assert button in client.get(page("task_change", failed.id)).content.decode()
+    assert button in client.get(page("task_change", behind.id)).content.decode()
+    act = page("task_act", behind.id)
+    told = client.post(act, {"verb": "release", "reason": "was sent by hand"}, follow=True)
+    assert f"The sequence of task {behind.id} goes on." in told.content.decode()
+    assert button not in told.content.decode()
+    assert [row.task_id for row in take()] == [str(behind.id)]
+    refused = client.post(act, {"verb": "release"}, follow=True).content.decode()
+    assert "no sequence that is halted" in refused
+
+
+def test_the_page_of_a_queue_shows_how_its_tenants_share_it(log_in_as: LogIn) -> None:
+    queue = Queue.objects.create(name="default")
+    client = log_in_as("staff", "view_queue")
+    assert "Tenants" not in client.get(page("queue_change", queue.pk)).content.decode()
+    add.using(fair=Fair("a")).enqueue_many([((key,), {}) for key in ("acme", "acme", "umbrella")])
+    take(1)
+    shown = " ".join(client.get(page("queue_change", queue.pk)).content.decode().split())
+    assert "acme" in shown
+    assert "umbrella" in shown
+    assert "Jain" in shown

@@ -47,7 +47,16 @@ def test_the_audit_comes_by_pages_of_one_subject_or_of_all(
     of_web = pages(root, "audit/?limit=2&subject=web")
     assert [[each["detail"] for each in page] for page in of_web] == [["5", "3"], ["1"]]
     assert root.look("audit/?subject=nobody").json() == {"results": [], "next": None}
-    for wrong in ("cursor=x", "cursor=-1", f"cursor={2**63}", "cursor=%D9%A3", "subject=%00"):
+    assert len(root.look("audit/?verb=pause&since=2026-01-01T00:00:00Z").json()["results"]) == 6
+    assert root.look("audit/?verb=resume").json()["results"] == []
+    for wrong in (
+        "since=x",
+        "cursor=x",
+        "cursor=-1",
+        f"cursor={2**63}",
+        "cursor=%D9%A3",
+        "subject=%00",
+    ):
         assert root.look(f"audit/?{wrong}").status_code == 400, wrong
     assert member("view_task").look("audit/").status_code == 403
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from taskqueue import Sequence
+from taskqueue import Fair, Sequence
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Audit, Limit, Queue, Task
 from tests.api.conftest import ApiClient
@@ -95,3 +95,23 @@ def test_a_halted_sequence_is_released(root: ApiClient) -> None:
     assert root.act(f"tasks/{failed.id}/release/").status_code == 409
     assert len(take()) == 1
     assert Task.objects.filter(status="running").count() == 1
+
+
+def test_the_shares_of_tenants_are_shown(root: ApiClient) -> None:
+    add.using(fair=Fair("a", weight=2)).enqueue_many([((key,), {}) for key in (1, 1, 2)])
+    take(1)
+    Queue.objects.create(name="default")
+    told = root.look("queues/default/fairness/").json()
+    assert (told["queue_name"], told["index"]) == ("default", 0.5)
+    assert {(each["key"], each["weight"], each["starts"]) for each in told["tenants"]} == {
+        ("1", 2.0, 1),
+        ("2", 2.0, 0),
+    } or {(each["key"], each["starts"]) for each in told["tenants"]} == {("1", 0), ("2", 1)}
+    assert root.look("queues/nowhere/fairness/").status_code == 404
+
+
+def test_a_task_type_tells_what_limits_it(root: ApiClient) -> None:
+    told = root.look("task-types/tests.sample.tasks.greet/").json()
+    assert (told["limits"], told["is_fair"], told["is_sequence"], told["requires"]) == (
+        [], False, False, [],
+    )  # fmt: skip

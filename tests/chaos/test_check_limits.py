@@ -170,3 +170,35 @@ def test_a_task_may_wait_while_those_are_served_that_came_before(story: Story) -
         story.end(story.claim(task), "succeeded")
     story.end(story.claim(later), "succeeded")
     assert found(story.history(limited=limited(story, TWO), serving=serving)) == {13}
+
+
+# Shares
+
+
+def of_tenants(story: Story, order: str) -> History:
+    """Tasks of the tenants `a` and `b`, all there from the beginning, start in this order."""
+    tasks = {tenant: [story.enqueue() for _ in range(order.count(tenant))] for tenant in "ab"}
+    tenant_of = {task: tenant for tenant, found in tasks.items() for task in found}
+    for tenant in order:
+        story.end(story.claim(tasks[tenant].pop()), "succeeded")
+    rows = tuple(LimitedRow(id, "default", [], tenant=tenant_of[id]) for id in story.tasks)
+    return story.history(limited=rows)
+
+
+def test_a_tenant_must_not_start_many_tasks_more_than_another_one_that_waits(
+    story: Story,
+) -> None:
+    assert found(of_tenants(story, "ab" * 80)) == set()
+    assert found(of_tenants(Story(), "a" * 80)) == set(), "Nobody else waits."
+    assert found(of_tenants(Story(), "a" * 80 + "b")) == {13}
+
+
+def test_a_limit_of_a_queue_holds_for_what_is_claimed_after_it_was_set(story: Story) -> None:
+    run_at_once(story, 3)
+    limit = LimitChange("queue:default", 2, 0.0, 0.0)
+    assert found(story.history(limit_changes=(limit,))) == {13}
+    later = limit._replace(asked_at=story.now, answered_at=story.now)
+    assert found(story.history(limit_changes=(later,))) == set()
+    lifted = (limit, LimitChange("queue:default", None, 1.0, 1.0))
+    assert found(story.history(limit_changes=lifted)) == set()
+    assert found(story.history(limit_changes=(limit._replace(number=3),))) == set()

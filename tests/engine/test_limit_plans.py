@@ -9,8 +9,10 @@ from django.db import connection as default_connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair
+from taskqueue.engine.apart import best_ordinary
 from taskqueue.engine.connections import installed, transaction
 from taskqueue.engine.limits.sweeping import Sweep
 from taskqueue.engine.record import record
@@ -129,3 +131,15 @@ def test_a_sweep_reads_a_batch(worker: BaseDatabaseWrapper, analyzed: str) -> No
         before = rows_read(worker)
         Sweep().step(worker)
         assert rows_read(worker) - before <= 10 * 500
+
+
+def test_the_backlog_of_a_paused_definition_costs_a_look_for_the_best_task_little(
+    worker: BaseDatabaseWrapper, analyzed: str
+) -> None:
+    add.enqueue_many([((1,), {})] * MANY)
+    control.pause_definition(add.name)
+    settle(analyzed)
+    with transaction(worker):
+        before = rows_read(worker)
+        best_ordinary(worker, "default", [])
+        assert rows_read(worker) - before <= 1000

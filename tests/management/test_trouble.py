@@ -55,6 +55,7 @@ ARGUMENTS = {
     "pauses": [],
     "queues": [],
     "limits": [],
+    "webhooks": [],
     "workers": [],
     "schedules": [],
     "operations": [],

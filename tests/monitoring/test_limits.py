@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 
 from taskqueue import Fair, Rate, Sequence, control
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.limits.sweeping import Sweep
 from taskqueue.engine.statement import Statement
-from taskqueue.models import Lease, Limit, Partition, Task, Worker
+from taskqueue.models import Lease, Limit, LimitCount, Partition, Task, Worker
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.fairness import fairness_of, jain
 from taskqueue.monitoring.limit_statements import KEYS, WAITING
+from taskqueue.monitoring.metrics import exposition
+from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.limit import keys_of, limit_named, read_limits
 from taskqueue.monitoring.read_models.queue import queue_named
+from taskqueue.monitoring.read_models.task import shown_task
 from taskqueue.monitoring.searching.finding import find
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.why import why
-from tests.engine.steps import end
+from tests.engine.steps import claim, end
 from tests.engine.test_limits import args, one_at_a_time, take, two_a_key
 from tests.sample.tasks import add
 
@@ -167,10 +173,13 @@ def test_a_halted_sequence_is_told_by_why_and_the_doctor() -> None:
     end(first, OutcomeKind.FAILED)
     take()
     assert told(behind)["sequence_halted"].subject == str(failed.id)
+    for result in (failed, behind):
+        assert "release" in shown_task(Task.objects.get(id=result.id), EVERYTHING).can
     [finding] = look_at_limits_here()
     assert str(failed.id) in finding.remedy
     control.release_sequence(behind.id)
     assert "sequence_halted" not in told(behind)
+    assert "release" not in shown_task(Task.objects.get(id=behind.id), EVERYTHING).can
 
 
 def look_at_limits_here() -> list[Any]:
@@ -238,3 +247,49 @@ def scrape() -> Callable[[], str]:
     registry = CollectorRegistry()
     registry.register(DatabaseCollector())
     return lambda: generate_latest(registry).decode()
+
+
+def test_metrics_tell_for_how_long_a_limit_was_full_and_what_was_repaired() -> None:
+    two_a_key.enqueue_many([((1,), {})] * 3)
+    take()
+    take()
+    sweep = Sweep()
+    sweep.step(connections["default"])
+    LimitCount.objects.update(counted_at=timezone.now() - timedelta(seconds=9))
+    sweep.step(connections["default"])
+    [count] = LimitCount.objects.all()
+    assert 8 <= count.number < 30
+    LimitCount.objects.update(counted_at=timezone.now() - timedelta(hours=8))
+    sweep.step(connections["default"])
+    assert LimitCount.objects.get().number == count.number, "Nobody looked in between."
+    Partition.objects.update(state="empty", waits_for=None)
+    sweep.step(connections["default"])
+    control.pause_definition("tests.sample.tasks.add")
+    Worker.objects.update(queue_slots={"mail": 2}, definition_slots={"tests.sample.tasks.add": 1})
+    text = exposition()[0].decode()
+    assert f'taskqueue_limit_saturated_seconds_total{{limit="{NAME}"}} {count.number}' in text
+    assert "taskqueue_partition_repairs_total 1.0" in text
+    assert "taskqueue_definitions_paused 1.0" in text
+    assert "taskqueue_paused 0.0" in text
+    assert 'taskqueue_queue_slots{queue="mail"} 2.0' in text
+    assert 'taskqueue_definition_slots{name="tests.sample.tasks.add"} 1.0' in text
+
+
+def test_full_slots_of_a_queue_or_a_definition_are_named(worker: Worker) -> None:
+    add.enqueue(1)
+    waiting = add.enqueue(2)
+    claim(1)
+    assert "own_slots_busy" not in told(waiting)
+    now = timezone.now()
+    for column, subject in (("queue_slots", "default"), ("definition_slots", waiting.name)):
+        slots = {column: {subject: 1}}
+        Worker.objects.update(**{"queue_slots": {}, "definition_slots": {}, **slots})
+        assert told(waiting)["own_slots_busy"].subject == subject
+        other = Worker.objects.create(
+            name="w2", host="h", pid=2, concurrency=9, lease_seconds=600, started_at=now,
+            seen_at=now, **slots,
+        )  # fmt: skip
+        assert "own_slots_busy" not in told(waiting), "The one slot of another worker is free."
+        Worker.objects.filter(id=other.id).update(**{column: {}})
+        assert "own_slots_busy" not in told(waiting), "Another worker has any number of slots."
+        other.delete()

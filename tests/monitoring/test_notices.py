@@ -68,6 +68,7 @@ def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("taskqueue.monitoring.notices.STALLED_SECONDS", 3600.0)
+    monkeypatch.setattr("taskqueue.monitoring.notices.LATE_SECONDS", 36_000.0)
     make_worker(concurrency=1, lease_seconds=3600)
     make_task(run_after=ago(50 * MINUTE))
     assert codes() == []
@@ -75,6 +76,40 @@ def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot(
     assert codes() == [("stalled", "error", "default")]
     make_running(task=make_task("running", queue_name="web"))
     assert codes() == []
+
+
+def test_a_queue_whose_workers_are_busy_is_late_where_a_task_waits_for_minutes() -> None:
+    make_worker(concurrency=1)
+    make_running(task=make_task("running", queue_name="web"))
+    make_task(run_after=ago(4 * MINUTE))
+    assert codes() == []
+    make_task(run_after=ago(6 * MINUTE))
+    (notice,) = notices()
+    assert (notice.code, notice.level, notice.subject) == ("late_queue", "warning", "default")
+    assert notice.count == 2
+    assert "has waited 0:06:0" in notice.sentence
+
+
+def test_a_queue_with_very_many_tasks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taskqueue.monitoring.notices.DEEP", 3)
+    make_worker()
+    make_task()
+    make_task()
+    assert codes() == []
+    make_task()
+    assert codes() == [("deep_queue", "warning", "default")]
+
+
+def test_schedules_that_no_worker_serves_are_told_together() -> None:
+    make_worker()
+    make_schedule("nightly", next_at=ago(2 * HOUR))
+    make_schedule("hourly", next_at=ago(3 * MINUTE))
+    make_schedule("paused", next_at=ago(HOUR), paused_at=timezone.now(), paused_by="ann")
+    make_schedule("on time", next_at=ago(MINUTE / 2))
+    (notice,) = notices()
+    assert (notice.code, notice.level, notice.subject) == ("schedule_overdue", "error", "nightly")
+    assert notice.count == 2
+    assert notice.seconds == pytest.approx(7200, abs=60)
 
 
 def test_a_task_that_names_an_absent_worker_is_told_and_stalls_no_queue() -> None:

@@ -39,6 +39,34 @@ def test_a_sixth_field_is_the_second() -> None:
     assert Cron("30 2 * * * 15").after(utc(2026, 1, 1)) == utc(2026, 1, 1, 2, 30, 15)
 
 
+@pytest.mark.parametrize(
+    ("expression", "ours"),
+    [
+        ("0 0 12 * * ?", "'0 12 * * * 0'."),
+        ("0 30 9 ? * MON-FRI", "'30 9 * * MON-FRI 0'."),
+        ("0 0 0 * * SUN#1", "'0 0 * * SUN#1 0'."),
+        ("0 0 12 1/5 * ? *", "'0 12 1/5 * * 0'."),
+        ("0 45 9 ? * 2", "'45 9 * * 2 0'. Write the days of the week by name."),
+    ],
+)
+def test_an_expression_with_its_seconds_first_is_refused_with_ours(
+    expression: str, ours: str
+) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        Cron(expression).after(utc(2026, 1, 1))
+    assert str(caught.value).endswith(
+        f". If its first field is the second, as Quartz, Spring and PowerJob write it, write it "
+        f"last: {ours}"
+    )
+
+
+@pytest.mark.parametrize("expression", ["99 * * * * *", "0 15 10 ? * 6L 2002", "a b c d e f"])
+def test_what_no_cron_reads_is_not_turned(expression: str) -> None:
+    with pytest.raises(InvalidSchedule) as caught:
+        Cron(expression).after(utc(2026, 1, 1))
+    assert "write it last" not in str(caught.value)
+
+
 def test_a_time_that_does_not_exist_is_due_once_at_the_first_moment_after_the_gap() -> None:
     rule = Cron("30 2 * * *", tz="Europe/Berlin")
 

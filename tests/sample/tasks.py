@@ -334,9 +334,12 @@ def log_in(user: str, password: str) -> str:
 from tests.sample import (  # noqa: E402
     async_tasks,  # noqa: F401
     client_tasks,  # noqa: F401
+    event_tasks,  # noqa: F401
     framework_tasks,  # noqa: F401
     rest_tasks,  # noqa: F401
     shared_tasks,  # noqa: F401
+    traced_tasks,  # noqa: F401
+    typed_tasks,  # noqa: F401
     worker_tasks,  # noqa: F401
     workflow_tasks,  # noqa: F401
 )

@@ -364,3 +364,22 @@ def say_at_root_and_fail() -> None:
     """Fails, once `logging` has added a handler to the root logger."""
     logging.info("It is about to fail")  # noqa: LOG015
     raise ValueError("it failed")
+
+
+@task(takes_context=True)
+def report_for(context: Context, seconds: float, pause: float) -> int:
+    """Report progress from time to time, and return how often."""
+    end, reports = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        time.sleep(pause)
+        reports += 1
+        context.progress(reports, reports)
+    return reports
+
+
+@task(takes_context=True)
+def fall_silent(context: Context) -> None:
+    """Report progress once, and go on for ever."""
+    context.progress(1)
+    while True:
+        time.sleep(0.01)

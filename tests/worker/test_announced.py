@@ -20,7 +20,7 @@ from taskqueue.engine.notify import ANYWHERE, PLACES, STOP, Listener, notify
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.coordinator import DUTIES_AFTER, LOOK_AFTER
+from taskqueue.worker.coordinator import DUTIES_AFTER, FIRST_DUTIES, LOOK_AFTER
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.quotas import QueueQuotas
 from tests.conftest import StartWorker
@@ -62,6 +62,29 @@ def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_
     assert kind(worker.next_request()) == "look for 2"
     worker.answer()
     assert kind(worker.next_request()) == "none"
+
+
+def test_the_first_duties_wait_while_each_claim_gives_all_that_was_wanted() -> None:
+    worker = PlayedWorker(QueueQuotas(), slots=2)
+    worker.dispatcher.pool.ready = ["a child"]
+    worker.coordinator.begin(NOW)
+    worker.answer()
+    for _ in range(3):
+        assert kind(worker.next_request()) == "look for 2"
+        worker.answer(2)
+    assert kind(worker.next_request()) == "look for 2"
+    worker.answer(1)
+    assert kind(worker.next_request()) == "duties"
+
+
+def test_full_claims_keep_the_first_duties_waiting_for_a_second_at_most() -> None:
+    worker = PlayedWorker(QueueQuotas(), slots=2)
+    worker.dispatcher.pool.ready = ["a child"]
+    worker.coordinator.begin(NOW)
+    worker.answer()
+    assert kind(worker.next_request()) == "look for 2"
+    worker.answer(2)
+    assert kind(worker.next_request(NOW + FIRST_DUTIES)) == "duties"
 
 
 def test_all_that_was_announced_is_claimed_together_in_the_order_of_the_queues() -> None:

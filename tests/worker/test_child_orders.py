@@ -48,7 +48,10 @@ class Told:
         wait_until(
             lambda: (
                 self.has_said()
-                and any(f[0] == frames.OUTCOME and f[1][0] == lease_id for f in self.said)
+                and any(
+                    f[0] == frames.SUCCEEDED and any(row[1] == lease_id for row in f[1])
+                    for f in self.said
+                )
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,8 +11,9 @@ from django.db import connections
 
 from taskqueue.engine.apart import claim_apart
 from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sessions import leave_session, own_session
 from taskqueue.worker import claims
-from taskqueue.worker.claims import FIRST_APART_PAUSE, Claims
+from taskqueue.worker.claims import APART_INTERVAL, FIRST_APART_PAUSE, Claims
 from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.steps import LEASE
 from tests.sample.tasks import add
@@ -34,6 +36,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(claims, "time", clock)
     return clock
+
+
+@pytest.fixture
+def own_session_of_worker() -> Iterator[None]:
+    """The session is the worker's own, as it finds it on PostgreSQL without a pooler."""
+    own_session(connections["default"])
+    yield
+    leave_session(connections["default"])
 
 
 def claims_of(name: str) -> Claims:
@@ -62,6 +72,24 @@ def test_a_slow_look_that_found_none_is_not_repeated_for_a_bounded_while(
     assert look(worker) == []
     clock.now += FIRST_APART_PAUSE
     assert len(look(worker)) == 1
+
+
+@pytest.mark.postgresql_only
+@pytest.mark.direct_only
+def test_a_busy_worker_looks_for_such_tasks_at_intervals_and_once_there_is_nothing_else(
+    clock: Clock, own_session_of_worker: None
+) -> None:
+    worker = claims_of("a")
+    add.enqueue_many([((number, 1), {}) for number in range(3)])
+    assert [row.args for row in look(worker)] == ["[0, 1]"]
+    mine = add.using(worker_names=["a"])
+    mine.enqueue("first", 1)
+    assert [row.args for row in look(worker)] == ["[1, 1]"]
+    clock.now += APART_INTERVAL
+    assert [row.args for row in look(worker)] == ['["first", 1]']
+    assert [row.args for row in look(worker)] == ["[2, 1]"]
+    mine.enqueue("second", 1)
+    assert [row.args for row in look(worker)] == ['["second", 1]']
 
 
 def test_slow_looks_in_a_row_take_a_small_share_of_the_time(

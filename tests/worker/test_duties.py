@@ -6,7 +6,9 @@ import time
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from taskqueue import alerts
 from taskqueue.conf import parse
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.dialect import dialect_for
@@ -190,3 +192,31 @@ def test_repeated_outages_spare_leases_half_of_the_time_at_most() -> None:
 
     own.step(connection, now + 1.2)
     assert lease_of(claimed).status == "lost"
+
+
+def test_alert_rules_cost_no_statement_while_none_is_enabled_or_due() -> None:
+    own = duties()
+    serve(own)
+    with CaptureQueriesContext(connection) as without:
+        serve(own)
+    alerts.create("disks", kind="worker_trouble", mail=["ops@example.org"])
+    serve(own)
+    with CaptureQueriesContext(connection) as between:
+        serve(own)
+    alerts.edit("disks", enabled=False)
+    with CaptureQueriesContext(connection) as disabled:
+        serve(own)
+    assert len(without) == len(between) == len(disabled)
+    own_statements = [each["sql"] for each in without if "taskqueue_alertrule" in each["sql"]]
+    assert len(own_statements) == 1  # The one that promotes.
+
+
+def test_a_rule_that_is_due_is_judged_every_fifteen_seconds() -> None:
+    own = duties(TAKEOVER_INTERVAL=3600)
+    rule = alerts.create("disks", kind="worker_trouble", mail=["ops@example.org"])
+    before = time.monotonic()
+    serve(own)
+    rule.refresh_from_db()
+    assert rule.evaluated_at is not None
+    serve(own)
+    assert before + 14 <= own.next_at <= time.monotonic() + 15.1

@@ -16,7 +16,7 @@ from taskqueue.worker import children, dispatch, frames
 from taskqueue.worker import watchdog as watchdog_module
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.jobs import Job, Order, aged
+from taskqueue.worker.jobs import Job, Order, aged, all_aged
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.pool import Pool
@@ -188,7 +188,7 @@ def test_what_a_child_gave_back_has_not_started(
 def test_an_order_holds_what_was_claimed_under_the_same_names() -> None:
     order = Order._make(Job(CLAIMED, 100.0).order)
     shared = [field for field in Order._fields if field in Claimed._fields]
-    assert len(shared) == 11
+    assert len(shared) == 12
     assert [getattr(order, field) for field in shared] == [
         getattr(CLAIMED, field) for field in shared
     ]
@@ -200,6 +200,44 @@ def test_outcomes_reach_the_database_with_ages() -> None:
     outcome = Outcome(1, "failed", error_message="m", delay=2.0, started=90.0, ended=95.0)
     assert aged(outcome, 100.0) == outcome._replace(started=10.0, ended=5.0)
     assert aged(Outcome(2, "unstarted", ended=99.0), 100.0).started is None
+
+
+def test_many_outcomes_get_the_ages_that_each_of_them_would() -> None:
+    outcomes = [
+        Outcome(1, "failed", error_message="m", delay=2.0, started=90.0, ended=95.0),
+        Outcome(2, "unstarted", ended=99.0),
+        Outcome(3, "succeeded", started=90.0, ended=91.0, return_value="1", updates="{}"),
+    ]
+    assert all_aged(outcomes, 100.0) == [aged(outcome, 100.0) for outcome in outcomes]
+    assert all_aged([], 100.0) == []
+
+
+def test_successes_that_arrive_together_are_taken_in_like_one_after_the_other(
+    child: ChildProcess, dispatcher: Dispatcher
+) -> None:
+    jobs = [Job(CLAIMED._replace(lease_id=number), NOW, usual_lease=100) for number in range(1, 7)]
+    dispatcher.prefetch._seconds = 0.0
+    dispatcher.add(jobs)
+    dispatcher.dispatch(NOW)
+    assert list(child.held) == [1, 2, 3, 4, 5, 6]
+    jobs[1].stop_reason = "Asked to stop."
+    jobs[2].is_over = True
+    child.leave_stuck(1)
+
+    rows = [(0, number, NOW + number, NOW) for number in (1, 2, 3, 4, 99)]
+    dispatcher._take_in(child, (frames.SUCCEEDED, rows), NOW)
+
+    assert [
+        (outcome.lease_id, outcome.kind, outcome.ended, outcome.started)
+        for outcome in dispatcher.pending.outcomes
+    ] == [
+        (1, "succeeded", NOW + 1, NOW),
+        (2, "stopped", NOW + 2, NOW),
+        (4, "succeeded", NOW + 4, NOW),
+    ]
+    assert not child.stuck
+    assert [job.lease_id for job in child.running()] == [5]
+    assert [job.lease_id for job in child.waiting()] == [6]
 
 
 def test_what_could_not_be_written_goes_first_the_next_time() -> None:

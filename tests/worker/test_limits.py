@@ -70,6 +70,37 @@ def test_a_body_that_swallows_its_timeout_loses_its_lease_in_the_thread_pool(
     assert result.errors[0].exception_class_path == TIMEOUT
 
 
+def test_progress_lets_a_time_limit_begin_anew(drain: Drain, pool: str) -> None:
+    for timeout in LONGER_AND_LONGER:
+        limited = {"timeout": timeout, "timeout_from": "progress"}
+        reporting = worker_tasks.report_for.using(**limited)
+        result = reporting.enqueue(2 * timeout, timeout / 20)
+        drain("--pool", pool, settings=LONG_GRACE)
+        if ended(result).status == "succeeded":
+            break
+
+    assert result.status == "succeeded", result.errors
+
+
+def test_a_body_that_reports_no_more_progress_is_interrupted(drain: Drain, pool: str) -> None:
+    limited = {"timeout": 0.5, "timeout_from": "progress"}
+    result = worker_tasks.fall_silent.using(**limited).enqueue()
+    drain("--pool", pool, settings=LONG_GRACE)
+
+    assert (ended(result).status, leases(result)) == ("failed", ["failed"])
+    [error] = result.errors
+    assert error.exception_class_path == TIMEOUT
+    assert error.message == "The body reported no progress for its timeout of 0.5 s."
+
+
+def test_a_definition_may_have_graces_of_its_own(drain: Drain) -> None:
+    result = tasks.loop_stubbornly.using(kill_grace=0.2).enqueue()
+    drain("--concurrency", "1", settings={"KILL_GRACE": 3600})
+
+    assert (ended(result).status, leases(result)) == ("failed", ["failed"])
+    assert "did not stop when it was interrupted" in result.errors[0].message
+
+
 def test_a_deadline_ends_a_running_body_and_is_not_retried(
     start_worker: StartWorker, pool: str
 ) -> None:

@@ -202,6 +202,47 @@ def test_a_drain_goes_on_with_what_a_batch_made_ready_beside_the_duties(
     assert not busy.coordinator.is_drained
 
 
+def test_a_drain_looks_at_what_an_end_has_released_that_its_body_recorded(
+    busy: PlayedWorker,
+) -> None:
+    object.__setattr__(busy.coordinator._options, "drain", True)
+    busy.dispatcher.pool.ready = [object()]
+    busy.coordinator._is_dry = busy.coordinator._is_promoted = True
+    busy.dispatcher.held = busy.dispatcher.pool.held = 0
+    assert busy.coordinator.is_drained
+
+    busy.pending.recorded.append(Outcome(1, OutcomeKind.SUCCEEDED, NOW))
+    busy.coordinator.take_in(NOW)
+
+    assert not busy.coordinator.is_drained
+    duties = busy.next_request()
+    assert duties is not None
+    assert duties.with_duties
+    busy.answer()
+    assert busy.coordinator.is_drained
+
+
+def test_duties_under_way_when_a_body_records_its_end_are_served_again_by_a_drain(
+    busy: PlayedWorker,
+) -> None:
+    object.__setattr__(busy.coordinator._options, "drain", True)
+    busy.dispatcher.pool.ready = [object()]
+    busy.coordinator._is_dry = True
+    busy.coordinator._may_claim = False
+    busy.dispatcher.held = busy.dispatcher.pool.held = 0
+    busy.coordinator._serve_duties_by(0.0)
+    assert busy.next_request() is not None
+
+    busy.pending.recorded.append(Outcome(1, OutcomeKind.SUCCEEDED, NOW))
+    busy.coordinator.take_in(NOW)
+    busy.answer()
+
+    assert not busy.coordinator.is_drained
+    again = busy.next_request()
+    assert again is not None
+    assert again.with_duties
+
+
 def test_a_retry_that_a_batch_recorded_beside_the_duties_is_looked_for_in_time(
     busy: PlayedWorker,
 ) -> None:

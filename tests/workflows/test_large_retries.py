@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection
 
-from taskqueue import group, task, workflow
-from taskqueue.engine.workflows import advancing
+from taskqueue import fan_out, group, task, workflow
+from taskqueue.engine.workflows import advancing, pruning
+from taskqueue.engine.workflows.pruning import prune_workflows
 from taskqueue.engine.workflows.serving import _advance_chunk, serve
-from taskqueue.models import Lease, Step, Task, Workflow
+from taskqueue.models import Lease, Member, Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.workflows import Builder
 from tests.engine.steps import another_connection
@@ -235,4 +236,77 @@ def test_a_map_behind_a_step_that_fails_is_cancelled_step_by_step() -> None:
     BAD.clear()
     run.retry()
     assert finish(run).status == "succeeded"
+    assert_settled(run)
+
+
+@task
+def spread() -> object:
+    return fan_out(picky, [((n,), {}) for n in range(WIDTH)])
+
+
+@workflow(name="tests.wide_child")
+def wide_child(wf: Builder) -> None:
+    wf.step(group(picky.s(n) for n in range(WIDTH)), name="parts")
+
+
+@workflow(name="tests.wide_below")
+def wide_below(wf: Builder) -> None:
+    first = wf.step(numbers.s(), name="first")
+    wf.step(spread.si(), name="fan", after=first)
+    wf.step(wide_child.s(), name="child", after=first)
+
+
+def test_what_a_retry_makes_anew_is_deleted_by_the_pruning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own transaction deletes no task, however many the fan-outs and children have."""
+    BAD.clear()
+    run = finish(wide_below.enqueue())
+    assert run.status == "succeeded"
+    before = set(Task.objects.values_list("id", flat=True))
+    assert len(before) == 2 + 2 * WIDTH
+    run.retry(from_step="first")
+    assert set(Task.objects.values_list("id", flat=True)) == before
+    assert not Workflow.objects.filter(name=wide_child.name, prune_after=None).exclude(
+        parent_step_id__in=Step.objects.filter(name="").values("id")
+    )
+    assert set(run.steps) == {"first", "fan", "child"}
+
+    monkeypatch.setattr(pruning, "BATCH", AT_ONCE)
+    deleted = []
+    left = len(before)
+    while prune_workflows(connection):
+        deleted.append(left - (left := Task.objects.count()))
+    assert max(deleted) == AT_ONCE
+    assert sum(deleted) == 2 * WIDTH
+    assert Workflow.objects.get().id == run.id
+    assert Step.objects.count() == 3
+
+    finish(run)
+    assert run.status == "succeeded"
+    assert run.steps["fan[0]"].ended == WIDTH
+    assert Member.objects.count() == Task.objects.count() == len(before)
+    assert_settled(run)
+
+
+@workflow(name="tests.compensated")
+def compensated(wf: Builder) -> None:
+    first = wf.step(numbers.s(), compensate=spread.si(), name="first")
+    wf.step(picky.si(0), after=first, name="last")
+
+
+def test_compensations_that_a_retry_forgets_are_deleted_by_the_pruning() -> None:
+    run = finish(compensated.enqueue())
+    assert run.status == "failed"
+    assert "first (compensation)" in run.steps
+    tasks = Task.objects.count()
+    run.retry()
+    assert set(run.steps) == {"first", "last"}
+    assert Task.objects.count() == tasks
+    while prune_workflows(connection):
+        pass
+    assert Task.objects.count() == 2
+    BAD.clear()
+    finish(run)
+    assert run.status == "succeeded"
     assert_settled(run)

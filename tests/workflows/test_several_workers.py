@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from taskqueue import chain, current, fan_out, task, workflow
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Task
 from taskqueue.testing import run_due
 from taskqueue.workflows import Builder
+from tests.engine.steps import end
+from tests.engine.test_apart import take
 from tests.sample.shared_tasks import name_worker
 from tests.sample.tasks import add, echo
 from tests.workflows.steps_of import assert_settled, finish, statuses
@@ -112,6 +115,35 @@ def test_a_cancelled_workflow_stops_a_broadcast_on_all_workers() -> None:
     run.refresh()
     assert run.status == "cancelled"
     assert not Lease.objects.exists()
+    assert_settled(run)
+
+
+def test_a_cancelled_workflow_ends_a_task_that_waits_for_its_next_worker() -> None:
+    run = chain(name_worker.using(workers=2).s(), echo.s()).enqueue()
+    run_due(workers=("a",))
+    by_two = Task.objects.get(name=name_worker.name)
+    assert (by_two.status, by_two.open_slots) == ("running", 1)
+    run.cancel("not needed")
+    run_due(workers=WORKERS)
+    run.refresh()
+    assert run.status == "cancelled"
+    assert Lease.objects.count() == 1
+    by_two.refresh_from_db()
+    assert (by_two.status, by_two.open_slots) == ("cancelled", 0)
+    assert_settled(run)
+
+
+def test_no_other_worker_joins_a_task_whose_workflow_is_cancelled() -> None:
+    """Neither while it runs, nor after the attempt that ran did not succeed."""
+    run = chain(name_worker.using(workers=2).s(), echo.s()).enqueue()
+    (first,) = take("a")
+    run.cancel("not needed")
+    assert take("b") == []
+    end(first, OutcomeKind.FAILED)
+    assert take("b") == []
+    run_due(workers=WORKERS)
+    run.refresh()
+    assert run.status == "cancelled"
     assert_settled(run)
 
 

@@ -23,7 +23,8 @@ from taskqueue.models import Lease, Member, Step, StepCalls, Task, Workflow
 from taskqueue.monitoring.read_models.step import shown_steps, steps_of
 from taskqueue.monitoring.read_models.workflow import children_of
 from taskqueue.monitoring.why.workflows import why_workflow
-from taskqueue.results.workflows import WorkflowRun, enqueue_graph
+from taskqueue.results.workflow_enqueueing import enqueue_graph
+from taskqueue.results.workflows import WorkflowRun
 from taskqueue.testing import run_next
 from taskqueue.workflows import Builder
 from tests.sample.tasks import add, echo

@@ -15,13 +15,13 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, STOP
+from taskqueue.access.permissions import CONTROL_QUEUES, EDIT_SCHEDULES, STOP, VIEW_ALERTS
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import ReportAdmin, live_report, span_of, span_tabs
 from taskqueue.admin.schedules.rule_words import rule_words
 from taskqueue.admin.workers import offered_to
-from taskqueue.display import DAY, number
+from taskqueue.display import DAY, number, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.schedules.reading import OVERDUE
@@ -29,7 +29,8 @@ from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.models import Schedule, Task, Worker
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.monitoring.notices import ERROR, Notice, notices
+from taskqueue.monitoring.notices import ERROR, Notice, nobody_takes, notices
+from taskqueue.monitoring.read_models.alert import firing_alerts
 from taskqueue.monitoring.read_models.attempt import running_now
 from taskqueue.monitoring.read_models.failure_group import failures
 from taskqueue.monitoring.read_models.queue import read_queues
@@ -55,7 +56,7 @@ class DashboardAdmin(ReportAdmin):
         return live_report(self, request, templates, _("Dashboard"), **context)
 
 
-MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES = 20, 5, 6
+MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES, MOST_ALERTS = 20, 5, 6, 5
 # The dashboard is refreshed every few seconds; the failures page looks at more.
 FAILURES_LOOKED_AT = 1_000
 
@@ -101,6 +102,8 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     }
     if request.user.has_perm("taskqueue.view_schedule"):
         context |= _schedules()
+    if request.user.has_perm(VIEW_ALERTS):
+        context["alerts"] = firing_alerts(limit=MOST_ALERTS)
     if request.user.has_perm("taskqueue.view_workflow"):
         context["workflows"] = workflow_overview()
     return context
@@ -133,11 +136,10 @@ def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
     alive = living(workers)
     if not alive:
         return State("error", _("No workers running"), _("Tasks wait until you start one."))
-    taking = [worker for worker in alive if worker.takes_tasks]
     busy, slots = sum(worker.busy for worker in alive), sum(worker.slots for worker in alive)
     many = ngettext("%(count)d worker running", "%(count)d workers running", len(alive))
     lives = many % {"count": len(alive)}
-    if not taking:
+    if nobody_takes(workers):
         told = _("%(workers)s, all quiet or draining.") % {"workers": lives}
         return State("warning", _("No worker takes tasks"), told)
     told = _("%(workers)s, %(busy)d of %(slots)d slots busy.")
@@ -148,7 +150,7 @@ def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
 
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
-OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself"})
+OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"})
 # Any one of these permissions is enough.
 NEEDS = {
     OF_WORKERS: ("taskqueue.view_worker",),
@@ -175,6 +177,7 @@ def sentence(notice: Notice, links: Links) -> SafeString:
         total=number(notice.total or 0),
         example=notice.example and links.to_row(Task, UUID(notice.example), notice.example),
         detail=Truncator(notice.detail).chars(LONGEST_DETAIL),
+        age=short_duration(notice.seconds or 0.0),
         command=format_html("<code>{}</code>", "manage.py runworker"),
     )
 
@@ -206,6 +209,19 @@ def _template(code: str, count: int) -> str:
             "worker that serves it has a free slot.",
             "{count} tasks are waiting on the queue {subject}, the oldest for more than a minute, "
             "although a worker that serves it has a free slot.",
+            count,
+        ),
+        "late_queue": ngettext(
+            "{count} task is waiting on the queue {subject}, for {age} by now: its workers are "
+            "busy.",
+            "{count} tasks are waiting on the queue {subject}, the oldest for {age}: its workers "
+            "are busy.",
+            count,
+        ),
+        "deep_queue": _("{count} tasks are waiting on the queue {subject}."),
+        "schedule_overdue": ngettext(
+            "{count} schedule is overdue: {subject}, for {age}.",
+            "{count} schedules are overdue. The first is {subject}, for {age}.",
             count,
         ),
         "failing": _(

@@ -20,8 +20,8 @@ from taskqueue.admin.operations.starting import OperationStart
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.control import get_operation
 from taskqueue.display import badge, number
-from taskqueue.engine.control.task_verbs import BULK_VERBS
-from taskqueue.engine.verbs import OPERATION_VERBS
+from taskqueue.engine.verbs import KNOWN_VERBS, OPERATION_VERBS
+from taskqueue.engine.webhooks.replaying import REPLAY
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models import Operation
 from taskqueue.monitoring.read_models.operation import operation_details
@@ -68,6 +68,8 @@ class OperationAdmin(OperationStart):
 
     @admin.display(description=gettext_lazy("Tasks"))
     def which(self, operation: Any) -> str:
+        if operation.verb == REPLAY:
+            return _("events of the feed")
         if operation.query:
             query = without(operation.hidden_qualifiers.split(), operation.query)
             return Truncator(query).chars(LONGEST_WORDS)
@@ -120,13 +122,13 @@ class OperationAdmin(OperationStart):
         return self.links.redirect("operation_change", operation.pk)
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
-        verb = BULK_VERBS.get(operation.verb)
+        verb = KNOWN_VERBS.get(operation.verb)
         return verb is not None and verb.is_for(request.user)
 
 
 def verb_label(operation: Operation) -> str:
     """Return the verb in words; the name of a verb of a newer version."""
-    verb = BULK_VERBS.get(operation.verb)
+    verb = KNOWN_VERBS.get(operation.verb)
     return operation.verb if verb is None else str(verb.label)
 
 
@@ -149,7 +151,10 @@ def _found(object_id: object) -> Operation:
 def _arguments(operation: Operation) -> list[tuple[str, object]]:
     """Return the arguments of the verb in words."""
     given = operation.arguments
-    words = {"run_after": _("Time"), "priority": _("Priority"), "queue_name": _("Queue")}
+    words = {
+        "run_after": _("Time"), "priority": _("Priority"), "queue_name": _("Queue"),
+        "endpoint": _("Endpoint"), "since": _("Since"),
+    }  # fmt: skip
     values = {**given, **given.get("changes", {})}
     values.pop("changes", None)
     return [(words.get(name, name), value) for name, value in values.items()]

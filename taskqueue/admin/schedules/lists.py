@@ -87,7 +87,9 @@ class ScheduleAdmin(ScheduleEditing):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         trouble = ("shown_trouble",) if obj.trouble else ()
-        about = ("name", "state", *trouble, *(PAUSE if obj.paused_at is not None else ()), *ABOUT)
+        paused = PAUSE if obj.paused_at is not None else ()
+        target = "workflow_name" if obj.is_workflow else "task_name"
+        about = ("name", "state", *trouble, *paused, target, *ABOUT)
         return (
             (None, {"fields": self.labelled(about)}),
             (_("Last run"), {"fields": LAST}),
@@ -111,6 +113,7 @@ class ScheduleAdmin(ScheduleEditing):
         return super().render_change_form(request, context, *args, **kwargs)
 
     arguments = cell(_("arguments"), shown_arguments)
+    workflow_name = cell(_("workflow"), str, "task_name")
     rule_text = cell(_("rule"), rule_words)
 
     @admin.display(description=_("rule"))
@@ -161,7 +164,7 @@ class ScheduleAdmin(ScheduleEditing):
     shown_error = cell(_("error"), preformatted, "last_error")
 
 
-ABOUT = ("task_name", "rule_text", "next_times", "where")
+ABOUT = ("rule_text", "next_times", "where")
 PAUSE = ("paused_at", "paused_by", "why_paused")
 LAST = (
     "last_nominal", "last_run_link", "last_outcome", "last_finished", "last_result",

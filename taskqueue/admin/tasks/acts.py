@@ -21,9 +21,11 @@ from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.limits import is_halted
 from taskqueue.engine.control.task_verbs import TASK_VERBS
-from taskqueue.engine.control.verb import TaskVerb
+from taskqueue.engine.control.verb import TaskVerb, Verb
 from taskqueue.engine.lost import is_held_by_lost
+from taskqueue.engine.verbs import VERBS
 from taskqueue.exceptions import EnqueuedBefore, TaskDoesNotExist, TaskQueueError, TransitionRefused
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import visible_arguments
@@ -49,7 +51,8 @@ class TaskActs(ReadOnlyAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        verb = BUTTONS.get(request.POST.get("verb", ""))
+        name = request.POST.get("verb", "")
+        verb: Verb | None = RELEASE if name == RELEASE.name else BUTTONS.get(name)
         if verb is DELETE:
             return self.delete_view(request, str(object_id))
         task = self.task_of(object_id)
@@ -129,7 +132,7 @@ class TaskActs(ReadOnlyAdmin):
         )  # fmt: skip
 
     def do(
-        self, request: HttpRequest, task: Task, verb: TaskVerb, reason: str, **arguments: Any
+        self, request: HttpRequest, task: Task, verb: Verb, reason: str, **arguments: Any
     ) -> UUID:
         """Do it and say so; return the id of the task to show next. Raises `TaskQueueError`."""
         if ENQUEUE in verb.permissions:
@@ -138,7 +141,7 @@ class TaskActs(ReadOnlyAdmin):
             result = verb.act_by(request.user, task.pk, reason=reason, **arguments)
         except EnqueuedBefore as found:
             return self.lead_to_first(request, found, task.name)
-        self.tell_done(request, task.pk, task.name, str(verb.done), reason)
+        self.tell_done(request, task.pk, task.name, verb.told(str(task.pk)), reason)
         return result if isinstance(result, UUID) else task.pk
 
     def tell_done(self, request: HttpRequest, key: UUID, name: str, done: str, reason: str) -> None:
@@ -211,14 +214,16 @@ def new_id_of(request: HttpRequest) -> UUID | None:
     return found
 
 
-def _ends_lost(verb: TaskVerb, task: Task, user: Any) -> bool:
+def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:
     """Whether it would end an attempt of a lost worker, whose body may still run."""
+    if not isinstance(verb, TaskVerb):
+        return False
     is_running = task.status == TaskStatus.RUNNING
     may_end = verb.ends_attempt and task.status in verb.statuses_of(user)
     return is_running and may_end and is_held_by_lost(project_connection(), task.pk)
 
 
-def _permitted(verb: TaskVerb, task: Task, request: HttpRequest) -> TaskVerb:
+def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
     """The verb as it is meant for this task. Raises `PermissionDenied`.
 
     To cancel what runs is to stop it.
@@ -232,6 +237,8 @@ def _permitted(verb: TaskVerb, task: Task, request: HttpRequest) -> TaskVerb:
 
 # Verbs that need nothing but a reason; the others have a form.
 BUTTONS = {verb.name: verb for verb in TASK_VERBS.values() if verb.name not in FORMS}
+# Only where a sequence is halted.
+RELEASE = VERBS["task", "release"]
 
 
 def is_offered(verb: TaskVerb, task: Task) -> bool:
@@ -240,10 +247,11 @@ def is_offered(verb: TaskVerb, task: Task) -> bool:
     return verb.fits(task) and not (is_running and verb.name == "cancel")
 
 
-def buttons(task: Task, user: Any) -> list[TaskVerb]:
+def buttons(task: Task, user: Any) -> list[Verb]:
     """Return the verbs that this user may do to the task; deleting has a page of its own."""
     verbs = [verb for verb in BUTTONS.values() if verb.is_for_task(user, task)]
-    return [verb for verb in verbs if is_offered(verb, task)]
+    released = [RELEASE] if RELEASE.is_for(user) and is_halted(task) else []
+    return [*released, *(verb for verb in verbs if is_offered(verb, task))]
 
 
 def edits(task: Task, user: Any) -> list[TaskVerb]:

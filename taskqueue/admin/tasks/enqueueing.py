@@ -36,6 +36,9 @@ from taskqueue.declarations.parameters import call_of, parameters
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError, UnknownTask
 from taskqueue.results.enqueueing import enqueue_by_hand
 
+# Definitions of taskqueue itself, which nobody enqueues by hand.
+OF_ITSELF = "taskqueue."
+
 
 class TaskEnqueueing(TaskActs):
     """Enqueue a task of any definition, for users who may."""
@@ -70,7 +73,11 @@ class TaskEnqueueing(TaskActs):
         )  # fmt: skip
 
     def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
-        found = [(each.name, _doc(each).partition("\n")[0]) for each in registry.all()]
+        found = [
+            (each.name, _doc(each).partition("\n")[0])
+            for each in registry.all()
+            if not each.name.startswith(OF_ITSELF)
+        ]
         return report(
             self, request, self.choose_template, _("Enqueue a task"),
             definitions=found, trouble=trouble, name=request.GET.get("name", ""),

@@ -10,16 +10,13 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_LOGS, VIEW_WORKERS
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.display import short_duration
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
 from taskqueue.monitoring.history import (
     MOST_ROWS,
@@ -31,6 +28,7 @@ from taskqueue.monitoring.history import (
     seconds_between,
 )
 from taskqueue.monitoring.read_models.attempt import log_lines
+from taskqueue.monitoring.timeline import title_of
 
 # Rows that a task's page shows; the lists show the rest.
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
@@ -104,28 +102,6 @@ def _worker_keys(leases: Sequence[Lease]) -> dict[str, int]:
 WIDTH, LEAST = 1000.0, 4.0
 # The height of a row, with the gap below it.
 ROW = 16
-# By the kind of the event, and the status that it ended with.
-TITLES: dict[tuple[What, str], Any] = {
-    (What.ENQUEUED, ""): gettext_lazy("Enqueued"),
-    (What.ATTEMPT_STARTED, ""): gettext_lazy("Attempt %(number)s started, after waiting"),
-    (What.STOP_REQUESTED, ""): gettext_lazy("Asked to stop"),
-    (What.STOP_SEEN, ""): gettext_lazy("The task received the stop request"),
-    (What.WEDGED, ""): gettext_lazy("Seems wedged: no sign of progress"),
-    (What.RUNNING, ""): gettext_lazy("Running"),
-    (What.WAITING, ""): gettext_lazy("Waiting"),
-    (What.ATTEMPT_ENDED, LeaseStatus.SUCCEEDED): gettext_lazy("Attempt %(number)s succeeded"),
-    (What.ATTEMPT_ENDED, LeaseStatus.FAILED): gettext_lazy("Attempt %(number)s failed"),
-    (What.ATTEMPT_ENDED, LeaseStatus.LOST): gettext_lazy("Attempt %(number)s was lost"),
-    (What.ATTEMPT_ENDED, LeaseStatus.STOPPED): gettext_lazy("Attempt %(number)s was stopped"),
-    (What.ATTEMPT_ENDED, LeaseStatus.RETURNED): gettext_lazy("Attempt %(number)s was returned"),
-    (What.ENDED, TaskStatus.SUCCEEDED): gettext_lazy("Succeeded after a total of"),
-    (What.ENDED, TaskStatus.FAILED): gettext_lazy("Failed after a total of"),
-    (What.ENDED, TaskStatus.CANCELLED): gettext_lazy("Cancelled after a total of"),
-}
-ACTIONS: dict[str, Any] = {
-    **{verb.name: verb.past for verb in TASK_VERBS.values()},
-    "enqueue": gettext_lazy("Enqueued manually"),
-}
 # Of other events the status is the look.
 LOOKS = {
     What.ENQUEUED: "start",
@@ -134,19 +110,14 @@ LOOKS = {
     What.STOP_SEEN: "act",
     What.WEDGED: "lost",
     What.ACTION: "act",
+    **dict.fromkeys((What.SCHEDULED, What.STEP, What.READY, What.PROGRESSED), "start"),
     **dict.fromkeys(NOW, "now"),
 }
 
 
 def shown_events(events: Sequence[Event]) -> list[tuple[str, str, Event]]:
     """Return the look, the title and the event of each."""
-    return [(LOOKS.get(event.what, event.status), _title(event), event) for event in events]
-
-
-def _title(event: Event) -> str:
-    if event.what is What.ACTION:
-        return str(ACTIONS.get(event.verb, event.verb))
-    return str(TITLES[event.what, event.status]) % {"number": event.attempt}
+    return [(LOOKS.get(event.what, event.status), title_of(event), event) for event in events]
 
 
 def bar(stretches: Sequence[Stretch]) -> dict[str, Any]:

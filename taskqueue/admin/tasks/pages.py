@@ -159,6 +159,8 @@ def _value(task: TaskDetails, name: str) -> object:
     match getattr(task, name):
         case count if name == "crashes":
             return _("%(count)s of %(most)s") % {"count": count, "most": task.max_crashes}
+        case str(address) if name == "trace_url":
+            return format_html('<a href="{0}">{0}</a>', address)
         case bool(value):
             return _("yes") if value else _("no")
         case datetime() as value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -32,10 +31,12 @@ from taskqueue.api.views import Digits
 from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import id_of, status_of
-from taskqueue.models import Lease, TaskLog
-from taskqueue.monitoring.read_models.attempt import ShownAttempt, ShownLogLine, log_lines
+from taskqueue.models import Lease
+from taskqueue.monitoring.following import LEVELS, LinePage, line_page
+from taskqueue.monitoring.read_models.attempt import ShownAttempt
 from taskqueue.monitoring.read_models.base import about, from_rows, json_form
 from taskqueue.monitoring.read_models.task import STATUSES
+from taskqueue.monitoring.timeline import TimelineEvent, timeline_of
 from taskqueue.monitoring.why import Reason, why
 from taskqueue.results.reading import row_of
 
@@ -81,20 +82,6 @@ class TaskAttempts(ApiView):
         return self.shown({"results": attempts, "next": url})
 
 
-LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinePage:
-    """A page of lines, the oldest first, and the parameter of the next request."""
-
-    results: list[ShownLogLine]
-    after: int = about("The `after` of the next request, also while more may follow.")
-    has_more: bool = about("Whether there are more already.")
-    status: str = about("The task's status before its lines were read.", choices=STATUSES)
-    is_complete: bool = about("Whether the task has finished and these are its last lines.")
-
-
 class WhichLines(Strict):
     """The filter of lines."""
 
@@ -121,33 +108,40 @@ class TaskLogs(ApiView):
     @endpoint("listLogLines", answers={200: LinePage}, query=WhichLines, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
         """Lines in order. To follow them, repeat the request with `after` and `wait`."""
-        query, known = self.parameters, id_of(task_id)
+        query, known = dict(self.parameters), id_of(task_id)
+        seconds = query.pop("wait")
         page = waited(
             self,
-            lambda: _page(known, query),
+            lambda: line_page(known, **query),
             lambda page: bool(page.results) or page.status in FINISHED,
-            query["wait"],
+            seconds,
         )
         return self.shown(page)
 
 
-def _page(task_id: UUID, query: Mapping[str, Any]) -> LinePage:
-    """Read the status first: lines are written before the end of their attempt. Raises 404."""
-    status = status_of(project_connection(), task_id)
-    rows = TaskLog.objects.using(database_alias()).filter(task_id=task_id, id__gt=query["after"])
-    if "level" in query:
-        rows = rows.filter(level__gte=LEVELS[query["level"]])
-    if "attempt" in query:
-        rows = rows.filter(attempt=query["attempt"])
-    lines = list(rows.order_by("id")[: query["limit"] + 1])
-    kept, has_more = lines[: query["limit"]], len(lines) > query["limit"]
-    return LinePage(
-        results=log_lines(kept),
-        after=kept[-1].id if kept else query["after"],
-        has_more=has_more,
-        status=status,
-        is_complete=status in FINISHED and not has_more,
-    )
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """The timeline of a task."""
+
+    id: UUID
+    events: list[TimelineEvent] = about("Oldest first.")
+
+
+class TaskTimeline(ApiView):
+    """The timeline of a task."""
+
+    needs = {"GET": (VIEW_TASKS,)}
+    tag = "tasks"
+    has_etag = True
+
+    @endpoint("getTimeline", answers={200: Timeline}, problems=(404,))
+    def get(self, request: Request, task_id: str) -> Response:
+        """What happened to it, oldest first; the last entry tells what it does now.
+
+        Attempts, actions by hand and the step of a workflow take the permission to view these.
+        """
+        task = row_of(id_of(task_id))
+        return self.shown(Timeline(id=task.id, events=timeline_of(task, request.user)))
 
 
 class Redaction(NamedTuple):

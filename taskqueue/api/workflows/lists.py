@@ -24,7 +24,7 @@ from taskqueue.declarations.argument_schema import argument_schema
 from taskqueue.monitoring.read_models.base import about, from_row, json_form
 from taskqueue.monitoring.read_models.workflow import STATUSES, ListedWorkflow, shown_workflows
 from taskqueue.monitoring.searching.workflows import WorkflowFilter, matching_workflows
-from taskqueue.results.workflows import enqueue_graph_by_hand
+from taskqueue.results.workflow_enqueueing import enqueue_graph_by_hand
 
 LONGEST = 500
 

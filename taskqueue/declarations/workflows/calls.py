@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from taskqueue.conf import get_settings
-from taskqueue.declarations.arguments import Signature
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.workflows.bounds import MAX_CALLS
 from taskqueue.declarations.workflows.checking import check_call_count
 from taskqueue.declarations.workflows.graph import Arguments, Graph
 from taskqueue.declarations.workflows.references import Reference, encode_with_references
-from taskqueue.exceptions import ArgumentsDoNotBind, InvalidWorkflow
+from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow
 
 # How many positional arguments a call has, and the names of the others.
 Shape = tuple[int, tuple[str, ...]]
@@ -43,11 +44,19 @@ class BuildsGraph(ABC):
 
 
 Callee = BaseDefinition[Any, Any] | BuildsGraph
+# For `isinstance`: to make the union took longer than to ask it.
+CALLEES = (BaseDefinition, BuildsGraph)
+
+
+@lru_cache(maxsize=1024)
+def shape_of(count: int, names: tuple[str, ...]) -> Shape:
+    """Return a shape, one object for all calls that are alike: there may be very many of them."""
+    return count, names
 
 
 def require_callee(value: object) -> Callee:
     """Return what may be called as a step. Raises `InvalidWorkflow` for anything else."""
-    if not isinstance(value, BaseDefinition | BuildsGraph):
+    if not isinstance(value, CALLEES):
         raise InvalidWorkflow(
             f"A step runs a function under @task or @workflow, not one of type "
             f"{type(value).__name__}."
@@ -55,12 +64,15 @@ def require_callee(value: object) -> Callee:
     return value
 
 
-def encode(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Arguments, list[Reference]]:
-    """Return the arguments as they are stored, and the references in them.
+def encode(
+    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
+) -> tuple[Arguments, list[Reference]]:
+    """Return the arguments of a call as they are stored, and the references in them.
 
     Raises `InvalidArguments`.
     """
     limit = get_settings().MAX_ARGUMENTS
+    args, kwargs = _stored(callee, args, kwargs, is_immutable=is_immutable)
     args_text, kwargs_text = "[]", "{}"
     found: list[Reference] = []
     if args:
@@ -72,6 +84,20 @@ def encode(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Arguments, l
         )
         found += references
     return (args_text, kwargs_text), found
+
+
+def _stored(
+    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments in the form of JSON, whichever of the places of a workflow they fit."""
+    checks, signature = get_settings().CHECK_ARGUMENTS, callee.signature
+    try:
+        return signature.store(callee.name, args, kwargs, checks=checks)
+    except InvalidArguments:
+        if is_immutable or _trouble(callee, (_BEFORE, *args), kwargs):
+            raise
+    # The result of the step before comes first.
+    return signature.store(callee.name, args, kwargs, checks=checks, first=1)
 
 
 def with_first(first: str, args: str) -> str:
@@ -147,11 +173,11 @@ class Calls:
 
     def add(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Add a call. Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`."""
-        shape = (len(args), tuple(kwargs))
+        shape = shape_of(len(args), tuple(kwargs))
         if shape not in self.shapes:  # Most calls have the same: only one of them is tried.
             check_call(self.callee, args, kwargs, is_immutable=self.is_immutable)
             self.shapes.add(shape)
-        arguments, references = encode(args, kwargs)
+        arguments, references = encode(self.callee, args, kwargs, is_immutable=self.is_immutable)
         self.arguments.append(arguments)
         self.references += references
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from taskqueue.core.workflow_states import After
+from taskqueue.declarations.argument_kinds import Deferred
 from taskqueue.declarations.payload import DEEPEST, encode
 from taskqueue.declarations.workflows import conditions
 from taskqueue.declarations.workflows.bounds import LARGEST_COMPARED
@@ -63,7 +64,7 @@ def _shown(value: object) -> str:
     return repr(value) if value is None or isinstance(value, bool) else type(value).__name__
 
 
-class Reference:
+class Reference(Deferred):
     """Stands for a value that is known only when the workflow runs; `[...]` selects a part."""
 
     __hash__ = None  # type: ignore[assignment]  # `==` makes a condition.

@@ -10,6 +10,7 @@ from taskqueue.core.workflow_states import Spread
 from taskqueue.declarations.arguments import Call, checked_call
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.workflows.calls import (
+    CALLEES,
     BuildsGraph,
     Callee,
     Calls,
@@ -17,6 +18,7 @@ from taskqueue.declarations.workflows.calls import (
     check_call,
     encode,
     require_callee,
+    shape_of,
 )
 from taskqueue.declarations.workflows.canvas import Canvas, StepCall, chain_of
 from taskqueue.declarations.workflows.checking import check_call_count
@@ -44,7 +46,7 @@ class Signing:
 
     def callee(self) -> Callee:
         """Return what a step calls."""
-        assert isinstance(self, BaseDefinition | BuildsGraph)
+        assert isinstance(self, CALLEES)
         return self
 
     def s(self, /, *args: Any, **kwargs: Any) -> StepCall:
@@ -83,9 +85,9 @@ def signature(
     """
     require_callee(callee)
     check_call(callee, args, kwargs, is_immutable=is_immutable)
-    (args_text, kwargs_text), references = encode(args, kwargs)
+    (args_text, kwargs_text), references = encode(callee, args, kwargs, is_immutable=is_immutable)
     return StepCall(
-        callee=callee, args=args_text, kwargs=kwargs_text, shape=(len(args), tuple(kwargs)),
+        callee=callee, args=args_text, kwargs=kwargs_text, shape=shape_of(len(args), tuple(kwargs)),
         references=tuple(references), is_immutable=is_immutable,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from functools import cached_property, update_wrapper
 from typing import Any, Self, cast
 
 from taskqueue.core.suggestions import did_you_mean_option
-from taskqueue.declarations.arguments import Signature, UniqueKey, check_names, make_key
+from taskqueue.declarations.arguments import UniqueKey, check_names, make_key
 from taskqueue.declarations.option import Option, Use, option
 from taskqueue.declarations.option_kinds import (
     Checked,
@@ -26,6 +26,7 @@ from taskqueue.declarations.options import check_sensitive
 from taskqueue.declarations.payload import check_text
 from taskqueue.declarations.registry import BaseRegistry
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
+from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.workflows.bounds import LONGEST_NAME
 from taskqueue.declarations.workflows.builder import Builder
 from taskqueue.declarations.workflows.calls import BuildsGraph
@@ -135,12 +136,11 @@ class BaseWorkflow(Signing, BuildsGraph):
         named = {
             name: _argument(builder, name, value) for name, value in json.loads(kwargs).items()
         }
-        self.body(builder, *positional, **named)
+        given = self.signature.load(self.name, positional, named)
+        self.body(builder, *given[0], **given[1])
         options, key = self.options, None
         if options.unique_key is not None:
-            key = make_key(
-                options.unique_key, self.signature, positional, named, stored=(args, kwargs)
-            )
+            key = make_key(options.unique_key, self.signature, *given, stored=(args, kwargs))
         return builder.graph(
             version=options.version, args=args, kwargs=kwargs, sensitive=options.sensitive,
             deadline=_deadline(options.deadline), retention=options.retention,

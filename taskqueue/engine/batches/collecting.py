@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from taskqueue.conf import get_settings
 from taskqueue.declarations.batch import BRACKETS
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.payload import check_text, encode
@@ -37,7 +38,9 @@ def collect_many(
     except (TypeError, ValueError) as error:
         raise InvalidArguments(str(error), path=("group",)) from None
     limit = batch.max_bytes - BRACKETS
-    texts = [encode(event, limit=limit, what="event") for event in events]
+    checks = get_settings().CHECK_ARGUMENTS
+    (listed,), _ = definition.stored((list(events),), {}, checks=checks)
+    texts = [encode(event, limit=limit, what="event") for event in listed]
     spec = spec_of(definition).as_json()
     rows = [
         Collected(

@@ -12,6 +12,7 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue import tracing
 from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.definition import registry
@@ -104,6 +105,7 @@ def retry_with_each(
             new_kwargs = dict(old.kwargs if kwargs is None else kwargs)
             if (definition := registry.find(old.name)) is not None:
                 definition.signature.check(old.name, new_args, new_kwargs)
+                new_args, new_kwargs = definition.stored(new_args, new_kwargs)
             limit = get_settings().MAX_ARGUMENTS
             new_hex = uuid7_hex() if new_id is None else new_id.hex
             placement = _placement_of(old, old.limits)
@@ -169,9 +171,10 @@ def spec_like(old: Task) -> EnqueueSpec:
         values |= {"workers": 1, "worker_names": None}
     elif old.worker_names is not None:
         values["worker_names"] = tuple(old.worker_names)
+    metadata = tracing.relinked(old.metadata)
     return EnqueueSpec(
         name=old.name,
         options=json.dumps(old.options, separators=(",", ":")) if old.options else "{}",
-        metadata=encode(old.metadata, limit=2 * LARGEST_METADATA, what="metadata"),
+        metadata=encode(metadata, limit=2 * LARGEST_METADATA, what="metadata"),
         **values,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
+from django.db.transaction import atomic, on_commit
 
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
@@ -17,56 +18,14 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, TaskId, id_of, require_seen
-from taskqueue.engine.dialect import execute
 from taskqueue.engine.limits.changing import look_again
+from taskqueue.engine.limits.placing import take_places
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import InvalidTask, LimitDoesNotExist, TaskDoesNotExist, TransitionRefused
 from taskqueue.models import Limit, Limiter, Partition, Queue, Task
 from taskqueue.models.limit import PartitionState, Per
 
-# Places for what runs already, so that the limit holds from now on.
-#
-# Locks: leases by their ids, as a record does.
-TAKE_PLACES = Statement(
-    postgresql="""
-        WITH held AS MATERIALIZED (
-            SELECT lease.id
-            FROM taskqueue_lease AS lease
-            JOIN taskqueue_task AS task ON task.id = lease.task_id
-            WHERE lease.finished_at IS NULL AND NOT lease.is_shared AND lease.status = 'running'
-                AND task.queue_name = %(queue_name)s
-            ORDER BY lease.id
-            FOR UPDATE OF lease
-        ), running AS (
-            UPDATE taskqueue_lease AS lease
-            SET is_limited = true
-            FROM held
-            WHERE lease.id = held.id
-            RETURNING lease.id
-        )
-        INSERT INTO taskqueue_slot (limiter_id, lease_id)
-        SELECT %(limiter)s, id FROM running
-        ON CONFLICT DO NOTHING
-    """,
-    sqlite="""
-        INSERT INTO taskqueue_slot (limiter_id, lease_id)
-        SELECT %(limiter)s, lease.id
-        FROM taskqueue_lease AS lease
-        CROSS JOIN taskqueue_task AS task
-        WHERE lease.status = 'running' AND NOT lease.is_shared
-            AND task.id = lease.task_id AND task.queue_name = %(queue_name)s
-        ON CONFLICT DO NOTHING
-    """,
-)
-MARK_LIMITED = Statement.of("""
-    UPDATE taskqueue_lease
-    SET is_limited = true
-    WHERE status = 'running' AND NOT is_limited AND EXISTS (
-        SELECT 1 FROM taskqueue_slot WHERE lease_id = taskqueue_lease.id
-    )
-""")
 NO_PARTITION = UUID(int=0)
 
 
@@ -87,8 +46,8 @@ def limit_queue(
     """Limit how many tasks of a queue run at once, and how many start in every window of a time.
 
     It holds for all tasks that wait there, and for all that are claimed after this has committed;
-    what runs takes its places at once. Without a number the queue has no limit any more. Raises
-    `InvalidTask`.
+    what runs takes its places at once, and what was being claimed at that moment some seconds later
+    at most. Without a number the queue has no limit any more. Raises `InvalidTask`.
     """
     check_options({"queue_name": name}, declared=False)
     number, parsed = _checked(concurrency, rate)
@@ -198,6 +157,14 @@ def release_sequence(task: TaskId, *, by: object = "", reason: str = "", seen: S
         wake(connection, ANYWHERE)
 
 
+def is_halted(task: Task) -> bool:
+    """Return whether the sequence of a task is halted, so that it can be released."""
+    if task.partition is None or "sequence" not in (task.limits or {}):
+        return False
+    rows = Partition.objects.using(project_connection().alias)
+    return rows.filter(id=task.partition, state=PartitionState.HALTED).exists()
+
+
 def words_of(limit: Limit) -> str:
     """Return the numbers that hold, in words."""
     numbers = {
@@ -275,10 +242,19 @@ def _set(
             "opens_at": None,
         },
     )
-    execute(connection, TAKE_PLACES, queue_name=queue.name, limiter=limiter)
-    execute(connection, MARK_LIMITED)
+    take_places(connection, queue.name)
+    # Once more for claims that were under way: they knew nothing of the limit. The sweep finds what
+    # comes later still.
+    on_commit(partial(_take_places_again, queue.name), using=connection.alias, robust=True)
     _changed(connection, limit)
     return limit
+
+
+def _take_places_again(queue_name: str) -> None:
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        take_places(connection, queue_name)
 
 
 def _lift(connection: BaseDatabaseWrapper, queue: Queue) -> None:

@@ -114,7 +114,7 @@ class Share:
             limiter.take(task.cost, now)
         self.taken.append(task)
         if self.tenant is not None:
-            self.vtime += task.cost / self.tenant["weight"]
+            self.vtime += task.cost / task.weight
 
 
 def allot(
@@ -129,24 +129,25 @@ def allot(
 
     Tasks that must not be claimed ahead are among the first `free`.
 
-    Lanes take turns, the one with the oldest task first. Within one, the highest priority goes
-    first, then who has given least, then who waits longest; tenants go by their virtual time:
-    start-time fair queueing (Goyal, Vin and Cheng, 1996). `goes(queue_name, task)` says whether a
-    task may be taken at all.
+    Lanes take turns, first the one with the partition that has given nothing for longest, or of
+    several the one with the oldest task. Within one, the highest priority goes first, then who has
+    given least, then who waits longest; tenants go by their virtual time: start-time fair queueing
+    (Goyal, Vin and Cheng, 1996). `goes(queue_name, task)` says whether a task may be taken at all.
     """
     heaps: dict[tuple[str, str], list[tuple[Order, Share]]] = {}
-    oldest: dict[tuple[str, str], tuple[int, float]] = {}
+    oldest: dict[tuple[str, str], tuple[int, float, float]] = {}
     for share in shares:
         if (task := share.next) is not None:
             lane = share.row.queue_name, share.row.lane
             heaps.setdefault(lane, []).append((share.order(task), share))
-            age = -task.priority, task.run_after
+            age = -task.priority, share.row.changed_at, task.run_after
             oldest[lane] = min(age, oldest.get(lane, age))
     for heap in heaps.values():
         heapify(heap)
     left = dict(quotas)
     number = 0
-    # Where they share a limit, no lane must always be the first that is asked.
+    # Where they share a limit, no lane must always be the first that is asked, however old its
+    # tasks are.
     lanes = sorted(heaps, key=lambda lane: (oldest[lane], lane))
     while lanes:
         for lane in list(lanes):

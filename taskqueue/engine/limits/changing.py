@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
+import json
 
-from taskqueue.models import Limit, Limiter, LimitNote, Partition
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.dialect import execute
+from taskqueue.engine.statement import Statement
+from taskqueue.models import Limit, Limiter, LimitNote
+from taskqueue.models.limit import Per
+
+# What waits for a token of one limit: it may come sooner now, and whoever waits for one says so
+# only by the time.
+#
+# Locks: partitions, skipping locked ones, for who holds them may wait for these limiters.
+ASK_AGAIN = Statement(
+    postgresql="""
+        UPDATE taskqueue_partition AS partition
+        SET opens_at = partition.changed_at
+        FROM (
+            SELECT id
+            FROM taskqueue_partition
+            WHERE opens_at IS NOT NULL
+                AND (limits @> %(named)s::jsonb OR queue_name = %(queue_name)s)
+            FOR UPDATE SKIP LOCKED
+        ) AS waiting
+        WHERE partition.id = waiting.id
+    """,
+    sqlite="""
+        UPDATE taskqueue_partition
+        SET opens_at = changed_at
+        WHERE opens_at IS NOT NULL AND (
+            queue_name = %(queue_name)s OR EXISTS (
+                SELECT 1
+                FROM json_each(taskqueue_partition.limits, '$.limits')
+                WHERE json_extract(value, '$.name') = %(name)s
+            )
+        )
+    """,
+)
 
 
 def look_again(connection: BaseDatabaseWrapper, limit: Limit) -> None:
@@ -13,7 +47,6 @@ def look_again(connection: BaseDatabaseWrapper, limit: Limit) -> None:
 
     The caller's transaction changes the limit. Locks its limiters by their ids, as claims do: one
     that holds them before has written what waits, and one that comes later reads the new numbers.
-    Partitions are not waited for, since who holds them may wait for these limiters.
     """
     rows = Limiter.objects.using(connection.alias).filter(limit_id=limit.id)
     ids = list(rows.order_by("id").select_for_update().values_list("id", flat=True))
@@ -22,9 +55,10 @@ def look_again(connection: BaseDatabaseWrapper, limit: Limit) -> None:
     )
     if limit.rate is None:
         return
-    # A token may come sooner now, and whoever waits for one says so only by the time.
-    partitions = Partition.objects.using(connection.alias)
-    waiting = partitions.filter(opens_at__isnull=False).select_for_update(skip_locked=True)
-    partitions.filter(id__in=list(waiting.values_list("id", flat=True))).update(
-        opens_at=F("changed_at")
+    execute(
+        connection,
+        ASK_AGAIN,
+        name=limit.name,
+        named=json.dumps({"limits": [{"name": limit.name}]}),
+        queue_name=limit.name.removeprefix("queue:") if limit.per == Per.QUEUE else None,
     )

@@ -26,7 +26,7 @@ from taskqueue.engine.limits.claimant import Claimant
 from taskqueue.engine.limits.lanes import lane_from, served_lanes
 from taskqueue.engine.limits.making import make_missing, restore_limiters
 from taskqueue.engine.limits.turn import Turn
-from taskqueue.engine.rows import Claimed
+from taskqueue.engine.rows import Claimed, Place
 
 __all__ = ["Claimant", "Limited", "claim_limited", "make"]
 
@@ -67,6 +67,7 @@ def claim_limited(
     is_first: bool = False,
     is_within: bool = False,
     waits: bool = True,
+    behind: dict[tuple[str, str], Place] | None = None,
 ) -> Limited:
     """Lease up to `want` tasks of partitions, in transactions of its own.
 
@@ -74,9 +75,11 @@ def claim_limited(
     may have open partitions. `is_first`: none that stands behind a better ordinary task of its
     queue. `is_within`: in the caller's transaction, once, for a second time it would lock limiters
     out of their order; what needs more is left. `waits`: for limiters that others hold; otherwise
-    what they limit is left.
+    what they limit is left. `behind`: places in lanes before which nothing was for this worker;
+    kept up to date.
     """
     result, first = Limited(claimed=[]), uuid4()
+    behind = {} if behind is None else behind
     for _ in range(1 if is_within else MOST_ROUNDS):
         left = want - len(result.claimed)
         served = served_lanes(lanes, tags=claimant.tags, serving=claimant.serving)
@@ -92,6 +95,7 @@ def claim_limited(
             is_within=is_within,
             waits=waits,
             first=first,
+            behind=behind,
         )
         result.claimed += turn.run()
         result.is_left, result.has_others = turn.is_left, turn.has_others
@@ -101,7 +105,9 @@ def claim_limited(
         # The limiters of a host or worker may have to be made before.
         left_out = is_within and any(lane_from(text).per for _, text in served)
         result.needs_another = bool(
-            turn.missing or turn.broken or (is_short and (turn.opened or left_out))
+            turn.missing
+            or turn.broken
+            or (is_short and (turn.opened or turn.has_passed or left_out))
         )
         result.missing, result.broken = turn.missing, turn.broken
         if is_within or not result.needs_another:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -15,13 +16,14 @@ from django.db.transaction import atomic
 
 from taskqueue.core.states import PENDING
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.limits import Concurrency, Rate
-from taskqueue.declarations.placement import declared
+from taskqueue.declarations.placement import declared_limits
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.limits.changing import look_again
+from taskqueue.engine.limits.plans import is_placed_by, plan_of
+from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.models import Limit, Task
+from taskqueue.models import Limit, LimitPlan, Task
 from taskqueue.models.task import Route
 
 logger = logging.getLogger("taskqueue.engine")
@@ -33,65 +35,87 @@ COLUMNS = {"per": "key", "concurrency": None, "rate": None, "seconds": None, "sm
 
 
 def sync_limits() -> None:
-    """Write the numbers of declared limits, and place what waits since before its limit was new.
+    """Write the numbers of declared limits, and place anew what waits where the code has changed.
 
-    A limit that no code declares any more stays for the tasks that name it.
+    A plan is written once all that waits was placed by it, so that a worker that ends before leaves
+    the rest to the next one. A limit that no code declares any more stays for tasks of a call that
+    named it.
     """
     connection = project_connection()
+    plans = dict(LimitPlan.objects.using(connection.alias).values_list("name", "plan"))
     for definition in registry.all():
-        if definition.limits is None:
+        before, plan = plans.get(definition.name), plan_of(definition)
+        if before is None and plan is None:
             continue
-        own: list[Concurrency | Rate] = [
-            *definition.limits.concurrency,
-            *definition.limits.rate,
-        ]
         # In the order in which claims make them.
-        limits = sorted((declared(limit, definition.name) for limit in own), key=itemgetter("name"))
+        limits = sorted(declared_limits(definition.limits, definition.name), key=itemgetter("name"))
         with atomic(using=connection.alias):
-            new = [_write(connection, limit) for limit in limits]
-        if any(new):
-            place_waiting(connection, definition)
+            for limit in limits:
+                _write(connection, limit)
+        if plan != before:
+            place_waiting(connection, definition, before)
+            _keep(connection, definition.name, plan)
 
 
-def _write(connection: BaseDatabaseWrapper, each: dict[str, Any]) -> bool:
-    """Write one limit; whether it was not there before."""
+def _write(connection: BaseDatabaseWrapper, each: dict[str, Any]) -> None:
+    """Write one limit."""
     take_write_lock(connection)
     rows = Limit.objects.using(connection.alias)
     values = {column: each.get(column, default) for column, default in COLUMNS.items()}
     limit = rows.select_for_update().filter(name=each["name"]).first()
     if limit is None:
-        _, is_new = rows.get_or_create(name=each["name"], defaults=values)
-        return is_new
+        rows.get_or_create(name=each["name"], defaults=values)
+        return
     changed = {name: value for name, value in values.items() if getattr(limit, name) != value}
     if changed:
         had_rate = limit.rate
         rows.filter(id=limit.id).update(**changed)
         limit.rate = values["rate"] or had_rate
         look_again(connection, limit)
-    return False
 
 
-def place_waiting(connection: BaseDatabaseWrapper, definition: BaseDefinition[Any, Any]) -> int:
-    """Bring tasks that wait under the limits of their definition; how many.
+def _keep(connection: BaseDatabaseWrapper, name: str, plan: Mapping[str, Any] | None) -> None:
+    """Remember that all that waits is placed as the plan says."""
+    rows = LimitPlan.objects.using(connection.alias)
+    if plan is None:
+        rows.filter(name=name).delete()
+    else:
+        rows.update_or_create(name=name, defaults={"plan": plan})
 
-    In short transactions, skipping what others hold. Until its turn comes a task is not limited.
+
+def place_waiting(
+    connection: BaseDatabaseWrapper,
+    definition: BaseDefinition[Any, Any],
+    before: Mapping[str, Any] | None = None,
+) -> int:
+    """Bring tasks that wait under the limits of their definition; how many were moved.
+
+    Those without limits, and those that the definition has placed by the plan `before`. In short
+    transactions, skipping what others hold. Until its turn comes a task is limited as it was.
     """
     number, last = 0, None
+    routes = [Route.ORDINARY.value, *([] if before is None else [Route.PARTITION.value])]
     while True:
         with atomic(using=connection.alias):
             take_write_lock(connection)
             rows = Task.objects.using(connection.alias).filter(
-                name=definition.name, status__in=sorted(PENDING), route=Route.ORDINARY.value
+                name=definition.name, status__in=sorted(PENDING), route__in=routes
             )
             if last is not None:
                 rows = rows.filter(id__gt=last)
             found = list(
                 rows.order_by("id")
                 .select_for_update(skip_locked=True)
-                .only("id", "args", "kwargs", "queue_name")[:BATCH]
+                .only("id", "args", "kwargs", "queue_name", "route", "partition", "limits")[:BATCH]
             )
-            for task in found:
-                number += _place(connection, definition, task)
+            moved = sum(
+                _place(connection, definition, task)
+                for task in found
+                if task.route == Route.ORDINARY or (before and is_placed_by(before, task))
+            )
+            if moved:
+                wake(connection, ANYWHERE)
+        number += moved
         if not found:
             return number
         last = found[-1].id
@@ -100,20 +124,21 @@ def place_waiting(connection: BaseDatabaseWrapper, definition: BaseDefinition[An
 def _place(
     connection: BaseDatabaseWrapper, definition: BaseDefinition[Any, Any], task: Task
 ) -> bool:
-    """Place one locked task; whether it is limited."""
+    """Place one locked task; whether it is limited otherwise than before."""
     own = definition.using(queue_name=task.queue_name)
     stored = json.dumps(task.args), json.dumps(task.kwargs)
     try:
         placement = own.place(tuple(task.args), task.kwargs, stored=stored)
     except Exception as error:  # The key is the project's, and may not know the arguments.
         reason = str(error) if isinstance(error, TaskQueueError) else type(error).__name__
-        logger.warning("Task not limited task=%s reason=%s", task.id, reason)
+        logger.warning("Task not limited anew task=%s reason=%s", task.id, reason)
         return False
-    if placement is None:
+    limits = None if placement is None else json.loads(placement.limits)
+    if limits == task.limits:
         return False
     Task.objects.using(connection.alias).filter(id=task.id).update(
-        partition=placement.partition,
-        limits=json.loads(placement.limits),
-        route=Route.PARTITION.value,
+        partition=None if placement is None else placement.partition,
+        limits=limits,
+        route=Route.ORDINARY.value if placement is None else Route.PARTITION.value,
     )
     return True

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.limits.allotting import Share
-from taskqueue.engine.rows import Counted, LimiterRow, Locked, Move, PartitionRow, ReadyTask
+from taskqueue.engine.rows import (
+    Counted,
+    Holder,
+    LimiterRow,
+    Locked,
+    Move,
+    PartitionRow,
+    Place,
+    ReadyTask,
+)
 from taskqueue.models.limit import PartitionState
 
 
@@ -18,8 +26,8 @@ def tasks_of(row: PartitionRow, counted: Counted) -> list[ReadyTask]:
     sequence = (row.limits or {}).get("sequence")
     if sequence is None:
         return tasks
-    status = counted.holders.get(row.id)
-    if status is not None and (status not in FINISHED or _is_halted(sequence, status)):
+    holder = counted.holders.get(row.id)
+    if _is_halted(row, holder) or (holder is not None and holder.status not in FINISHED):
         tasks = [task for task in tasks if task.id == row.holder]
     # One that this worker does not know holds up the others.
     return [task for task in tasks[:1] if task.is_known]
@@ -54,8 +62,8 @@ def lift_idle(shares: list[Share], floors: Mapping[tuple[str, str], float]) -> N
     for share in idle:
         lane = share.row.queue_name, share.row.lane
         floor = floors.get(lane, first[lane])
-        task, tenant = share.next, share.tenant
-        step = task.cost / tenant["weight"] if task is not None and tenant is not None else 0.0
+        task = share.next
+        step = 0.0 if task is None else task.cost / task.weight
         share.vtime = min(max(share.vtime, floor), floor + step)
 
 
@@ -67,7 +75,7 @@ def move_of(share: Share, counted: Counted) -> Move:
     state = PartitionState.WAITING if is_closed else PartitionState.OPEN
     sequence = (row.limits or {}).get("sequence")
     if sequence is not None:
-        status = counted.holders.get(row.id)
+        before = counted.holders.get(row.id)
         if share.taken:  # A note tells of its end.
             state, holder, waits_for, opens_at = (
                 PartitionState.WAITING,
@@ -75,9 +83,9 @@ def move_of(share: Share, counted: Counted) -> Move:
                 None,
                 None,
             )
-        elif status is not None and _is_halted(sequence, status):
+        elif _is_halted(row, before):
             state = PartitionState.HALTED
-        elif status not in (None, TaskStatus.READY, *FINISHED) and not share.tasks:
+        elif before and before.status not in (TaskStatus.READY, *FINISHED) and not share.tasks:
             state = PartitionState.WAITING
     return Move(
         id=row.id,
@@ -87,6 +95,7 @@ def move_of(share: Share, counted: Counted) -> Move:
         opens_at=opens_at,
         holder=holder,
         is_news=True,
+        stays=not share.taken and row.state in (PartitionState.OPEN, PartitionState.WAITING),
     )
 
 
@@ -108,13 +117,65 @@ def is_to_write(share: Share, move: Move, locked: Locked) -> bool:
     )
 
 
-def _is_halted(sequence: Mapping[str, Any], status: str) -> bool:
-    return bool(sequence["halts"]) and status == TaskStatus.FAILED
-
-
 def with_places(shares: list[Share], counted: Counted, *, size: int) -> list[str]:
     """Return limiters with places left, for which partitions may wait that were not locked."""
-    waited = Counter(row.waits_for for row in counted.freed)
+    waited = Counter((row.waits_for, row.queue_name, row.lane) for row in counted.freed)
     full = {share.waits_for for share in shares}
-    more = [id for id, number in waited.items() if id and number >= size and id not in full]
+    more = [id for (id, *_), number in waited.items() if id and number >= size and id not in full]
     return sorted({*more, *counted.skipped})
+
+
+def pass_unknown(
+    lanes: Iterable[tuple[str, str]],
+    shares: list[Share],
+    behind: dict[tuple[str, str], Place],
+    *,
+    size: int,
+) -> bool:
+    """Let the next claim look behind partitions that hold only tasks unknown to this worker.
+
+    Without it they would hide all others of their lane from it. Return whether it has to.
+    """
+    has_passed = False
+    for lane in lanes:
+        own = [
+            share for share in shares
+            if (share.row.queue_name, share.row.lane) == lane
+            and share.row.state == PartitionState.OPEN
+        ]  # fmt: skip
+        if len(own) < size:
+            behind.pop(lane, None)
+        elif not any(share.tasks for share in own):
+            # Those that were noted may stand farther behind than what the lane was asked for.
+            places = sorted((share.row.place for share in own), key=_order_in_lane)
+            behind[lane] = places[size - 1]
+            has_passed = True
+    return has_passed
+
+
+def reopened_of(shares: list[Share], got: set[str]) -> tuple[list[Share], list[Share]]:
+    """Return of which partitions tasks could not be had, and which were closed for their sake."""
+    lost = [share for share in shares if any(task.id not in got for task in share.taken)]
+    # A sequence of which a task was taken stays closed.
+    closed = [
+        share
+        for share in shares
+        if not share.taken and (share.waits_for or share.opens_at) is not None
+    ]
+    closed += [
+        share
+        for share in shares
+        if share.taken and share not in lost and "sequence" not in (share.row.limits or {})
+    ]
+    return lost, closed
+
+
+def _order_in_lane(place: Place) -> tuple[int, float, str]:
+    return -(place.priority or 0), place.rank or 0.0, place.id or ""
+
+
+def _is_halted(row: PartitionRow, holder: Holder | None) -> bool:
+    """Return whether a failed task holds up the others; also one that was deleted since."""
+    if holder is None:
+        return row.state == PartitionState.HALTED
+    return holder.halts and holder.status == TaskStatus.FAILED

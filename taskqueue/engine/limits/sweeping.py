@@ -18,8 +18,10 @@ from django.db.models.functions import Coalesce
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, execute, select
+from taskqueue.engine.limits.counting import count_repaired, count_saturated
+from taskqueue.engine.limits.placing import take_places
 from taskqueue.engine.statement import Statement
-from taskqueue.models import Limit, Limiter, LimitNote, Partition, Slot, Task
+from taskqueue.models import Limit, Limiter, LimitNote, Partition, Queue, Slot, Task
 from taskqueue.models.limit import PartitionState, Per
 
 logger = logging.getLogger("taskqueue.engine")
@@ -115,6 +117,12 @@ class Sweep:
 
     def step(self, connection: BaseDatabaseWrapper) -> bool:
         """Look at the next partitions; whether there are more."""
+        if Queue.objects.using(connection.alias).filter(limiter_id__isnull=False).exists():
+            with orm_transaction(connection):
+                take_places(connection)
+        if self._after == FIRST:
+            with orm_transaction(connection):
+                count_saturated(connection)
         with orm_transaction(connection):
             rows = select(connection, LOST, after=self._after)
             lost = [(as_uuid(row[0]), row[2]) for row in rows if row[1]]
@@ -123,6 +131,7 @@ class Sweep:
                 LimitNote.objects.using(connection.alias).bulk_create(
                     LimitNote(subject=as_uuid(subject)) for subject in subjects
                 )
+                count_repaired(connection, len(lost))
         for id, _ in lost:
             logger.error("A partition stood still beside tasks and places partition=%s", id)
         self.repairs += len(lost)

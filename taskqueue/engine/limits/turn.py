@@ -25,11 +25,13 @@ from taskqueue.engine.limits.moves import (
     is_to_write,
     lift_idle,
     move_of,
+    pass_unknown,
+    reopened_of,
     tasks_of,
     with_places,
 )
 from taskqueue.engine.notify import PLACES
-from taskqueue.engine.rows import Claimed, Counted, Locked, PartitionRow, ReadyTask, Taking
+from taskqueue.engine.rows import Claimed, Counted, Locked, PartitionRow, Place, ReadyTask, Taking
 from taskqueue.models import Limiter as LimiterModel
 from taskqueue.models.limit import PartitionState
 
@@ -57,6 +59,7 @@ class Turn:
         is_within: bool,
         waits: bool,
         first: UUID,
+        behind: dict[tuple[str, str], Place],
     ) -> None:
         self._connection = connection
         self._is_first, self._is_within, self._waits = is_first, is_within, waits
@@ -68,6 +71,9 @@ class Turn:
         self._size = want + SPARE
         self._unknown = unknown
         self._lease_duration = lease_duration
+        self._behind = behind
+        # Whether the first partitions of a lane were nothing for this worker, and others follow.
+        self.has_passed = False
         # Subjects of notes of which there is no row.
         self.missing: list[str] = []
         # What limits partitions of which a limiter was pruned meanwhile.
@@ -92,6 +98,7 @@ class Turn:
                 size=self._size,
                 most=self._size if self._is_within else MOST_NOTED,
                 first=self._first,
+                behind=self._behind,
                 waits=self._waits,
             )
             rows = {row.id: row for row in locked.partitions}
@@ -126,6 +133,7 @@ class Turn:
         ]
         rows |= {row.id: row for row in counted.freed}
         shares = self._shares(list(rows.values()), locked, counted, own)
+        self.has_passed = pass_unknown(self._lanes, shares, self._behind, size=self._size)
         served = [share for share in shares if self._may_serve(share, locked, own)]
         given = self._allot(served, counted)
         for share in given:
@@ -234,7 +242,9 @@ class Turn:
             if is_to_write(share, move, locked):
                 is_alone = waiting.get(move.waits_for) == 1
                 moves.append(move._replace(is_news=not (is_alone and is_same(share.row, move))))
-            if move.state == PartitionState.OPEN != share.row.state and share.next is not None:
+            # Of a limited queue the tasks are read once its partition is open.
+            has_tasks = share.next is not None or share.row.limits is None
+            if move.state == PartitionState.OPEN != share.row.state and has_tasks:
                 self.opened.add((share.row.queue_name, share.row.lane))
         opens = [move.opens_at for move in moves if move.opens_at is not None]
         if opens:
@@ -273,18 +283,7 @@ class Turn:
 
     def _reopen(self, shares: list[Share], got: set[str]) -> None:
         """Open what was closed for the sake of tasks that somebody holds, or has ended."""
-        lost = [share for share in shares if any(task.id not in got for task in share.taken)]
-        # A sequence of which a task was taken stays closed.
-        closed = [
-            share
-            for share in shares
-            if not share.taken and (share.waits_for or share.opens_at) is not None
-        ]
-        closed += [
-            share
-            for share in shares
-            if share.taken and share not in lost and "sequence" not in (share.row.limits or {})
-        ]
+        lost, closed = reopened_of(shares, got)
         self._dialect.reopen_partitions(
             self._connection,
             [share.row for share in (*lost, *closed)],

@@ -21,11 +21,13 @@ from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Selection, Statuses
 from taskqueue.engine.control.task_verbs import BULK_VERBS
+from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.asking import Walk, which_of
 from taskqueue.engine.operations.walking import Walker, fitting
 from taskqueue.engine.statement import Fact
 from taskqueue.engine.transient_errors import is_busy
+from taskqueue.engine.webhooks.replaying import REPLAY, replay_chunk
 from taskqueue.models.operation import Operation, OperationStatus
 
 logger = logging.getLogger("taskqueue.worker")
@@ -42,6 +44,8 @@ ERROR_TRIES = 5
 # Seconds after the first error until another try, doubled with each.
 ERROR_PAUSE, LONGEST_ERROR_PAUSE = 1.0, 30.0
 MOST_LOOKED_AT = 50
+# Those of tasks, and one of events, which is no verb on tasks.
+KNOWN_VERBS = frozenset({*BULK_VERBS, REPLAY})
 LONGEST_ERROR = 2000
 PROGRESS = (
     "chosen", "status", "matched", "done", "next_after", "error", "started_at", "progressed_at",
@@ -65,7 +69,7 @@ def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
     """
     now = dialect_for(connection).now(connection)
     rows = Operation.objects.using(connection.alias).filter(
-        finished_at__isnull=True, verb__in=sorted(BULK_VERBS)
+        finished_at__isnull=True, verb__in=sorted(KNOWN_VERBS)
     )
     turns = rows.order_by(F("progressed_at").asc(nulls_first=True), "id").values_list(
         "id",
@@ -118,11 +122,22 @@ class Chunk:
     def __init__(self, connection: BaseDatabaseWrapper, operation: Operation) -> None:
         self._connection = connection
         self._operation = operation
-        self._verb = BULK_VERBS[operation.verb]
         self._walk = Walk.of(operation)
 
     def advance(self) -> None:
         """Do it and save the progress. Locks what the verb locks."""
+        if self._operation.verb == REPLAY:
+            replay_chunk(self._connection, self._operation)
+        else:
+            self._advance_over_tasks()
+        self._walk.failures = 0
+        self._save()
+
+    @property
+    def _verb(self) -> TaskVerb:
+        return BULK_VERBS[self._operation.verb]
+
+    def _advance_over_tasks(self) -> None:
         operation, walk, which = self._operation, self._walk, which_of(self._operation)
         statuses = self._verb.statuses_among(which.statuses)
         if walk.is_through or len(walk.held) >= MOST_HELD:
@@ -134,7 +149,6 @@ class Chunk:
             walk.held += self._do(look.ids, statuses)
             operation.next_after = look.reached or (look.ids[-1] if look.ids else None)
             walk.is_through = look.reached is None
-        walk.failures = 0
         operation.error = ""
         if walk.is_through and not walk.held:
             operation.status = OperationStatus.FINISHED.value
@@ -142,7 +156,6 @@ class Chunk:
                 tasks = "1 task" if walk.refused == 1 else f"{walk.refused} tasks"
                 words = f"{tasks} refused the changes. {walk.refusal}"
                 operation.error = storable(words, limit=LONGEST_ERROR)
-        self._save()
 
     def note(self, error: Exception) -> None:
         """Save an error, with which the operation fails if there were too many in a row."""

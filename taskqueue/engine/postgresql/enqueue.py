@@ -193,13 +193,16 @@ def _rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
     """Rows for a binary COPY; they differ in their payloads alone, whose JSON text is ASCII."""
     count = len(OWN_COLUMNS) + len(SHARED_COLUMNS)
     parts: list[bytes] = []
-    for id, args, kwargs, *_ in payloads:
+    latest, rest = "", b""
+    for id, args, kwargs, _, _ in payloads:
+        if kwargs != latest:
+            # Most have none, or the same as the one before.
+            latest = kwargs
+            rest = LENGTH.pack(len(kwargs) + 1, JSONB_VERSION) + kwargs.encode("ascii") + tail
         parts += (
             HEAD.pack(count, 16, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
             args.encode("ascii"),
-            LENGTH.pack(len(kwargs) + 1, JSONB_VERSION),
-            kwargs.encode("ascii"),
-            tail,
+            rest,
         )
     return b"".join(parts)
 

@@ -9,7 +9,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.postgresql.claim import PAUSES
 from taskqueue.engine.postgresql.limit_lock import PARTITION, bare, partitions_from
-from taskqueue.engine.rows import Counted, Locked, PartitionRow, ReadyTask, least_by_lane
+from taskqueue.engine.rows import (
+    MOST_LOOKED_AT,
+    Counted,
+    Holder,
+    Locked,
+    PartitionRow,
+    ReadyTask,
+    least_by_lane,
+)
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
@@ -20,9 +28,33 @@ _IS_KNOWN = f"(name <> ALL (%(unknown)s::text[]) AND name <> ALL ({PAUSES}))"
 # Notes are deleted here, of what is locked, so that whoever writes one later is not forgotten. Of
 # very many some are left: a million took ten seconds, in which all others waited for the limiter.
 #
+# What waits for a limiter is looked at as what is open: of each lane the first in its order. Across
+# lanes nothing tells them apart, for the virtual time of a tenant is no time of day.
+#
 # Locks: partitions that wait for a limiter that the caller holds, skipping locked ones.
 COUNT = f"""
-WITH forgotten AS (
+WITH RECURSIVE waiting_lane (limiter_id, most, queue_name, lane) AS (
+    SELECT noted.id, noted.most, first.queue_name, first.lane
+    FROM unnest(%(noted)s::uuid[], %(most)s::int[]) AS noted (id, most)
+    CROSS JOIN LATERAL (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = noted.id
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT limiter_id, most, following.queue_name, following.lane
+    FROM waiting_lane
+    CROSS JOIN LATERAL (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = waiting_lane.limiter_id
+            AND (queue_name, lane) > (waiting_lane.queue_name, waiting_lane.lane)
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS following
+), forgotten AS (
     DELETE FROM taskqueue_limitnote
     WHERE ctid = ANY (ARRAY(
         SELECT note.ctid
@@ -33,13 +65,14 @@ WITH forgotten AS (
         LIMIT 5000
     ))
 ), freed AS MATERIALIZED (
-    SELECT waiting.*, limiter.most
-    FROM unnest(%(noted)s::uuid[], %(most)s::int[]) AS limiter (id, most)
+    SELECT waiting.*, waiting_lane.most
+    FROM waiting_lane
     CROSS JOIN LATERAL (
         SELECT {PARTITION}
         FROM taskqueue_partition
-        WHERE waits_for = limiter.id
-        ORDER BY rank, id
+        WHERE waits_for = waiting_lane.limiter_id
+            AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+        ORDER BY head_priority DESC, rank, id
         LIMIT %(size)s
         FOR UPDATE SKIP LOCKED
     ) AS waiting
@@ -54,7 +87,8 @@ WITH forgotten AS (
         SELECT
             id, priority, EXTRACT(epoch FROM run_after)::float8 AS due,
             COALESCE((limits ->> 'cost')::int, 1) AS cost,
-            {_IS_KNOWN} AS is_known
+            {_IS_KNOWN} AS is_known,
+            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1) AS weight
         FROM taskqueue_task
         WHERE status = 'ready' AND route = 2 AND partition = asked.id
             AND (limits ? 'sequence' OR {_IS_KNOWN}) AND '' <> ALL ({PAUSES})
@@ -71,7 +105,8 @@ WITH forgotten AS (
     CROSS JOIN LATERAL (
         SELECT
             id, priority, EXTRACT(epoch FROM run_after)::float8,
-            COALESCE((limits ->> 'cost')::int, 1), {_IS_KNOWN}
+            COALESCE((limits ->> 'cost')::int, 1), {_IS_KNOWN},
+            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1)
         FROM taskqueue_task
         WHERE id = own.holder AND status = 'ready' AND partition = asked.id
             AND '' <> ALL ({PAUSES})
@@ -82,7 +117,7 @@ WITH forgotten AS (
     SELECT of_queue.id, ready.*
     FROM unnest(%(of_queues)s::uuid[], %(queues)s::text[]) AS of_queue (id, queue_name)
     CROSS JOIN LATERAL (
-        SELECT id, priority, EXTRACT(epoch FROM run_after)::float8 AS due, 1, true
+        SELECT id, priority, EXTRACT(epoch FROM run_after)::float8 AS due, 1, true, 1::float8
         FROM taskqueue_task
         WHERE status = 'ready' AND route = 0 AND queue_name = of_queue.queue_name
             AND {_IS_KNOWN} AND '' <> ALL ({PAUSES})
@@ -107,11 +142,15 @@ SELECT
     (SELECT jsonb_object_agg(id, number) FROM running)::text,
     (SELECT jsonb_agg(to_jsonb(freed) - 'most') FROM freed)::text,
     (
-        SELECT jsonb_agg(jsonb_build_array(id, partition, priority, due, cost, is_known))
+        SELECT jsonb_agg(jsonb_build_array(
+            id, partition, priority, due, cost, is_known, weight
+        ))
         FROM task
     )::text,
     (
-        SELECT jsonb_object_agg(partition.id, task.status)
+        SELECT jsonb_object_agg(partition.id, jsonb_build_array(
+            task.status, COALESCE((task.limits -> 'sequence' ->> 'halts')::boolean, false)
+        ))
         FROM asked
         JOIN taskqueue_partition AS partition ON partition.id = ANY (ARRAY[asked.id])
         JOIN taskqueue_task AS task ON task.id = ANY (ARRAY[partition.holder])
@@ -130,14 +169,15 @@ SELECT
     (
         SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
         FROM unnest(%(limiters)s::uuid[]) AS limiter (id)
+        CROSS JOIN unnest(%(fair_queues)s::text[], %(fair_lanes)s::text[])
+            AS fair (queue_name, lane)
         CROSS JOIN LATERAL (
-            SELECT queue_name, lane, rank
+            SELECT rank
             FROM taskqueue_partition
-            WHERE waits_for = limiter.id
-            ORDER BY rank, id
+            WHERE waits_for = limiter.id AND queue_name = fair.queue_name AND lane = fair.lane
+            ORDER BY head_priority DESC, rank, id
             LIMIT 1
         ) AS least
-        WHERE cardinality(%(fair_queues)s::text[]) > 0
     )::text,
     (
         SELECT jsonb_agg(jsonb_build_array(
@@ -150,22 +190,40 @@ SELECT
     -- A lock of a row that turned out to be no longer open is held to the end, by a claim that
     -- knows nothing of it.
     (
-        SELECT jsonb_agg(limiter.id)
-        FROM unnest(%(noted)s::uuid[]) AS limiter (id)
+        SELECT jsonb_agg(DISTINCT limiter_id)
+        FROM waiting_lane
         WHERE (
             SELECT count(*)
             FROM (
-                SELECT 1 FROM taskqueue_partition WHERE waits_for = limiter.id LIMIT %(size)s
+                SELECT 1
+                FROM taskqueue_partition
+                WHERE waits_for = waiting_lane.limiter_id
+                    AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+                LIMIT %(size)s
             ) AS waiting
-        ) > (SELECT count(*) FROM freed WHERE waits_for = limiter.id)
+        ) > (
+            SELECT count(*)
+            FROM freed
+            WHERE waits_for = waiting_lane.limiter_id
+                AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+        )
     )::text,
+    -- The best ordinary task of the first ones, or else the last of them: nothing behind is better.
     (
         SELECT jsonb_agg(jsonb_build_array(queue.name, best.priority, best.due))
         FROM unnest(%(rivals)s::text[]) AS queue (name)
         CROSS JOIN LATERAL (
             SELECT priority, EXTRACT(epoch FROM run_after)::float8 AS due
-            FROM taskqueue_task
-            WHERE status = 'ready' AND route = 0 AND queue_name = queue.name AND {_IS_KNOWN}
+            FROM (
+                SELECT
+                    id, name, priority, run_after,
+                    row_number() OVER (ORDER BY priority DESC, run_after, id) AS number
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 0 AND queue_name = queue.name
+                ORDER BY priority DESC, run_after, id
+                LIMIT {MOST_LOOKED_AT}
+            ) AS first
+            WHERE {_IS_KNOWN} OR number = {MOST_LOOKED_AT}
             ORDER BY priority DESC, run_after, id
             LIMIT 1
         ) AS best
@@ -229,7 +287,7 @@ def count_limits(
         running={bare(id): number for id, number in json.loads(running or "{}").items()},
         freed=partitions_from(freed),
         tasks=by_partition,
-        holders={bare(id): status for id, status in json.loads(holders or "{}").items()},
+        holders={bare(id): Holder(*each) for id, each in json.loads(holders or "{}").items()},
         floors=least_by_lane([*json.loads(floors or "[]"), *json.loads(others or "[]")]),
         bounds={id: tuple(numbers) for id, *numbers in json.loads(bounds or "[]")},
         skipped=list(map(bare, json.loads(skipped or "[]"))),

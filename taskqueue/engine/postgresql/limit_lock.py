@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import LimiterRow, Locked, PartitionRow
+from taskqueue.engine.rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
 # The fields of `PartitionRow`.
 PARTITION = """
-    id, queue_name, lane, limits, limiters, state, rank, waits_for,
-    EXTRACT(epoch FROM opens_at)::float8 AS opens_at, holder"""
+    id, queue_name, lane, limits, limiters, state, head_priority, rank, waits_for,
+    EXTRACT(epoch FROM opens_at)::float8 AS opens_at, holder,
+    EXTRACT(epoch FROM changed_at)::float8 AS changed_at"""
 
 # The fields of `LimiterRow`.
 _LIMITER = """
@@ -61,11 +62,17 @@ WITH RECURSIVE subject (id, is_again) AS (
     LIMIT %(most)s
 ), candidate AS MATERIALIZED (
     SELECT best.*
-    FROM unnest(%(queues)s::text[], %(lanes)s::text[]) AS lane (queue_name, name)
+    FROM unnest(
+        %(queues)s::text[], %(lanes)s::text[],
+        %(priorities)s::int[], %(ranks)s::float8[], %(ids)s::uuid[]
+    ) AS lane (queue_name, name, past_priority, past_rank, past_id)
     CROSS JOIN LATERAL (
         SELECT {PARTITION}
         FROM taskqueue_partition AS partition
         WHERE state = 'open' AND queue_name = lane.queue_name AND lane = lane.name
+            AND head_priority <= COALESCE(lane.past_priority, 32767)
+            AND (lane.past_id IS NULL OR head_priority < lane.past_priority
+                OR (rank, id) > (lane.past_rank, lane.past_id))
             AND (limits IS NOT NULL OR EXISTS (
                 SELECT 1
                 FROM taskqueue_task
@@ -176,14 +183,19 @@ def lock_limits(
     most: int,
     waits: bool,
     first: UUID,
+    behind: Mapping[tuple[str, str], Place],
 ) -> Locked:
     """Lock open partitions of these queues and lanes, what was noted, and all their limiters.
 
     `waits`: for limiters that others hold. `first`: the subject behind which notes are read first.
+    Of the lanes in `behind` those that come after these places.
     """
     statement = LOCK if waits else LOCK_AT_ONCE
+    places = [behind.get(lane, NO_PLACE) for lane in lanes]
     parameters = {
         "queues": [queue_name for queue_name, _ in lanes], "lanes": [lane for _, lane in lanes],
+        "priorities": [place.priority for place in places],
+        "ranks": [place.rank for place in places], "ids": [place.id for place in places],
         "own": list(own), "size": size, "most": most, "from": first,
     }  # fmt: skip
     with kept_plan(connection) as series:
@@ -210,7 +222,7 @@ def _partition(row: dict[str, Any]) -> PartitionRow:
     for name in ("id", "waits_for", "holder"):
         row[name] = row[name] and bare(row[name])
     # JSON makes integers of whole ones, and the driver takes no lists of both.
-    row["rank"] = float(row["rank"])
+    row["rank"], row["changed_at"] = float(row["rank"]), float(row["changed_at"])
     row["opens_at"] = row["opens_at"] and float(row["opens_at"])
     row["limiters"] = tuple(map(bare, row["limiters"]))
     return PartitionRow(**row)

@@ -58,7 +58,8 @@ WITH picked AS MATERIALIZED (
 ), moved AS (
     UPDATE taskqueue_partition AS partition
     SET state = CASE
-            WHEN head.run_after IS NULL AND partition.limits IS NOT NULL THEN 'empty'
+            WHEN head.run_after IS NULL AND partition.limits IS NOT NULL
+                AND move.state <> 'halted' THEN 'empty'
             ELSE move.state
         END,
         waits_for = CASE
@@ -76,11 +77,16 @@ WITH picked AS MATERIALIZED (
             move.rank, EXTRACT(epoch FROM head.run_after)::float8, partition.rank
         ),
         holder = move.holder,
-        changed_at = %(now)s::timestamptz
+        changed_at = CASE
+            WHEN move.stays AND (head.run_after IS NOT NULL OR partition.limits IS NULL)
+            THEN partition.changed_at
+            ELSE %(now)s::timestamptz
+        END
     FROM unnest(
         %(ids)s::uuid[], %(states)s::text[], %(ranks)s::float8[], %(waits)s::uuid[],
-        %(opens)s::float8[], %(holders)s::uuid[], %(news)s::bool[]
-    ) AS move (id, state, rank, waits_for, opens_at, holder, is_news)
+        %(opens)s::float8[], %(holders)s::uuid[], %(news)s::bool[],
+        %(stays)s::bool[]
+    ) AS move (id, state, rank, waits_for, opens_at, holder, is_news, stays)
     LEFT JOIN LATERAL (
         SELECT priority, run_after
         FROM taskqueue_task
@@ -141,6 +147,7 @@ def take_limited(
         "opens": [move.opens_at for move in moves],
         "holders": [move.holder for move in moves],
         "news": [move.is_news for move in moves],
+        "stays": [move.stays for move in moves],
         "started": list(taking.starts),
         "starts": list(map(json.dumps, taking.starts.values())),
         "again": taking.again,

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded
-from taskqueue.engine.postgresql.values import numbers, texts
+from taskqueue.engine.postgresql.values import microseconds, numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
@@ -37,13 +37,13 @@ RECORD_SUCCESSES = f"""
 WITH held AS MATERIALIZED (
     SELECT
         lease.id, lease.task_id, outcome.return_value,
-        clock.now - outcome.started * interval '1 second' AS started_at,
-        clock.now - outcome.ended * interval '1 second' AS finished_at
+        clock.now - outcome.started * interval '1 microsecond' AS started_at,
+        clock.now - outcome.ended * interval '1 microsecond' AS finished_at
     FROM (
         SELECT *
         FROM unnest(
             %(lease_id)s::bigint[], %(return_value)s::text[],
-            %(started)s::float8[], %(ended)s::float8[]
+            %(started)s::bigint[], %(ended)s::bigint[]
         ) AS outcome (lease_id, return_value, started, ended)
         ORDER BY lease_id
     ) AS outcome
@@ -258,12 +258,12 @@ def record_successes(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
 ) -> dict[int, Recorded]:
     """Record successes, where the lease still runs and no stop was seen; by lease."""
-    columns = _columns(outcomes)
+    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
     parameters = {
-        "lease_id": numbers(columns["lease_id"]),
-        "return_value": texts(columns["return_value"]),
-        "started": numbers(columns["started"]),
-        "ended": numbers(columns["ended"]),
+        "lease_id": numbers(lease_ids),
+        "return_value": texts(return_values),
+        "started": microseconds(started),
+        "ended": microseconds(ended),
         "kept_for": kept_for,
     }
     with kept_plan(connection) as series:

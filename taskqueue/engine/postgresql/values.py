@@ -13,6 +13,11 @@ def numbers(values: Sequence[float | None]) -> str:
     return "{" + ",".join(map(repr, values)) + "}"
 
 
+def microseconds(values: Sequence[float | None]) -> str:
+    """An array of durations in seconds as whole microseconds, which cost half to write and read."""
+    return numbers([None if value is None else int(value * 1e6) for value in values])
+
+
 def texts(values: Sequence[str | None]) -> Any:
     """An array of texts; the frequent one of nothing but NULLs without psycopg's dumper."""
     if any(values) or "" in values:

@@ -150,7 +150,7 @@ _OWN_FAILURES = """
 CANDIDATES = f"""
 SELECT
     {CLAIMED.format(failures=_OWN_FAILURES)},
-    task.priority, julianday(task.run_after) * 86400.0,
+    task.priority, (julianday(task.run_after) - 2440587.5) * 86400.0,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
 FROM taskqueue_task AS task

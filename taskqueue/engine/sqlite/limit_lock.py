@@ -6,18 +6,19 @@ The caller holds the write lock, so nothing needs to be locked or skipped.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import LimiterRow, Locked, PartitionRow
+from taskqueue.engine.rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
 from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import fetch
 
 PARTITION = """
-    id, queue_name, lane, limits, limiters, state, rank, waits_for, opens_at, holder"""
+    id, queue_name, lane, limits, limiters, state, head_priority, rank, waits_for, opens_at,
+    holder, changed_at"""
 
 NOTED = """
 WITH RECURSIVE subject (id) AS (
@@ -32,14 +33,18 @@ SELECT id FROM subject WHERE id IS NOT NULL LIMIT %s
 OPEN = f"""
 SELECT {PARTITION}
 FROM taskqueue_partition AS partition
-WHERE state = 'open' AND queue_name = %s AND lane = %s
+WHERE state = 'open' AND queue_name = %(queue_name)s AND lane = %(lane)s
+    AND head_priority <= COALESCE(%(priority)s, 32767)
+    AND (
+        %(id)s IS NULL OR head_priority < %(priority)s OR (rank, id) > (%(rank)s, %(id)s)
+    )
     AND (limits IS NOT NULL OR EXISTS (
         SELECT 1
         FROM taskqueue_task
         WHERE status = 'ready' AND route = 0 AND queue_name = partition.queue_name
     ))
 ORDER BY head_priority DESC, rank, id
-LIMIT %s
+LIMIT %(size)s
 """  # noqa: S608  (of constants)
 BY_ID = f"""
 SELECT {PARTITION}
@@ -93,10 +98,15 @@ def lock_limits(
     most: int,
     waits: bool,
     first: UUID,
+    behind: Mapping[tuple[str, str], Place],
 ) -> Locked:
     now = stored(clock())
     noted = [row[0] for row in fetch(connection, NOTED, (most,))]
-    found = [row for lane in lanes for row in fetch(connection, OPEN, (*lane, size))]
+    found = []
+    for queue_name, lane in lanes:
+        place = behind.get((queue_name, lane), NO_PLACE)
+        of_lane = {"queue_name": queue_name, "lane": lane, "size": size, **place._asdict()}
+        found += fetch(connection, OPEN, of_lane)
     if noted:
         found += fetch(connection, BY_ID, (json.dumps(noted),))
     found += fetch(connection, DUE, (now, size))
@@ -125,8 +135,9 @@ def lock_limits(
 
 def partition_from(row: Sequence[Any]) -> PartitionRow:
     """Return a partition from its columns."""
-    id, queue_name, lane, limits, limiters, state, rank, waits_for, opens_at, holder = row
-    opens = loaded(opens_at)
+    id, queue_name, lane, limits, limiters, state, priority, *columns = row
+    rank, waits_for, opens_at, holder, changed_at = columns
+    opens, changed = loaded(opens_at), loaded(changed_at)
     return PartitionRow(
         id=id,
         queue_name=queue_name,
@@ -134,8 +145,10 @@ def partition_from(row: Sequence[Any]) -> PartitionRow:
         limits=None if limits is None else json.loads(limits),
         limiters=tuple(json.loads(limiters)),
         state=state,
+        head_priority=priority,
         rank=rank,
         waits_for=waits_for,
         opens_at=None if opens is None else opens.timestamp(),
         holder=holder,
+        changed_at=0.0 if changed is None else changed.timestamp(),
     )

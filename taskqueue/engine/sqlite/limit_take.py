@@ -43,7 +43,8 @@ LIMIT 1
 MOVE = """
 UPDATE taskqueue_partition
 SET state = %s, waits_for = %s, opens_at = %s, head_priority = COALESCE(%s, head_priority),
-    head_at = COALESCE(%s, head_at), rank = COALESCE(%s, rank), holder = %s, changed_at = %s
+    head_at = COALESCE(%s, head_at), rank = COALESCE(%s, rank), holder = %s,
+    changed_at = COALESCE(%s, changed_at)
 WHERE id = %s
 """
 OF_QUEUE = "SELECT limits IS NULL FROM taskqueue_partition WHERE id = %s"
@@ -117,14 +118,15 @@ def _move(connection: BaseDatabaseWrapper, move: Move, now: str | None) -> None:
     heads = fetch(connection, HEAD, (move.id,))
     state, waits_for, opens_at = move.state, move.waits_for, move.opens_at
     priority, run_after, rank = heads[0] if heads else (None, None, None)
-    if not heads and not is_of_queue:
+    if not heads and not is_of_queue and state != "halted":
         state, waits_for, opens_at = "empty", None, None
     elif not move.is_news:
         return
     if move.rank is not None:
         priority, rank = 0, move.rank
     due = None if opens_at is None else stored(datetime.fromtimestamp(opens_at, UTC))
-    values = state, waits_for, due, priority, run_after, rank, move.holder, now, move.id
+    changed_at = None if move.stays and state != "empty" else now
+    values = state, waits_for, due, priority, run_after, rank, move.holder, changed_at, move.id
     change(connection, MOVE, values)
 
 

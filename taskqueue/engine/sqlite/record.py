@@ -16,6 +16,7 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sqlite.values import (
     ago,
+    all_ago,
     clock,
     loaded,
     retention_of,
@@ -149,15 +150,21 @@ def record_successes(
     recorded: dict[int, Recorded] = {}
     with connection.cursor() as cursor:
         cursor.execute(HELD_BY_SUCCESSES, (json.dumps(sorted(by_lease)),))
-        for lease_id, task_id, is_running, *columns in cursor.fetchall():
-            outcome, own, prune_after = by_lease[lease_id], retention_of(*columns), kept_until
-            times = ago(moment, outcome.started), ago(moment, outcome.ended)
+        held = cursor.fetchall()
+        outcomes = [by_lease[row[0]] for row in held]
+        started = all_ago(moment, [outcome.started for outcome in outcomes])
+        finished_at = all_ago(moment, [outcome.ended for outcome in outcomes])
+        for row, outcome, *times in zip(held, outcomes, started, finished_at, strict=True):
+            lease_id, task_id, is_running, own, _, holds_unique_key, _, step_id = row
             ended.append((*times, lease_id))
-            if own.retention is not None or own.holds_unique_key or own.step_id is not None:
-                prune_after = stored(own.prune_after(moment, retention))
+            prune_after = kept_until
+            if own is not None or holds_unique_key or step_id is not None:
+                prune_after = stored(retention_of(*row[3:]).prune_after(moment, retention))
             if is_running:
                 finished.append((outcome.return_value, *times, prune_after, task_id))
-                recorded[lease_id] = SUCCESS._replace(step_id=own.step_id)
+                recorded[lease_id] = (
+                    SUCCESS if step_id is None else SUCCESS._replace(step_id=step_id)
+                )
         cursor.executemany(END_SUCCEEDED, ended)
         cursor.executemany(FINISH_SUCCEEDED, finished)
     return recorded

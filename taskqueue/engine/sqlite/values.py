@@ -37,6 +37,17 @@ def ago(moment: datetime, seconds: float | None) -> str | None:
     return None if seconds is None else stored(moment - timedelta(seconds=seconds))
 
 
+def all_ago(moment: datetime, ages: Iterable[float | None]) -> list[str | None]:
+    """So many seconds before the moment, each as `ago` gives it."""
+    naive = moment.astimezone(UTC).replace(tzinfo=None)
+    return [
+        None
+        if seconds is None
+        else (naive - timedelta(seconds=seconds)).isoformat(" ", "microseconds")
+        for seconds in ages
+    ]
+
+
 def loaded(text: str | datetime | None) -> datetime | None:
     """A stored moment, aware again."""
     if text is None:

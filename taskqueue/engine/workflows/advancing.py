@@ -6,31 +6,24 @@ somebody else has locked is skipped: who holds it looks again after its COMMIT.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from operator import attrgetter
-from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
 
 from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
-from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.notify import ANYWHERE
-from taskqueue.engine.workflows.counts import count_ended
+from taskqueue.engine.workflows.closing import Closing
 from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
-from taskqueue.engine.workflows.ending import end_if_over, will_succeed, write_ends
-from taskqueue.engine.workflows.fan_outs import drop_unused
 from taskqueue.engine.workflows.fan_steps import STOPPED
-from taskqueue.engine.workflows.locking import lock_due_steps, lock_workflows
-from taskqueue.engine.workflows.moves import write_moves
+from taskqueue.engine.workflows.locking import lock_due_steps
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
 from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some
-from taskqueue.engine.workflows.results import Results
-from taskqueue.engine.workflows.stopping import cancel_steps, request_stop, stop_some
-from taskqueue.models import Step, StepEnd, Workflow
+from taskqueue.engine.workflows.stopping import cancel_steps, stop_some
+from taskqueue.engine.workflows.tasks import NO_CALLS, Unsent
+from taskqueue.models import Step, Workflow
 
 # Workflows, new members, and tasks that are stopped, of one transaction.
 MOST_WORKFLOWS, MOST_MEMBERS, MOST_STOPS = 200, 1000, 5000
@@ -50,21 +43,27 @@ class Advance:
         *,
         now: datetime,
         most_members: int | None = MOST_MEMBERS,
+        unsent: Unsent = NO_CALLS,
     ) -> None:
+        """`unsent`: calls of maps that are stored nowhere, to be sent by this."""
         self._connection = connection
         self._now = now
         self._workflows = {workflow.id: workflow for workflow in workflows}
-        self._releaser = Releaser(connection, now=now, most_members=most_members, child=begin_child)
-        self._ended: dict[UUID, int] = defaultdict(int)
-        self._touched: set[UUID] = set()
-        # Steps of different workflows that have succeeded, to be written as they are passed on.
-        self._successes: list[int] = []
-        # Steps of parents that were told of the end of a child.
-        self.told: set[int] = set()
+        self._releaser = Releaser(
+            connection, now=now, most_members=most_members, child=begin_child, unsent=unsent
+        )
+        self._closing = Closing(connection, self._workflows, now=now, stop=self._stop)
+        # Whether others held some of the tasks that are to be stopped.
+        self.has_missed = False
         # How many more tasks may be stopped, and so on; the rest follows in another transaction.
         self._stops_left = MOST_STOPS
         self._cancels_left = MOST_CANCELLED
         self._reopens_left = MOST_REOPENED
+
+    @property
+    def told(self) -> set[int]:
+        """Steps of parents that were told of the end of a child."""
+        return self._closing.told
 
     @property
     def queues(self) -> set[str | None]:
@@ -86,7 +85,7 @@ class Advance:
             if workflow.status == WorkflowStatus.STOPPING:
                 self._stop(workflow)
             if workflow.open_steps == 0:  # A pause may have kept its compensations back.
-                self._touched.add(workflow.id)
+                self._closing.touched.add(workflow.id)
             if workflow.status == WorkflowStatus.STOPPING or getattr(workflow, "has_notes", False):
                 due = None  # Others become due by that.
         self._apply_notes()
@@ -97,7 +96,7 @@ class Advance:
             complete = [step for step in due if (step.members or 0) <= step.ended]
             others = [step for step in due if (step.members or 0) > step.ended]
             self._releaser.has_due = False
-            ended = self._end(complete)
+            ended = self._closing.end(complete)
             self._follow(ended)
             gone_on = self._go_on(waiting)  # What they read of others is written by now.
             self._follow(gone_on)
@@ -106,7 +105,7 @@ class Advance:
             if not self._feed(others) and not self._may_have_made_due(ended):
                 break
             due = self._due()
-        self._close()
+        self._closing.close(self._releaser)
 
     def _apply_notes(self) -> None:
         """Apply the notes that the fold has left, and begin the fan-outs that they tell of."""
@@ -119,7 +118,7 @@ class Advance:
             take = self._releaser.take
             fans = apply_notes(self._connection, noted, now=self._now, take=take)
             self._releaser.begin(noted, fans)
-            self._touched.update(step.workflow_id for step in fans)
+            self._closing.touched.update(step.workflow_id for step in fans)
 
     def _steps(self) -> QuerySet[Step]:
         return Step.objects.using(self._connection.alias).filter(workflow__in=[*self._workflows])
@@ -137,54 +136,10 @@ class Advance:
             step.status != StepStatus.SUCCEEDED or step.parent_step_id is not None for step in ended
         )
 
-    def _end(self, complete: Sequence[Step]) -> list[Step]:
-        """End running steps of which all members have ended."""
-        for step in complete:
-            if step.status != StepStatus.RUNNING:
-                continue
-            workflow = self._workflows[step.workflow_id]
-            if not has_failed(step):
-                step.status = StepStatus.SUCCEEDED
-            elif workflow.status == WorkflowStatus.STOPPING and step.name != workflow.failed_step:
-                step.status = StepStatus.CANCELLED
-            else:
-                step.status = StepStatus.FAILED
-        self._write_ends(complete)
-        return [step for step in complete if step.finished_at is not None]
-
-    def _write_ends(self, steps: Sequence[Step]) -> None:
-        """Write the ends of steps, and note which failure decides the end of their workflow."""
-        alike: dict[tuple[str, str], list[int]] = defaultdict(list)
-        new = [step for step in steps if step.finished_at is None]
-        for step in new:
-            step.finished_at = self._now
-            alike[str(step.status), step.reason].append(step.id)
-            self._ended[step.workflow_id] += 1
-            self._touched.add(step.workflow_id)
-        # Of one workflow they may depend on each other, which `pass_on` does not allow.
-        are_apart = len({step.workflow_id for step in new}) == len(new)
-        if are_apart and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
-            self._successes = alike.popitem()[1]
-        for (status, reason), ids in alike.items():
-            rows = Step.objects.using(self._connection.alias).filter(id__in=ids)
-            rows.update(status=status, reason=reason, finished_at=self._now, is_due=False)
-        for step in steps:
-            if step.status == StepStatus.FAILED and step.on_failure == OnFailure.FAIL:
-                self._fail(self._workflows[step.workflow_id], step)
-
-    def _fail(self, workflow: Workflow, step: Step) -> None:
-        if not workflow.failed_step:
-            workflow.failed_step = step.name
-            workflow.error = Results(self._connection.alias, workflow.id).failure(step)
-            workflow.save(using=self._connection.alias, update_fields=["failed_step", "error"])
-        if workflow.fail_fast and workflow.status == WorkflowStatus.RUNNING:
-            request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
-            self._stop(workflow)
-
     def _follow(self, ended: Sequence[Step]) -> None:
         """Pass ends on to dependants, until nothing more ends by that."""
         while ended:
-            successes, self._successes = self._successes, []
+            successes, self._closing.successes = self._closing.successes, []
             others = [step.id for step in ended if step.id not in set(successes)]
             ripe = pass_on(self._connection, others, succeeded=successes, now=self._now)
             ended = self._decide(ripe)
@@ -213,9 +168,9 @@ class Advance:
             if status is not StepStatus.FAILED or step.ended < (step.members or 0):
                 dropped.append(step)
         self._releaser.release(self._workflows, released)
-        self._touched.update(step.workflow_id for step in released)
+        self._closing.touched.update(step.workflow_id for step in released)
         ended = self._cancel(ended, dropped)
-        self._write_ends(ended)
+        self._closing.write(ended)
         return ended
 
     def _cancel(self, ended: list[Step], dropped: Sequence[Step]) -> list[Step]:
@@ -249,7 +204,7 @@ class Advance:
             workflow = self._workflows[step.workflow_id]
             decides = workflow.fail_fast and step.on_failure == OnFailure.FAIL
             if decides and workflow.status == WorkflowStatus.RUNNING:
-                self._fail(workflow, step)
+                self._closing.fail(workflow, step)
         dropped = {step for step in steps if has_failed(step) or self._is_stopping(step)}
         if dropped:
             for step in dropped:
@@ -264,7 +219,7 @@ class Advance:
                 break
             workflow = self._workflows[step.workflow_id]
             has_moved = self._releaser.send(workflow, step) or has_moved
-            self._touched.add(step.workflow_id)
+            self._closing.touched.add(step.workflow_id)
         return has_moved and not self._releaser.is_exhausted
 
     def _is_stopping(self, step: Step) -> bool:
@@ -279,65 +234,11 @@ class Advance:
         for step in waiting:
             step.status = StepStatus.CANCELLED
             step.reason = workflow.stop_reason or STOPPED
-        self._write_ends(self._cancel(waiting, waiting))
+        self._closing.write(self._cancel(waiting, waiting))
         if self._stops_left > 0:
-            self._stops_left -= stop_some(self._connection, workflow, now=self._now)
-
-    def _close(self) -> None:
-        """Count ended steps down in their workflows, and end those in which none is open."""
-        touched = [self._workflows[id] for id in sorted(self._touched)]
-        wakes = self._releaser.has_released
-        write_moves(self._connection, self._count_down(touched), now=self._now, wakes=wakes)
-        ended: list[Workflow] = []
-        for workflow in touched:
-            if end_if_over(self._connection, workflow, now=self._now):
-                ended.append(workflow)
-                if workflow.parent_step_id:
-                    self.told.add(workflow.parent_step_id)
-            elif workflow.status == WorkflowStatus.COMPENSATING:
-                self._releaser.queues.add(None)
-        if ended:
-            write_ends(self._connection, ended)
-            count_ended(self._connection, ended)
-            drop_unused(self._connection, [workflow.id for workflow in ended])
-        if self._releaser.has_released and not wakes:
-            dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
-        if ended:
-            self._releaser.queues.add(None)  # Callbacks, which have woken workers themselves.
-
-    def _count_down(self, workflows: Iterable[Workflow]) -> list[tuple[UUID, int]]:
-        """Count ended steps down; how many of which workflows are left to write.
-
-        Those that succeed by that are written once, with their end.
-        """
-        moves: list[tuple[UUID, int]] = []
-        for workflow in workflows:
-            number = self._ended[workflow.id]
-            workflow.open_steps -= number
-            workflow.moved_at, workflow.trouble = self._now, ""
-            if not will_succeed(workflow):
-                moves.append((workflow.id, number))
-        return moves
-
-
-def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
-    """Count the ends that are noted of a locked workflow, and do what follows from them."""
-    steps = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
-    # A fold that others have begun is over then.
-    list(steps.order_by("id").select_for_update().values_list("id", flat=True))
-    notes = StepEnd.objects.using(connection.alias).filter(workflow_id=workflow.id)
-    before = None
-    while True:
-        noted = sorted(set(notes.values_list("step_id", flat=True)))
-        for first in range(0, len(noted), MOST_FOLDED):
-            dialect_for(connection).fold(connection, noted[first : first + MOST_FOLDED])
-        if locked := lock_workflows(connection, [workflow.id]):
-            Advance(connection, locked.workflows, now=now).run(locked.due)
-        left = notes.count()
-        if left in (0, before):
-            break
-        before = left
-    workflow.refresh_from_db(using=connection.alias)
+            stopped = stop_some(self._connection, workflow, now=self._now)
+            self._stops_left -= stopped.number
+            self.has_missed = self.has_missed or stopped.has_missed
 
 
 def begin_child(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:

@@ -9,6 +9,7 @@ from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.workflows.advancing import Advance
 from taskqueue.engine.workflows.inserting import ALONE, Origin, insert_or_find
+from taskqueue.engine.workflows.tasks import Unsent
 from taskqueue.models import Workflow
 
 
@@ -21,7 +22,8 @@ def enqueue_workflow(
     """
     with atomic(using=connection.alias):
         now = dialect_for(connection).now(connection)
-        workflow, is_new = insert_or_find(connection, graph, now=now, origin=origin)
+        unsent: Unsent = {}
+        workflow, is_new = insert_or_find(connection, graph, now=now, origin=origin, unsent=unsent)
         if is_new:
-            Advance(connection, [workflow], now=now, most_members=None).begin()
+            Advance(connection, [workflow], now=now, most_members=None, unsent=unsent).begin()
     return workflow, is_new

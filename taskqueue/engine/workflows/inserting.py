@@ -16,7 +16,7 @@ from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.graph import Step as CompiledStep
 from taskqueue.declarations.workflows.resolution import allowed_failures
 from taskqueue.engine.workflows.requests import call_to_json, entries_of, request_of, spec_of_call
-from taskqueue.engine.workflows.tasks import chunk_of, insert_blocked, keep_calls
+from taskqueue.engine.workflows.tasks import Unsent, chunk_of, insert_blocked, keep_calls
 from taskqueue.exceptions import DuplicateWorkflow, TaskQueueError
 from taskqueue.models import Dependency, Step, Workflow
 
@@ -46,9 +46,18 @@ ALONE = Origin()
 
 
 def insert_rows(
-    connection: BaseDatabaseWrapper, graph: Graph, *, now: datetime, origin: Origin = ALONE
+    connection: BaseDatabaseWrapper,
+    graph: Graph,
+    *,
+    now: datetime,
+    origin: Origin = ALONE,
+    unsent: Unsent | None = None,
 ) -> Workflow:
-    """Insert a graph without beginning its roots, in the caller's transaction."""
+    """Insert a graph without beginning its roots, in the caller's transaction.
+
+    The calls of maps that begin with it come into `unsent`, for the caller to send at once; without
+    it they are stored.
+    """
     workflow = _workflow(graph, now=now, origin=origin)
     workflow.save(using=connection.alias, force_insert=True)
     steps = _insert_steps(connection, graph, workflow)
@@ -64,8 +73,16 @@ def insert_rows(
     for step in graph.steps:
         if step.members and step.kind is StepKind.MAP:
             row = steps[step.name]
+            if unsent is not None and _begins_whole(step, row):
+                unsent[row.id] = step.calls
+                continue
             keep_calls(connection, row.id, entries_of(step), chunk=chunk_of(row.request))
     return workflow
+
+
+def _begins_whole(step: CompiledStep, row: Step) -> bool:
+    """Return whether all members of a map are sent as soon as its workflow begins."""
+    return not row.waits and row.when is None and row.concurrency is None and not step.parts
 
 
 def holder_of(connection: BaseDatabaseWrapper, graph: Graph) -> Workflow | None:
@@ -87,23 +104,29 @@ def holder_of(connection: BaseDatabaseWrapper, graph: Graph) -> Workflow | None:
 
 
 def insert_or_find(
-    connection: BaseDatabaseWrapper, graph: Graph, *, now: datetime, origin: Origin = ALONE
+    connection: BaseDatabaseWrapper,
+    graph: Graph,
+    *,
+    now: datetime,
+    origin: Origin = ALONE,
+    unsent: Unsent,
 ) -> tuple[Workflow, bool]:
     """Insert a graph, or find the workflow that holds its unique key; whether it is new.
 
-    Raises `DuplicateWorkflow` where a duplicate is to raise.
+    `unsent` is as for `insert_rows`. Raises `DuplicateWorkflow` where a duplicate is to raise.
     """
     if graph.unique_key is None:
-        return insert_rows(connection, graph, now=now, origin=origin), True
+        return insert_rows(connection, graph, now=now, origin=origin, unsent=unsent), True
     for _ in range(TRIES):
         holder = holder_of(connection, graph)
         if holder is not None:
             return holder, False
         try:
             with atomic(using=connection.alias):
-                return insert_rows(connection, graph, now=now, origin=origin), True
+                row = insert_rows(connection, graph, now=now, origin=origin, unsent=unsent)
+                return row, True
         except IntegrityError:  # Another enqueue was first.
-            continue
+            unsent.clear()
     raise TaskQueueError(
         f"The holder of the unique key {graph.unique_key!r} of {graph.name} changed {TRIES} times "
         "while this workflow was enqueued. Enqueue it again."

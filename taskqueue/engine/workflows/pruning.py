@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -71,31 +70,6 @@ def family_of(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
     return family
 
 
-def delete_below(
-    connection: BaseDatabaseWrapper, step_ids: Sequence[int], made: Sequence[int] = ()
-) -> list[int]:
-    """Delete the fan-outs and children of steps, and the tasks of those that `made` names.
-
-    For a retry, which begins them anew. Which steps of the same workflow are gone.
-    """
-    rows = Step.objects.using(connection.alias)
-    gone: list[int] = []
-    above = list(step_ids)
-    while above:
-        above = list(rows.filter(parent_step_id__in=above).values_list("id", flat=True))
-        gone += above
-    children = Workflow.objects.using(connection.alias).filter(
-        parent_step_id__in=[*step_ids, *gone]
-    )
-    for child in list(children.values_list("id", flat=True)):
-        while not delete_some(connection, child):
-            pass
-    while _delete_tasks(connection, rows.filter(id__in=[*gone, *made])) == BATCH:
-        pass
-    _delete_steps(connection, rows.filter(id__in=gone))
-    return gone
-
-
 def delete_members(connection: BaseDatabaseWrapper, step_id: int, most: int) -> int:
     """Delete tasks of a step, so many at most; how many."""
     number = 0
@@ -107,12 +81,6 @@ def delete_members(connection: BaseDatabaseWrapper, step_id: int, most: int) -> 
         if deleted < limit:
             break
     return number
-
-
-def forget_steps(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
-    """Delete steps with all that they have begun."""
-    delete_below(connection, step_ids, step_ids)
-    _delete_steps(connection, Step.objects.using(connection.alias).filter(id__in=step_ids))
 
 
 def _delete_tasks(

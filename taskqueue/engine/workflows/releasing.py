@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -16,29 +15,29 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.declarations.workflows.checking import check_member_count
 from taskqueue.declarations.workflows.conditions import evaluate
-from taskqueue.declarations.workflows.graph import Graph
-from taskqueue.declarations.workflows.graph_json import graph_from_json
+from taskqueue.declarations.workflows.graph import Arguments
 from taskqueue.declarations.workflows.resolution import allowed_failures, calls_of
 from taskqueue.engine.ready import make_ready
 from taskqueue.engine.specs import EnqueueSpec
-from taskqueue.engine.workflows.ending import begin_again
-from taskqueue.engine.workflows.inserting import Origin, insert_rows
+from taskqueue.engine.workflows.children import BeginChild, Children
 from taskqueue.engine.workflows.releases import release_steps
 from taskqueue.engine.workflows.requests import (
     call_from_json,
-    child_graph,
     has_parts,
     limited,
     source_of,
+    spec_of_members,
 )
 from taskqueue.engine.workflows.results import Results
-from taskqueue.engine.workflows.stopping import held_children, request_stop
+from taskqueue.engine.workflows.stopping import held_children
 from taskqueue.engine.workflows.tasks import (
     BLOCKED_ONLY,
     MOST_FOUND,
+    Unsent,
     cancel_blocked,
     chunk_of,
     has_limits,
+    insert_members,
     keep_calls,
     send_members,
     specs_of_blocked,
@@ -60,14 +59,6 @@ def has_failed(step: Step) -> bool:
     return step.failures > step.tolerated or bool(step.reason)
 
 
-class BeginChild(Protocol):
-    """Begins the roots of a new child workflow."""
-
-    def __call__(
-        self, connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime
-    ) -> None: ...
-
-
 class Releaser:
     """Releases steps within one transaction, as many members as it may send."""
 
@@ -78,12 +69,14 @@ class Releaser:
         now: datetime,
         most_members: int | None,
         child: BeginChild,
+        unsent: Unsent,
     ) -> None:
         self._connection = connection
         self._now = now
         self._left = most_members
+        self._unsent = unsent
         self._cut_left = MOST_CUT
-        self._begin_child = child
+        self._children = Children(connection, now=now, begin=child)
         # The queues of single tasks that became ready, and None where others did.
         self.queues: set[str | None] = set()
         # Whether steps were released that have nothing left to run.
@@ -118,7 +111,7 @@ class Releaser:
             if step.kind == StepKind.MAP and step.members is None:
                 self._make_calls(workflow, step, results)
             if step.kind == StepKind.WORKFLOW:
-                self._start_child(workflow, step)
+                self._children.start(workflow, step)
         except InvalidWorkflow as error:
             step.reason = str(error)[:LONGEST_REASON]
             return StepStatus.FAILED
@@ -140,30 +133,6 @@ class Releaser:
         )
         workflow.members += step.members
         workflow.save(using=self._connection.alias, update_fields=["members"])
-
-    def _start_child(self, workflow: Workflow, step: Step) -> None:
-        """Insert the child, or have the one run again that a retry has kept."""
-        rows = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
-        child = rows.order_by("id").select_for_update().last()
-        if child is None:
-            origin = Origin(
-                parent_step_id=step.id, deadline_at=workflow.deadline_at,
-                paused_at=workflow.paused_at,
-            )  # fmt: skip
-            self._insert_child(child_graph(step.request), origin)
-        else:
-            self._begin_again(child)
-
-    def _insert_child(self, graph: Graph, origin: Origin) -> None:
-        child = insert_rows(self._connection, graph, now=self._now, origin=origin)
-        self._begin_child(self._connection, child, now=self._now)
-
-    def _begin_again(self, child: Workflow) -> None:
-        begin_again(child, self._now)
-        child.save(using=self._connection.alias)
-        rows = Step.objects.using(self._connection.alias).filter(workflow=child)
-        rows.filter(status=StepStatus.WAITING, reopen_from__isnull=False).update(is_due=True)
-        self._begin_child(self._connection, child, now=self._now)
 
     def begin(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
         """Begin steps that have just been inserted as running: children need their rows."""
@@ -235,15 +204,17 @@ class Releaser:
             left = again - self._release_limited(workflow, step, number=again)
             if left and has_parts(step.request):
                 for child in held_children(self._connection, [step.id])[:left]:
-                    self._begin_again(child)
-        if number > again:
+                    self._children.begin_again(child)
+        if calls := self._unsent.get(step.id):
+            number = self._send_at_once(workflow, step, calls)
+        elif number > again:
             number = again + send_members(
                 self._connection,
                 step,
                 number - again,
                 now=self._now,
                 deadline_at=workflow.deadline_at,
-                send_child=partial(self._send_child, workflow, step),
+                send_child=partial(self._children.send, workflow, step),
             )
             self.queues.add(None)
         step.held -= again
@@ -252,13 +223,15 @@ class Releaser:
         rows.update(released=step.released, held=step.held, is_due=number < wanted)
         return number > 0
 
-    def _send_child(
-        self, workflow: Workflow, step: Step, place: int, graph: dict[str, Any]
-    ) -> None:
-        origin = Origin(
-            parent_step_id=step.id, parent_place=place, deadline_at=workflow.deadline_at
-        )
-        self._insert_child(graph_from_json(graph), origin)
+    def _send_at_once(self, workflow: Workflow, step: Step, calls: Sequence[Arguments]) -> int:
+        """Send all members of a map that begins with its workflow."""
+        members = ((step.id, place, call) for place, call in enumerate(calls))
+        insert_members(
+            self._connection, spec_of_members(step.request, None), members,
+            now=self._now, deadline_at=workflow.deadline_at,
+        )  # fmt: skip
+        self.queues.add(None)
+        return len(calls)
 
     def cut(self, steps: Sequence[Step]) -> bool:
         """Let maps have no more members than were sent; whether that changes any.
@@ -283,14 +256,6 @@ class Releaser:
         )
         return has_moved
 
-    def _end_held(self, steps: Sequence[Step]) -> None:
-        """End the children of maps that were to run again, without releasing any of their steps."""
-        for child in held_children(self._connection, [step.id for step in steps]):
-            begin_again(child, self._now)
-            child.save(using=self._connection.alias)
-            request_stop(self._connection, child, now=self._now, reason=NOT_SENT)
-            self._begin_child(self._connection, child, now=self._now)
-
     def _cancel_held(self, step: Step) -> None:
         """Cancel members that were to be sent again, as many as one transaction may.
 
@@ -305,5 +270,5 @@ class Releaser:
             step.held = max(0, step.held - number)
             return
         if has_parts(step.request):
-            self._end_held([step])
+            self._children.end_held(step)
         step.held = 0

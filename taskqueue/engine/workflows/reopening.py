@@ -8,6 +8,7 @@ all of its tasks wait.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -21,7 +22,8 @@ from taskqueue.engine import multi_worker
 from taskqueue.engine.dialect import as_uuid, select
 from taskqueue.engine.ready import make_blocked
 from taskqueue.engine.workflows.counting import COUNTED
-from taskqueue.engine.workflows.pruning import delete_below, delete_members
+from taskqueue.engine.workflows.discarding import discard_below
+from taskqueue.engine.workflows.pruning import delete_members
 from taskqueue.engine.workflows.requests import has_parts, source_of
 from taskqueue.engine.workflows.results import RESOLVED
 from taskqueue.engine.workflows.stopping import held_children
@@ -48,16 +50,22 @@ class Reopener:
     """Has steps of one locked workflow wait again; `steps` are its locked steps by id."""
 
     def __init__(
-        self, connection: BaseDatabaseWrapper, workflow: Workflow, steps: dict[int, Step]
+        self,
+        connection: BaseDatabaseWrapper,
+        workflow: Workflow,
+        steps: dict[int, Step],
+        *,
+        now: datetime,
     ) -> None:
         self._connection = connection
         self._workflow = workflow
         self._steps = steps
+        self._now = now
 
     def reopen(self, again: Collection[int], anew: Collection[int]) -> None:
         """Have the first wait with their tasks that did not succeed, the others with all.
 
-        Fan-outs of the others are deleted, also those that are among the first. `reopen_some` has
+        Fan-outs of the others are discarded, also those that are among the first. `reopen_some` has
         to follow: that of a child once it begins again.
         """
         begins = (
@@ -87,9 +95,9 @@ class Reopener:
         _save_counts(self._connection, [step])
 
     def _drop(self, anew: Collection[int]) -> None:
-        """Delete what belongs to one run of these steps: fan-outs, children, and made calls."""
+        """Discard what belongs to one run of these steps: fan-outs, children, and made calls."""
         made = [id for id in anew if source_of(self._steps[id].request) is not None]
-        gone = delete_below(self._connection, list(anew))
+        gone = discard_below(self._connection, self._workflow, list(anew), now=self._now)
         # Those of unlike members are kept, and send them anew.
         StepCalls.objects.using(self._connection.alias).filter(step_id__in=made).delete()
         for id in gone:

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from taskqueue.core.workflow_states import Spread, StepKind
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.snapshots import EMPTY, STEP
 from taskqueue.declarations.workflows.graph import CompiledCall, Graph, Source, Step
 from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
-from taskqueue.engine.specs import EnqueueSpec, spec_of
+from taskqueue.engine.specs import EnqueueSpec, spec_of, traced
 
 # Under which the request of a map of unlike calls keeps the options of its tasks.
 SPECS = "specs"
@@ -24,7 +25,12 @@ def spec_of_call(call: CompiledCall) -> EnqueueSpec:
     if call.options is not None:
         return EnqueueSpec.from_json(dict(call.options))
     assert call.definition is not None
-    return spec_of(call.definition)
+    return traced(spec_of(call.definition))
+
+
+def _stored_spec(definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
+    """Return the spec of a task of a child workflow as it is stored."""
+    return traced(spec_of(definition)).as_json()
 
 
 def step_spec(spec: EnqueueSpec) -> EnqueueSpec:
@@ -45,7 +51,7 @@ def request_of(step: Step) -> dict[str, Any]:
     stored: dict[str, Any] = {"name": call.name}
     if step.kind is StepKind.WORKFLOW:
         assert step.graph is not None
-        return stored | {"graph": graph_to_json(step.graph, lambda own: spec_of(own).as_json())}
+        return stored | {"graph": graph_to_json(step.graph, _stored_spec)}
     spec = spec_of_call(call)
     if step.kind is StepKind.MAP:
         stored |= call_to_json(call)
@@ -74,7 +80,7 @@ def entries_of(step: Step) -> Sequence[Sequence[Any]]:
     return [
         [part.call.args, part.call.kwargs, numbers[spec_of_call(part.call)]]
         if part.graph is None
-        else [graph_to_json(part.graph, lambda own: spec_of(own).as_json())]
+        else [graph_to_json(part.graph, _stored_spec)]
         for part in step.parts
     ]
 

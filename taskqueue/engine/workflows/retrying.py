@@ -25,8 +25,8 @@ from taskqueue.core.workflow_states import (
 from taskqueue.engine.control.changes import reopen_runs
 from taskqueue.engine.workflows.advancing import Advance
 from taskqueue.engine.workflows.dependants import count_anew
+from taskqueue.engine.workflows.discarding import discard_steps
 from taskqueue.engine.workflows.ending import begin_again
-from taskqueue.engine.workflows.pruning import forget_steps
 from taskqueue.engine.workflows.releasing import has_failed
 from taskqueue.engine.workflows.reopening import Reopener
 from taskqueue.engine.workflows.requests import has_parts
@@ -52,7 +52,7 @@ class Retry:
         rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
         # A fold holds one of them for a statement at most.
         self._steps = {step.id: step for step in rows.order_by("id").select_for_update()}
-        self._reopener = Reopener(connection, workflow, self._steps)
+        self._reopener = Reopener(connection, workflow, self._steps, now=now)
         self._below: dict[int, list[int]] = defaultdict(list)
         self._resolved: set[int] = set()
         edges = Dependency.objects.using(connection.alias).filter(upstream__workflow=workflow.id)
@@ -79,17 +79,14 @@ class Retry:
         return found | self._fans_of(found)
 
     def _forget_compensations(self) -> set[int]:
-        """Delete the compensations that were run; return all steps if there were any.
+        """Discard the compensations that were run; return all steps if there were any.
 
         What the steps did has been undone, so all of them are to run anew.
         """
         run = [step.id for step in self._steps.values() if step.compensates_id is not None]
         if not run:
             return set()
-        forget_steps(self._connection, run)
-        rows = Step.objects.using(self._connection.alias).filter(workflow_id=self._workflow.id)
-        left = set(rows.values_list("id", flat=True))
-        for id in [id for id in self._steps if id not in left]:
+        for id in discard_steps(self._connection, self._workflow, run, now=self._now):
             step = self._steps.pop(id)
             self._workflow.members -= step.members or 0
             self._workflow.total_steps -= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -81,6 +82,8 @@ LEFT_OF = Statement(
         WHERE is_due AND workflow_id IN (SELECT value FROM json_each(%(workflows)s))
     """,
 )
+# How often a cancel comes back to what others held, and after how many seconds.
+STOP_TRIES, STOP_PAUSE = 4, 0.05
 # Rounds of one call: what is still left then is left to the duty.
 MOST_ROUNDS = 1000
 
@@ -173,6 +176,21 @@ def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str])
 def look_again(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) -> bool:
     """Do what others left of workflows that this session has locked; whether any was advanced."""
     return advance(connection, _left(connection, workflow_ids, ()))
+
+
+def stop_missed(connection: BaseDatabaseWrapper, workflow_id: UUID) -> None:
+    """Stop what others held while a cancel stopped the rest of a workflow: soon, or workers do."""
+    for _ in range(STOP_TRIES):
+        time.sleep(STOP_PAUSE)
+        with orm_transaction(connection):
+            locked = lock_workflows(connection, [workflow_id])
+            if locked is None:
+                return
+            step = Advance(connection, locked.workflows, now=locked.now)
+            step.run(locked.due)
+        advance(connection, _left(connection, [workflow_id], step.told))
+        if not step.has_missed:
+            return
 
 
 def serve(connection: BaseDatabaseWrapper) -> bool:

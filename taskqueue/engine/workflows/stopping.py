@@ -6,9 +6,9 @@ left to the next turn: nobody who holds one of these waits for a workflow, nor i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,36 +24,61 @@ from taskqueue.engine.workflows.tasks import cancel_blocked
 from taskqueue.models import Step, Workflow
 
 HAVE_CHILDREN = frozenset({StepKind.WORKFLOW, StepKind.MAP})
-# Tasks and children that one transaction stops.
-MOST_STOPPED = 500
+# Tasks and children that one transaction stops, and members that it looks at for that: while a stop
+# waits for bodies that do not end, each turn looks at the next ones.
+MOST_STOPPED, MOST_LOOKED = 500, 10_000
 # The step and the place behind which the next transaction goes on.
 STOPPED_TO = ("stopped_step_id", "stopped_place")
 BEFORE_ALL = -1
 FROM_THE_START = (0, BEFORE_ALL)
 
-# In the order of the members' key, each with its task by its key: whatever the statistics say of a
-# table that has just been filled, nothing is sorted, and no other task is read.
+# Of so many members at most, in the order of their key, each with its task by its key: whatever the
+# statistics say of a table that has just been filled, nothing is sorted, and no other task is read.
+# A task of several workers may run without a lease: its next worker has not come yet. The last row
+# tells how many members were read, and up to which place.
 _TO_STOP = """
-SELECT task.id, member.step_id, member.place
-FROM taskqueue_member AS member
-{task}
-WHERE member.step_id {steps} AND member.place > %(after)s AND (
-    task.status IN ('blocked', 'ready', 'retrying', 'scheduled')
-    OR task.status = 'running' AND EXISTS (
-        SELECT 1
-        FROM taskqueue_lease AS lease
-        WHERE lease.task_id = task.id
-            AND lease.status = 'running' AND lease.stop_requested_at IS NULL
-    )
+WITH member AS MATERIALIZED (
+    SELECT step_id, place, task_id
+    FROM taskqueue_member
+    WHERE step_id {steps} AND place > %(after)s
+    ORDER BY step_id, place
+    LIMIT %(looked)s
 )
-ORDER BY member.step_id, member.place
-LIMIT %(limit)s
+SELECT id, step_id, place, 0
+FROM (
+    SELECT task.id, member.step_id, member.place
+    FROM member
+    {task}
+    WHERE task.status IN ('blocked', 'ready', 'retrying', 'scheduled')
+        OR task.status = 'running' AND (
+            task.open_slots > 0 AND (task.workers > 1 OR task.broadcast)
+            OR EXISTS (
+                SELECT 1
+                FROM taskqueue_lease AS lease
+                WHERE lease.task_id = task.id
+                    AND lease.status = 'running' AND lease.stop_requested_at IS NULL
+            )
+        )
+    ORDER BY member.step_id, member.place
+    LIMIT %(limit)s
+) AS found
+UNION ALL
+SELECT NULL, step_id, place, (SELECT count(*) FROM member)
+FROM (
+    SELECT step_id, place
+    FROM member
+    ORDER BY step_id DESC, place DESC
+    LIMIT 1
+) AS last
 """
 TO_STOP = Statement(
     postgresql=_TO_STOP.format(
         task="""CROSS JOIN LATERAL (
-    SELECT id, status FROM taskqueue_task WHERE id = member.task_id OFFSET 0
-) AS task""",
+        SELECT id, status, open_slots, workers, broadcast
+        FROM taskqueue_task
+        WHERE id = member.task_id
+        OFFSET 0
+    ) AS task""",
         steps="= ANY (%(steps)s::bigint[])",
     ),
     sqlite=_TO_STOP.format(
@@ -61,6 +86,14 @@ TO_STOP = Statement(
         steps="IN (SELECT value FROM json_each(%(steps)s))",
     ),
 )
+
+
+class Stopped(NamedTuple):
+    """What one turn has stopped of a workflow."""
+
+    number: int
+    # Whether others held some of the tasks, which are left to the next turn.
+    has_missed: bool
 
 
 def request_stop(
@@ -123,48 +156,60 @@ def held_children(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> Q
     return children.order_by("parent_step_id", "parent_place")
 
 
-def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> int:
-    """Stop what runs of a locked workflow, up to a bound; how many tasks."""
+def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> Stopped:
+    """Stop what runs of a locked workflow, up to a bound."""
     rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
-    running = list(rows.filter(status=StepStatus.RUNNING).order_by("id"))
-    if not running:
-        return 0
-    ids = _to_stop(connection, workflow, [step.id for step in running])
+    running = rows.filter(status=StepStatus.RUNNING).order_by("id")
+    kinds = dict(running.values_list("id", "kind"))
+    if not kinds:
+        return Stopped(0, has_missed=False)
+    ids = _to_stop(connection, workflow, list(kinds))
+    stopped: Mapping[UUID, str] = {}
     if ids:
         person = Person(workflow.stop_requested_by, workflow.stop_reason)
         selection = Selection(
             connection=connection, ids=ids, statuses=UNFINISHED, person=person, is_bulk=True
         )
-        cancel_each(selection, ended_by="")
+        stopped = cancel_each(selection, ended_by="")
     children = Workflow.objects.using(connection.alias).filter(
-        parent_step_id__in=[step.id for step in running if step.kind in HAVE_CHILDREN],
-        status__in=[WorkflowStatus.RUNNING, WorkflowStatus.STOPPING],
+        parent_step_id__in=[id for id, kind in kinds.items() if kind in HAVE_CHILDREN],
+        status=WorkflowStatus.RUNNING,
     )
     for child in children.order_by("id").select_for_update(skip_locked=True)[:MOST_STOPPED]:
-        if child.status == WorkflowStatus.RUNNING:
-            reason, by = workflow.stop_reason, workflow.stop_requested_by
-            request_stop(connection, child, now=now, reason=reason, by=by)
-    return len(ids)
+        reason, by = workflow.stop_reason, workflow.stop_requested_by
+        request_stop(connection, child, now=now, reason=reason, by=by)
+    return Stopped(len(ids), has_missed=len(stopped) < len(ids))
 
 
 def _to_stop(
     connection: BaseDatabaseWrapper, workflow: Workflow, step_ids: Sequence[int]
 ) -> list[UUID]:
-    """Return tasks of these steps that wait, or run and were not asked to stop yet.
+    """Return tasks of these steps that wait, or that run and were not asked to stop yet.
 
-    It goes on behind the last one of the turn before, and begins anew after the last of all.
+    It goes on behind the last member of the turn before, and begins anew after the last of all.
     """
     step_id, place = workflow.stopped_step_id, workflow.stopped_place
     turns = [([id for id in step_ids if id > step_id], BEFORE_ALL)]
     if step_id in step_ids:
         turns.insert(0, ([step_id], place))
-    found: list[tuple[Any, int, int]] = []
+    found: list[UUID] = []
+    looked = 0
+    last = FROM_THE_START
     for ids, after in turns:
-        if ids and (left := MOST_STOPPED - len(found)):
-            found += select(connection, TO_STOP, steps=ids, after=after, limit=left)
-    is_full = len(found) == MOST_STOPPED
-    last = found[-1][1:] if is_full else FROM_THE_START
+        limit, most = MOST_STOPPED - len(found), MOST_LOOKED - looked
+        if not ids or limit <= 0 or most <= 0:
+            continue
+        rows = select(connection, TO_STOP, steps=ids, after=after, limit=limit, looked=most)
+        tasks = [row for row in rows if row[0] is not None]
+        found += [as_uuid(task_id) for task_id, *_ in tasks]
+        for _, *position, number in [row for row in rows if row[0] is None]:
+            looked += number
+            last = (position[0], position[1])
+        if len(tasks) == limit:
+            last = tasks[-1][1:3]
+    if len(found) < MOST_STOPPED and looked < MOST_LOOKED:
+        last = FROM_THE_START
     if last != (step_id, place):
         workflow.stopped_step_id, workflow.stopped_place = last
         workflow.save(using=connection.alias, update_fields=STOPPED_TO)
-    return [as_uuid(task_id) for task_id, *_ in found]
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -35,6 +36,9 @@ CHUNK_OF_PARTS = 10
 MOST_INSERTED = 2000
 # All tasks of a step.
 MOST_FOUND = 2**31 - 1
+# The calls of maps that are sent as soon as they are inserted, by the ids of their steps.
+Unsent = dict[int, Sequence[Arguments]]
+NO_CALLS: Unsent = {}
 # The single task of a step.
 FIRST = 0
 # A row each: in an array their text would be escaped once more.
@@ -198,22 +202,23 @@ def specs_of_blocked(
 def insert_members(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    members: Sequence[tuple[int, int, Arguments]],
+    members: Iterable[tuple[int, int, Arguments]],
     *,
     now: datetime,
     deadline_at: datetime | None,
 ) -> None:
     """Insert members of steps with the same options, by their steps and places."""
     own = step_spec(spec)
-    tasks = [
-        StepTask(id, *call, step_id, place, *(spec.place(*call) or ()))
-        for id, (step_id, place, call) in zip(uuid7_hexes(len(members)), members, strict=True)
-    ]
     times = limited(own, now=now, deadline_at=deadline_at)
     dialect = dialect_for(connection)
-    for first in range(0, len(tasks), MOST_INSERTED):
-        some = tasks[first : first + MOST_INSERTED]
-        dialect.insert_step_tasks(connection, own, some, now=now, changes=times)
+    rest = iter(members)
+    # Few objects at a time: with all of them, the garbage collector looked at the whole process.
+    while some := list(islice(rest, MOST_INSERTED)):
+        tasks = [
+            StepTask(id, *call, step_id, place, *(spec.place(*call) or ()))
+            for id, (step_id, place, call) in zip(uuid7_hexes(len(some)), some, strict=True)
+        ]
+        dialect.insert_step_tasks(connection, own, tasks, now=now, changes=times)
 
 
 def cancel_blocked(

@@ -6,12 +6,13 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
-from django.db.transaction import atomic
+from django.db.transaction import atomic, on_commit
 
 from taskqueue.conf import get_settings
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
@@ -22,10 +23,12 @@ from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.workflows.advancing import Advance, count_pending
+from taskqueue.engine.workflows.advancing import Advance
+from taskqueue.engine.workflows.pending import count_pending
 from taskqueue.engine.workflows.pruning import family_of
 from taskqueue.engine.workflows.reopening import FAILED_TASKS
 from taskqueue.engine.workflows.retrying import Retry
+from taskqueue.engine.workflows.serving import stop_missed
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
 from taskqueue.models import Step, Task, Workflow
@@ -41,13 +44,18 @@ def cancel(
 ) -> None:
     """Stop a workflow: nothing more is released, and what runs is asked to stop.
 
-    This transaction stops as much as a worker does in one; workers do the rest.
+    This transaction stops as much as a worker does in one; workers do the rest. What others held
+    meanwhile is stopped right after its COMMIT.
     """
     with _locked(connection, workflow_id, "cancel", by=by, reason=reason) as (workflow, now):
         who = person(by, reason)
         request_stop(connection, workflow, now=now, reason=who.reason, by=who.by)
-        Advance(connection, [workflow], now=now).run()
+        turn = Advance(connection, [workflow], now=now)
+        turn.run()
         dialect_for(connection).wake_sleeping(connection, ANYWHERE)
+        if turn.has_missed:  # Such as attempts that are being recorded.
+            again = partial(stop_missed, connection, workflow_id)
+            on_commit(again, using=connection.alias, robust=True)
 
 
 def pause(

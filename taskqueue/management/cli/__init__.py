@@ -2,22 +2,28 @@
 
 from taskqueue.management.cli import (
     acting,
+    alerts,
     diagnosis,
+    events,
     groups,
     limits,
+    logs,
     queues,
+    records,
     schedules,
     stats,
     tasks,
     top,
+    webhooks,
     workers,
     workflows,
 )
 
 SUBCOMMANDS = (
-    tasks.listed, tasks.show, tasks.why, tasks.enqueue, *acting.VERBS,
+    tasks.listed, tasks.show, tasks.why, logs.logs, tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
-    schedules.schedules, workflows.workflows, groups.groups, acting.operations, stats.stats,
-    top.top, diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
+    schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,
+    webhooks.webhooks, acting.operations, stats.stats, top.top, records.failures, records.audit,
+    diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -76,6 +76,11 @@ class Output:
         self._write(json.dumps(json_form(value)))
         self._flush()
 
+    def words(self, text: str) -> None:
+        """Print one line of text, which goes out at once. Raises `Unwritable`."""
+        self._write(without_controls(text))
+        self._flush()
+
     def finish(self) -> None:
         """Let out what was written. Raises `Unwritable`, if anything could not be."""
         if self._unwritable is not None:

@@ -36,6 +36,7 @@ from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns, task_history
 from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.streams import is_cursor
+from taskqueue.monitoring.timeline import timeline_of
 from taskqueue.monitoring.why import why as reasons_why
 from taskqueue.monitoring.why import why_workflow
 from taskqueue.results import TaskResult
@@ -48,6 +49,7 @@ PAGES = 20
 COLUMNS = (
     "id", "name", "status", "queue_name", "priority", "attempts", "run_after", "error_class",
 )  # fmt: skip
+TIMELINE = ("at", "title", "took_seconds", "who", "error_class", "detail")
 # Fields that the text leaves out, since the attempts and the status say it.
 IN_ATTEMPTS = ("running", "errors", "can", "is_finished")
 # Fields that matter only for tasks of several or named workers.
@@ -112,10 +114,16 @@ def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], P
     "show",
     "one task, with its attempts and its audit entries",
     ID,
-    example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --format json",
+    argument(
+        "--timeline", action="store_true", help="what happened to it, in order, and nothing else"
+    ),
+    example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --timeline",
 )
 def show(flags: Namespace, output: Output) -> None:
     task = row_of(id_of(flags.id))
+    if flags.timeline:
+        output.models(timeline_of(task, COMMAND_LINE), TIMELINE)
+        return
     needless = IN_ATTEMPTS if task.route == Route.APART else (*IN_ATTEMPTS, *OF_SEVERAL)
     if task.limits is None:
         needless = (*needless, "cost")

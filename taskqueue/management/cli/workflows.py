@@ -40,7 +40,8 @@ from taskqueue.monitoring.read_models.workflow import (
     workflow_history,
 )
 from taskqueue.monitoring.searching.workflows import WorkflowFilter, matching_workflows
-from taskqueue.results.workflows import WorkflowRun, enqueue_graph_by_hand, row_of
+from taskqueue.results.workflow_enqueueing import enqueue_graph_by_hand
+from taskqueue.results.workflows import WorkflowRun, row_of
 
 MOST = 1000
 LIST_HEAD = ("id", "name", "status", "members", "failures", "created_at", "failed_step")

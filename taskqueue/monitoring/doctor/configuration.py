@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import (
     check_limits,
+    check_option_defaults,
     check_schedules,
     check_settings,
     check_transactions,
@@ -32,6 +33,7 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     messages = [
         *check_settings(), *check_transactions(databases=databases), *check_schedules(),
         *check_limits(),
+        *check_option_defaults(),
     ]  # fmt: skip
     found = [*map(_of_message, messages), *_debug(), *_connections(connection), *_retention()]
     yield from found or [SETTINGS.ok("The settings have no problems.")]

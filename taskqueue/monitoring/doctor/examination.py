@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
+from taskqueue.monitoring.doctor.alerts import look_at_alerts
 from taskqueue.monitoring.doctor.configuration import (
     look_at_clocks,
     look_at_migrations,
@@ -19,6 +20,7 @@ from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, F
 from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
+from taskqueue.monitoring.doctor.webhooks import look_at_webhooks
 from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.doctor.workflows import look_at_workflows
 from taskqueue.monitoring.reading import NoAnswer, Question, is_postgresql, time_limit
@@ -41,6 +43,8 @@ OF_WORK: dict[str, Look] = {
     "work": look_at_work,
     "workflows": look_at_workflows,
     "limits": look_at_limits,
+    "alerts": look_at_alerts,
+    "webhooks": look_at_webhooks,
 }
 OF_TABLES: dict[str, Look] = {
     "tables": look_at_tables,

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
-from taskqueue.models import Lease, Schedule, Task
+from taskqueue.models import Lease, Task
 from taskqueue.monitoring.doctor.finding import (
     DUTIES,
     FAILURES,
@@ -26,7 +26,7 @@ from taskqueue.monitoring.doctor.finding import (
     Finding,
 )
 from taskqueue.monitoring.notice import ERROR, Notice, duration
-from taskqueue.monitoring.notices import notices
+from taskqueue.monitoring.notices import notices, overdue_schedules
 from taskqueue.monitoring.read_models.attempt import running_now
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
@@ -47,7 +47,9 @@ def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     moment = now()
     running = running_now(limit=MOST)
     conditions = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)
-    findings = [*map(finding_of, conditions), *versions(workers)]
+    # What is overdue is told among the duties, with more.
+    told = (notice for notice in conditions if notice.code != "schedule_overdue")
+    findings = [*map(finding_of, told), *versions(workers)]
     yield from findings
     if not any(finding.check == QUEUES for finding in findings):
         yield QUEUES.ok("Every queue with waiting tasks is served.")
@@ -73,7 +75,7 @@ def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> 
     tasks = Task.objects.using(connection.alias)
     findings = [
         *_due(tasks, now, has_workers),
-        *_schedules(connection, now, has_workers),
+        *_schedules(has_workers),
         *_leases(connection, now, has_workers),
         *_pruning(tasks, now, has_workers),
     ]
@@ -98,20 +100,16 @@ def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]
         )
 
 
-def _schedules(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
+def _schedules(has_workers: bool) -> Iterator[Finding]:
     """Yield due schedules that no worker has served; paused schedules miss nothing."""
-    active = Schedule.objects.using(connection.alias).filter(
-        next_at__isnull=False, is_enabled=True, removed_at__isnull=True, paused_at__isnull=True
-    )
-    late = active.filter(next_at__lt=now - LATE).order_by("next_at")
-    rows = list(late.values_list("name", "next_at", "trouble")[: MOST + 1])
-    if rows:
-        name, next_at, trouble = rows[0]
-        number = f"{MOST:,}+" if len(rows) > MOST else f"{len(rows):,}"
+    overdue = overdue_schedules(most=MOST + 1)
+    if overdue:
+        name, seconds, trouble = overdue[0]
+        number = f"{MOST:,}+" if len(overdue) > MOST else f"{len(overdue):,}"
         yield DUTIES.problem(
             subject=name,
             seen=f"Schedules are overdue: {number}. The first is {name}, for "
-            f"{duration((now - next_at).total_seconds())}. {trouble}".strip(),
+            f"{duration(seconds)}. {trouble}".strip(),
             remedy=KEPT if has_workers else START,
         )
 

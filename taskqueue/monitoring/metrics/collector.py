@@ -32,8 +32,10 @@ from taskqueue.monitoring.metrics.figures import (
     lanes,
     timetables,
 )
-from taskqueue.monitoring.metrics.limits import of_limits
+from taskqueue.monitoring.metrics.limits import of_limits, of_pauses, of_slots
+from taskqueue.monitoring.metrics.webhooks import of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
+from taskqueue.monitoring.read_models.alert import firing_by_rule
 from taskqueue.monitoring.read_models.limit import read_limits
 from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql, time_limit
@@ -149,6 +151,14 @@ def of_schedules(timetables: Mapping[str, Timetable]) -> list[Metric]:
     return [last, upcoming]
 
 
+def of_alerts(firing: Sequence[tuple[str, int]]) -> list[Metric]:
+    """Return the gauge of the alert rules."""
+    alerts = family(Gauge, "alerts_firing", "Alerts of a rule that are firing.", "rule")
+    for rule, number in firing:
+        alerts.add_metric([safe(rule)], number)
+    return [alerts]
+
+
 def of_tables(sizes: Mapping[str, int]) -> list[Metric]:
     """Return the sizes of the tables."""
     bytes_of = family(Gauge, "table_size_bytes", "Size of a table with its indexes.", "table")
@@ -214,5 +224,9 @@ def _families() -> Iterator[Metric]:
     yield from of_schedules(timetables())
     figures = workflow_figures()
     yield from of_limits(read_limits(limit=MOST_LIMITS), figures)
+    yield from of_pauses(figures)
+    yield from of_slots(living(workers))
     yield from of_workflows(figures)
+    yield from of_alerts(firing_by_rule())
+    yield from of_webhooks(figures)
     yield from of_tables(figures.sizes)

@@ -1,16 +1,20 @@
-"""The metrics of limits: by limit, never by key, of which there may be any number."""
+"""The metrics of limits and pauses: by limit, never by key, of which there may be any number."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
+from prometheus_client.core import CounterMetricFamily as Counts
 from prometheus_client.core import GaugeMetricFamily as Gauge
 from prometheus_client.metrics_core import Metric
 
+from taskqueue.engine.totals import MOST_LABELS
 from taskqueue.models.limit import PartitionState
 from taskqueue.monitoring.metrics.families import family, safe
 from taskqueue.monitoring.metrics.workflows import WorkflowFigures
 from taskqueue.monitoring.read_models.limit import ShownLimit
+from taskqueue.monitoring.read_models.worker import ShownWorker
 
 
 def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Metric]:
@@ -29,12 +33,17 @@ def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Me
         Gauge, "rate_used_ratio", "How much of a rate is used, of the key that has used most.",
         "limit",
     )  # fmt: skip
+    saturated = family(
+        Counts, "limit_saturated_seconds", "Seconds in which tasks waited for a place of a limit,"
+        " as looks every ten seconds have seen.", "limit",
+    )  # fmt: skip
     for limit in limits:
         label = safe(limit.name)
         running.add_metric([label], limit.running)
         waiting.add_metric([label], limit.waiting)
         if limit.concurrency is not None:
             slots.add_metric([label], limit.concurrency)
+            saturated.add_metric([label], figures.saturated.get(limit.name, 0.0))
         if limit.used_ratio is not None:
             used.add_metric([label], limit.used_ratio)
     notes = family(
@@ -46,4 +55,38 @@ def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Me
     )
     for state in PartitionState:
         partitions.add_metric([state.value], figures.partitions.get(state.value, 0))
-    return [running, slots, waiting, used, notes, partitions]
+    repairs = family(
+        Counts, "partition_repairs", "Partitions that stood still beside tasks and places, and were"
+        " opened; 0 where all is well.",
+    )  # fmt: skip
+    repairs.add_metric([], figures.limit_repairs)
+    return [running, slots, waiting, used, saturated, notes, partitions, repairs]
+
+
+def of_pauses(figures: WorkflowFigures) -> list[Metric]:
+    """Return gauges of the pauses that are not those of queues."""
+    everything = family(Gauge, "paused", "Whether everything is paused.")
+    everything.add_metric([], figures.pauses.get("everything", 0))
+    definitions = family(Gauge, "definitions_paused", "Definitions that are paused.")
+    definitions.add_metric([], figures.pauses.get("definition", 0))
+    return [everything, definitions]
+
+
+def of_slots(workers: Iterable[ShownWorker]) -> list[Metric]:
+    """Return gauges of the slots that single queues and definitions may have."""
+    queues, definitions = Counter[str](), Counter[str]()
+    for worker in workers:
+        queues.update(worker.queue_slots)
+        definitions.update(worker.definition_slots)
+    of_queues = family(
+        Gauge, "queue_slots", "Slots that a queue may have at most, of the running workers that"
+        " limit it.", "queue",
+    )  # fmt: skip
+    of_definitions = family(
+        Gauge, "definition_slots", "Slots that a definition may have at most, of the running"
+        " workers that limit it.", "name",
+    )  # fmt: skip
+    for gauge, slots in ((of_queues, queues), (of_definitions, definitions)):
+        for name, number in slots.most_common(MOST_LABELS):
+            gauge.add_metric([safe(name)], number)
+    return [of_queues, of_definitions]

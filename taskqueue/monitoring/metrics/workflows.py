@@ -12,6 +12,7 @@ from django.apps import apps
 from taskqueue.engine import totals
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.totals import REST, label_among
+from taskqueue.models.limit import CountOfLimits
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.reading import read
 
@@ -47,16 +48,37 @@ UNION ALL
 SELECT 'limit_notes', '', '', count(*), 0.0
 FROM (SELECT 1 FROM taskqueue_limitnote LIMIT %(limit)s) AS limit_notes
 UNION ALL
+SELECT 'endpoint', state, '', count(*), 0.0
+FROM (
+    SELECT CASE
+        WHEN NOT is_enabled THEN 'disabled'
+        WHEN failing_since IS NULL THEN 'active'
+        ELSE 'failing'
+    END AS state
+    FROM taskqueue_endpoint
+) AS endpoints
+GROUP BY state
+UNION ALL
+SELECT 'deliveries', '', '', count(*), 0.0
+FROM (SELECT 1 FROM taskqueue_delivery WHERE status = 'waiting' LIMIT %(limit)s) AS deliveries
+UNION ALL
+SELECT 'limit_count', name, what, 0, number FROM taskqueue_limitcount
+UNION ALL
+SELECT 'pause', CASE WHEN name = '' THEN 'everything' ELSE 'definition' END, '', count(*), 0.0
+FROM taskqueue_pause
+WHERE paused_until IS NULL OR paused_until > {{now}}
+GROUP BY CASE WHEN name = '' THEN 'everything' ELSE 'definition' END
+UNION ALL
 """  # noqa: S608  (of constants)
 # SQLite does not tell pages apart by table without reading them all.
 FIGURES = Statement(
-    postgresql=_FIGURES  # noqa: S608  (of constants)
+    postgresql=_FIGURES.replace("{now}", "clock_timestamp()")  # noqa: S608  (of constants)
     + """
 SELECT 'table', relname::text, '', pg_total_relation_size(oid), 0.0
 FROM pg_class
 WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
 """,
-    sqlite=_FIGURES
+    sqlite=_FIGURES.replace("{now}", "%(now)s")
     + """
 SELECT 'table', 'database', '', pages.page_count * size.page_size, 0.0
 FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
@@ -78,6 +100,14 @@ class WorkflowFigures:
     # Partitions of limited tasks by state, and notes for them, each counted up to a cap.
     partitions: Mapping[str, int] = field(default_factory=dict)
     limit_notes: int = 0
+    # Endpoints of webhooks by state, and deliveries that wait, counted up to a cap.
+    endpoints: Mapping[str, int] = field(default_factory=dict)
+    deliveries: int = 0
+    # Partitions that a sweep opened, and for how many seconds tasks waited for places, by limit.
+    limit_repairs: float = 0
+    saturated: dict[str, float] = field(default_factory=dict)
+    # How many definitions are paused, and whether everything is.
+    pauses: dict[str, int] = field(default_factory=dict)
     repairs: int = 0
     notes: int = 0
     # The bytes of each table with its indexes; on SQLite of the whole file.
@@ -95,6 +125,12 @@ def workflow_figures() -> WorkflowFigures:
     figures.notes = min(CAP, sum(number for _, _, number, _ in kinds["notes"]))
     figures.partitions = {state: number for state, _, number, _ in kinds["partition"]}
     figures.limit_notes = min(CAP, sum(number for _, _, number, _ in kinds["limit_notes"]))
+    figures.endpoints = {state: number for state, _, number, _ in kinds["endpoint"]}
+    figures.deliveries = min(CAP, sum(number for _, _, number, _ in kinds["deliveries"]))
+    counts = {(what, name): number for name, what, _, number in kinds["limit_count"]}
+    figures.limit_repairs = counts.pop((CountOfLimits.REPAIRED.value, ""), 0.0)
+    figures.saturated = {name: number for (_, name), number in counts.items()}
+    figures.pauses = {what: number for what, _, number, _ in kinds["pause"]}
     _add_open(figures, kinds["open"])
     ended = _added_up(kinds["sum"], kinds["ended"])
     figures.repairs = sum(number for (_, what), (number, _) in ended.items() if what not in ENDS)

@@ -153,18 +153,3 @@ def _running_task(lease: Any) -> RunningTask:
         queue_name=lease.task.queue_name,
         running_seconds=max(0.0, (lease.now - lease.started_at).total_seconds()),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownAuditEntry:
-    """One act of a person, or of the code that declares schedules."""
-
-    id: int
-    at: datetime
-    actor: str = about("Who did it.")
-    noun: str = about("The kind of the subject, such as `task`.")
-    verb: str
-    subject: str = about("The id or the name of what it was done to.")
-    reason: str
-    before: str = about("The status before; empty: not recorded.")
-    detail: str = about("The changes, and the new values.")

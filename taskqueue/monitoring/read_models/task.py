@@ -16,16 +16,18 @@ from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import SNAPSHOT
 from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.limits import is_halted
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.lost import was_lost
+from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit, Lease, Schedule, Step, Task
 from taskqueue.monitoring.read_models.attempt import (
     AttemptFailure,
     RunningAttempt,
     ShownAttempt,
-    ShownAuditEntry,
     failures_of,
 )
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import (
     Viewer,
     about,
@@ -41,6 +43,7 @@ from taskqueue.monitoring.read_models.placement import (
     placement_of,
 )
 from taskqueue.results.reading import cancellation_of
+from taskqueue.tracing import trace_url_of
 
 STATUSES = [status.value for status in TaskStatus]
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
@@ -48,6 +51,9 @@ MOST_ATTEMPTS, MOST_RETRIES = 20, 20
 MOST_ROWS = 100
 # Fields that stand in the column `options`, with the value of one that is absent.
 IN_OPTIONS = {option.name: option_to_json(option.default) for option in SNAPSHOT}
+
+
+RELEASE = VERBS["task", "release"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +114,9 @@ class TaskDetails(ExportedTask):
     retry_for: list[str] | None
     give_up_on: list[str]
     timeout: float | None
+    timeout_from: str = about("`start`, or `progress`, which lets the time limit begin anew.")
+    stop_grace: float | None
+    kill_grace: float | None
     deadline_at: datetime | None = about(label=_("Deadline"))
     expires_at: datetime | None = about(label=_("Expires"))
     lease_duration: timedelta | None = about(label=_("Lease"))
@@ -136,6 +145,10 @@ class TaskDetails(ExportedTask):
     running_leases: int
     successes: int
     parked_at: datetime | None = about("Since when no worker that it met knew its type.")
+    trace_url: str | None = about(
+        "The address of its trace, by the setting TRACE_URL; null: it carries none.",
+        label=_("Trace"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +182,7 @@ class ShownTask(TaskDetails):
         " and retry end the attempt at once, though its body may still run if the worker's host is"
         " only cut off. Afterwards: that somebody ended it so."
     )
-    can: list[str] = about("Verbs that you may use on it now.", choices=list(TASK_VERBS))
+    can: list[str] = about("Verbs that you may use on it now.", choices=[*TASK_VERBS, RELEASE.name])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,8 +259,14 @@ def _shown(
         errors=errors,
         cancellation=_cancellation(task, attempts, viewer),
         worker_lost=was_lost(project_connection(), task, attempts),
-        can=[verb.name for verb in TASK_VERBS.values() if verb.is_for_task(viewer, task)],
+        can=_verbs(task, viewer),
     )
+
+
+def _verbs(task: Task, viewer: Viewer) -> list[str]:
+    """The names of the verbs that the viewer may use on the task as it stands."""
+    found = [verb.name for verb in TASK_VERBS.values() if verb.is_for_task(viewer, task)]
+    return [*found, *([RELEASE.name] if RELEASE.is_for(viewer) and is_halted(task) else [])]
 
 
 def _computed(task: Task) -> dict[str, Any]:
@@ -257,6 +276,7 @@ def _computed(task: Task) -> dict[str, Any]:
         "return_value": task.return_value if task.status == TaskStatus.SUCCEEDED else None,
         **{name: task.options.get(name, absent) for name, absent in IN_OPTIONS.items()},
         **placement_of(task.limits or {}),
+        "trace_url": trace_url_of(task.metadata),
     }
 
 

@@ -18,7 +18,7 @@ from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Audit, Schedule, Step, Workflow
-from taskqueue.monitoring.read_models.attempt import ShownAuditEntry
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import (
     Viewer,
     about,

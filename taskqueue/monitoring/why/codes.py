@@ -18,7 +18,7 @@ Code = Literal[
     "blocked", "not_due", "debounced", "retry_due", "due", "deadline_passed", "expired",
     "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking",
     "workers_absent", "worker_trouble",
-    "slots_busy", "behind", "in_line",
+    "slots_busy", "own_slots_busy", "behind", "in_line",
     # Under limits.
     "tags_missing", "queue_full", "limit_full", "own_full", "limit_zero", "rate_used",
     "sequence_halted", "sequence_waits", "sequence_runs", "behind_in_sequence",
@@ -60,6 +60,9 @@ SENTENCES: dict[Code, str] = {
     "workers_absent": _("Only certain workers may run it, and none of them is running: {subject}."),
     "worker_trouble": _("The worker {subject} cannot work: {trouble}"),
     "slots_busy": _("All {slots} slots of the workers of the queue {subject} are busy."),
+    "own_slots_busy": _(
+        "All {slots} slots that the workers of its queue may give to {subject} are busy."
+    ),
     "behind": _(
         "Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
@@ -167,6 +168,8 @@ def in_line(around: Surroundings) -> Iterator[Reason]:
     slots = sum(worker.slots for worker in takers)
     if slots and all(worker.busy >= worker.slots for worker in takers):
         yield because("slots_busy", task.queue_name, slots=slots)
+    else:
+        yield from _own_slots(around)
     higher, equal = _ahead(task)
     if higher + equal > CAP:
         yield because("behind", task.queue_name, at_least=CAP)
@@ -174,6 +177,24 @@ def in_line(around: Surroundings) -> Iterator[Reason]:
         yield because("behind", task.queue_name, ahead=higher + equal, higher=higher)
     else:
         yield because("in_line", task.queue_name)
+
+
+def _own_slots(around: Surroundings) -> Iterator[Reason]:
+    """Yield that no worker has more slots for its queue or its definition."""
+    task, takers = around.task, around.takers
+    parts = (
+        (task.queue_name, "queue_name", {each.name: each.queue_slots for each in takers}),
+        (task.name, "name", {each.name: each.definition_slots for each in takers}),
+    )
+    for subject, column, slots in parts:
+        own = {worker: most[subject] for worker, most in slots.items() if subject in most}
+        if own and len(own) == len(takers):
+            running = Lease.objects.using(database_alias()).filter(
+                worker_id__in=list(own), status=LeaseStatus.RUNNING, **{f"task__{column}": subject}
+            )
+            taken = Counter(map(str, running.values_list("worker_id", flat=True)))
+            if all(taken[worker] >= most for worker, most in own.items()):
+                yield because("own_slots_busy", subject, slots=sum(own.values()))
 
 
 def _ahead(task: Task) -> tuple[int, int]:

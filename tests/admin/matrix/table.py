@@ -142,9 +142,11 @@ TASK_ACTS = (
 TASK_EDITS = tuple(_task_edit(TASK_VERBS[name]) for name in EDITED)
 VIEW_TASK = ways("view_task")
 EDIT_SCHEDULES = ways("edit_schedules")
+MANAGE_ALERTS = ways("view_alertrule manage_alerts")
 MAKE_SCHEDULES = ways(MAKING)
 CAN_SEE_SCHEDULES = ways("view_schedule", "edit_schedules")
 OPERATE = ways("view_task operate")
+WEBHOOKS = ways("manage_webhooks")
 PAUSE = {"verb": "pause", "minutes": "5", "reason": "why"}
 ENQUEUE = ways("enqueue")
 ENQUEUE_TASK = Act(
@@ -214,6 +216,41 @@ PAGES: dict[str, Page] = {
                 body={"verb": "reset", "seen": "2///1//"}),
         ),
     ),
+    **_of_rows("incident", ways("view_incident")),
+    "incident/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="acknowledge", on="incident", needs=ways("view_incident operate"),
+                body={"verb": "acknowledge", "reason": "why"}),
+        ),
+    ),
+    **_of_rows("alertrule", ways("view_alertrule")),
+    "alertrule/new/": Page(
+        look=MANAGE_ALERTS,
+        acts=(
+            Act(name="create", on="", needs=MANAGE_ALERTS,
+                body={"name": "new", "kind": "doctor", "scope": "all", "enabled": "on"}),
+        ),
+    ),
+    "alertrule/<int:object_id>/edit/": Page(
+        look=MANAGE_ALERTS,
+        on="alertrule",
+        acts=(
+            Act(name="edit", on="alertrule", needs=MANAGE_ALERTS,
+                body={"kind": "doctor", "scope": "all", "wait": "30", "enabled": "on"}),
+        ),
+    ),
+    "alertrule/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="silence", on="alertrule", needs=MANAGE_ALERTS,
+                body={"verb": "silence", "minutes": "5"}),
+            Act(name="unsilence", on="silenced rule", needs=MANAGE_ALERTS,
+                body={"verb": "unsilence"}),
+            Act(name="test", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "test"}),
+            Act(name="delete", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "delete"}),
+        ),
+    ),
     **_of_rows("schedule", CAN_SEE_SCHEDULES),
     "schedule/": Page(
         look=CAN_SEE_SCHEDULES,
@@ -262,6 +299,42 @@ PAGES: dict[str, Page] = {
         on="workflow",
         query={"verb": "cancel"},
         acts=tuple(map(_workflow_act, WORKFLOW_VERBS.values())),
+    ),
+    **_of_rows("endpoint", WEBHOOKS),
+    "endpoint/add/": Page(
+        look=WEBHOOKS,
+        acts=(
+            Act(name="create", on="", needs=WEBHOOKS, answers=200,
+                body={"url": "https://example.com/new"}),
+        ),
+    ),
+    "endpoint/<int:object_id>/edit/": Page(
+        look=WEBHOOKS,
+        on="endpoint",
+        acts=(
+            Act(name="edit", on="endpoint", needs=WEBHOOKS,
+                body={"url": "https://example.com/new", "seen": "2026-01-01T00:00:00+00:00"}),
+        ),
+    ),
+    "endpoint/<int:object_id>/act/": Page(
+        look=None,
+        acts=(
+            Act(name="test", on="endpoint", needs=WEBHOOKS, body={"verb": "test"}),
+            Act(name="enable", on="disabled endpoint", needs=WEBHOOKS, body={"verb": "enable"}),
+            Act(name="disable", on="endpoint", needs=WEBHOOKS, body={"verb": "disable"}),
+            Act(name="rotate", on="endpoint", needs=WEBHOOKS, answers=200,
+                body={"verb": "rotate"}),
+            Act(name="replay", on="endpoint", needs=WEBHOOKS,
+                body={"verb": "replay", "hours": "1"}),
+            Act(name="delete", on="endpoint", needs=WEBHOOKS,
+                body={"verb": "delete", "confirmed": "1"}),
+        ),
+    ),
+    "endpoint/<int:object_id>/redeliver/": Page(
+        look=None,
+        acts=(
+            Act(name="redeliver", on="endpoint", needs=WEBHOOKS, body={"delivery": "$delivery"}),
+        ),
     ),
     **_of_rows("operation", ways("view_operation")),
     "operation/start/": Page(

@@ -28,7 +28,7 @@ def address(route: str, ask: Ask, made: Everything) -> str:
     """Where the route leads for the row of the request."""
 
     def fill(found: re.Match[str]) -> str:
-        row = made.row(ask.on)
+        row = made.row("delivery" if found[1] == "delivery_id" else ask.on)
         return str(row.name if found[1] == "name" else row.pk)
 
     path = "nowhere/" if route == NOWHERE else PARAMETER.sub(fill, route)

@@ -55,6 +55,7 @@ def act(*needs: str, method: str = "POST", **more: Any) -> Ask:
 
 METHODS = ("GET", *CHANGING)
 ONE_TASK = "tasks/<str:task_id>/"
+WEBHOOK = "webhooks/<str:endpoint_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
 OPERATING = ("view_task", "operate")
 GREETING = {"name": greet.name, "args": ["Ann"]}
@@ -62,6 +63,7 @@ QUEUE = ("view_queue", "control_queues")
 LIMIT = ("view_limit", "control_queues")
 WORKER = ("view_worker", "stop")
 SCHEDULE = ("view_schedule", "edit_schedules")
+ALERT_RULE = ("view_alertrule", "manage_alerts")
 RULE = {"kind": "every", "interval": 60}
 CALL = {"task": greet.name, "args": ["Ann"], "kwargs": {}, "options": {}}
 
@@ -104,12 +106,14 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}release/": (act(*OPERATING, on="failed"),),
     f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
+    f"{ONE_TASK}timeline/": (look("view_task", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (
         look("view_queue", on="queue"),
         act(*QUEUE, method="PATCH", on="queue", body={"limit": {"concurrency": 3}}),
     ),
+    "queues/<path:name>/fairness/": (look("view_queue", on="queue"),),
     "pauses/": (look("view_queue"),),
     "pauses/everything/pause/": (act(*QUEUE, body={"until": 300}),),
     "pauses/everything/resume/": (act(*QUEUE, on="pause of everything"),),
@@ -153,6 +157,21 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "schedules/<str:name>/resume/": (act(*SCHEDULE, "enqueue", on="paused schedule"),),
     "schedules/<str:name>/preview/": (look("view_schedule", on="schedule"),),
     "schedules/<str:name>/runs/": (look("view_schedule", "view_occurrence", on="schedule"),),
+    "alerts/": (look("view_incident"), look("view_incident", query="?status=firing&rule=plain")),
+    "alerts/<str:alert_id>/": (look("view_incident", on="incident"),),
+    "alerts/<str:alert_id>/acknowledge/": (act("view_incident", "operate", on="incident"),),
+    "alert-rules/": (
+        look("view_alertrule"),
+        act(*ALERT_RULE, body={"name": "new", "kind": "doctor"}, answers=201),
+    ),
+    "alert-rules/<str:name>/": (
+        look("view_alertrule", on="alertrule"),
+        act(*ALERT_RULE, method="PATCH", on="alertrule", body={"wait": 30}),
+        act(*ALERT_RULE, method="DELETE", on="alertrule", answers=204),
+    ),
+    "alert-rules/<str:name>/silence/": (act(*ALERT_RULE, on="alertrule", body={"until": 300}),),
+    "alert-rules/<str:name>/unsilence/": (act(*ALERT_RULE, on="silenced rule"),),
+    "alert-rules/<str:name>/test/": (act(*ALERT_RULE, on="alertrule", answers=202),),
     "audit/": (look("view_audit"), look("view_audit", query="?subject=plain")),
     "rules/preview/": (act("view_schedule", body={"rule": RULE}, changes=False),),
     "operations/": (
@@ -161,6 +180,33 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     ),
     "operations/<str:operation_id>/": (look("view_operation", on="operation"),),
     "operations/<str:operation_id>/cancel/": (act("view_operation", "operate", on="operation"),),
+    "webhooks/": (
+        look("manage_webhooks"),
+        act("manage_webhooks", body={"url": "https://example.com/new"}, answers=201),
+    ),
+    WEBHOOK: (
+        look("manage_webhooks", on="endpoint"),
+        act("manage_webhooks", method="PATCH", on="endpoint", body={"kinds": ["task.failed"]}),
+        act(
+            "manage_webhooks",
+            "view_arguments",
+            method="PATCH",
+            on="endpoint",
+            body={"include": ["error"]},
+        ),
+        act("manage_webhooks", method="DELETE", on="endpoint", answers=204),
+    ),
+    f"{WEBHOOK}enable/": (act("manage_webhooks", on="disabled endpoint"),),
+    f"{WEBHOOK}disable/": (act("manage_webhooks", on="endpoint"),),
+    f"{WEBHOOK}rotate/": (act("manage_webhooks", on="endpoint"),),
+    f"{WEBHOOK}test/": (act("manage_webhooks", on="endpoint", answers=202),),
+    f"{WEBHOOK}replay/": (
+        act("manage_webhooks", on="endpoint", body={"since": "2026-01-01T00:00:00Z"}, answers=202),
+    ),
+    f"{WEBHOOK}deliveries/": (look("manage_webhooks", on="endpoint"),),
+    f"{WEBHOOK}deliveries/<str:delivery_id>/redeliver/": (
+        act("manage_webhooks", on="endpoint", answers=202),
+    ),
     "workflows/": (
         look("view_workflow"),
         act("enqueue", body={"name": deliver.name, "kwargs": {"day": "monday"}}, answers=201),
@@ -187,6 +233,9 @@ TABLE: dict[str, tuple[Ask, ...]] = {
         look("view_workflow", on="workflow", query="?format=svg"),
         look("view_workflow", on="workflow", query="?format=mermaid"),
     ),
+    "events/": (look("view_task"), look("view_task", query="?after=0&kind=task.*")),
+    # The tests' server is no ASGI one; `tests.api.test_event_streams` asks one that is.
+    "events/stream/": (look("view_task", answers=501),),
     "groups/": (look("view_task"), look("view_task", query="?name=plain")),
     "groups/fire/": (act("view_task", "operate", body={"name": "plain", "group": "waiting"}),),
     "workflow-types/": (look("enqueue"),),

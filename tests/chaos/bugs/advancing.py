@@ -75,6 +75,12 @@ def cancel_not_noted(planting: Planting) -> None:
     _note_all_but(planting, f"{WORKFLOWS}.advancing:stop_some")
 
 
+def next_worker_waited_for(planting: Planting) -> None:
+    """A stop leaves a task open that waits for its next worker."""
+    words = "task.open_slots > 0 AND (task.workers > 1 OR task.broadcast)"
+    planting.rewrite(f"{WORKFLOWS}.stopping:TO_STOP", words, "task.id IS NULL")
+
+
 def takeover_not_noted(planting: Planting) -> None:
     """What is lost for good is not noted."""
     from taskqueue.engine import ends
@@ -101,7 +107,7 @@ def workflow_not_locked(planting: Planting) -> None:
         due = lock_due_steps(connection, [workflow.id for workflow in found])
         return Locked(found, due, now) if found else None
 
-    planting.replace(f"{WORKFLOWS}.advancing:lock_workflows", lock_workflows)
+    planting.replace(f"{WORKFLOWS}.pending:lock_workflows", lock_workflows)
     planting.replace(f"{WORKFLOWS}.serving:lock_workflows", lock_workflows)
 
 

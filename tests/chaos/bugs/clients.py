@@ -37,6 +37,13 @@ def retry_often(journal: str, seconds: float) -> int:
 
 
 @task
+def cancel(journal: str, workflow_id: str) -> None:
+    """Cancels a workflow."""
+    append(journal, "start")
+    get_workflow(workflow_id).cancel("enough")
+
+
+@task
 def recount_often(journal: str, seconds: float) -> int:
     """Recounts all workflows, as if they had stood still for minutes; how often."""
     append(journal, "start")

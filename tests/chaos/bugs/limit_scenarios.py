@@ -101,6 +101,36 @@ def changes(trial: Trial) -> None:
     _settle(trial)
 
 
+def latecomers(trial: Trial) -> None:
+    """A tenant comes when another one has had many tasks, and both have more."""
+    trial.lengthen_leases()
+    trial.start_workers(2, 3)
+    journal = str(trial.journal)
+    tasks = limit_bodies.of_tenant
+    tasks.enqueue_many([((journal, 1, 0.002), {}) for _ in range(200)])
+    trial.wait_for(lambda: not Task.objects.exclude(status__in=FINISHED).exists())
+    tasks.enqueue_many([((journal, 1, 0.005), {}) for _ in range(200)])
+    tasks.enqueue_many([((journal, 2, 0.005), {}) for _ in range(200)])
+    _settle(trial)
+
+
+def tight_queues(trial: Trial) -> None:
+    """A queue is limited while workers serve it."""
+    trial.lengthen_leases()
+    trial.start_workers(2, 4)
+    journal = str(trial.journal)
+    plain = limit_bodies.keyed.using(concurrency=None, queue_name="tight")
+    plain.enqueue_many([((journal, 0, 0.01), {}) for _ in range(50)])
+    trial.wait_for(lambda: Task.objects.filter(status="succeeded").exists())
+    asked_at = time.time()
+    control.limit_queue("tight", concurrency=1)
+    trial.limit_changes.append(LimitChange("queue:tight", 1, asked_at, time.time()))
+    trial.wait_for(lambda: not Task.objects.filter(status="running").exists() or bool(trial.bug))
+    time.sleep(0.6)
+    plain.enqueue_many([((journal, 0, 0.02), {}) for _ in range(60)])
+    _settle(trial)
+
+
 def _change(trial: Trial, name: str, number: int | None) -> None:
     asked_at = time.time()
     try:

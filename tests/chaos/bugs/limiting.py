@@ -168,6 +168,20 @@ def places_of_lost_sequences(planting: Planting) -> None:
     planting.replace(f"{TURN}:Turn._reopen", reopen)
 
 
+def idleness_earns_credit(planting: Planting) -> None:
+    """The virtual time of a tenant that was idle is not lifted to that of the others."""
+    planting.replace(f"{TURN}:lift_idle", lambda shares, floors: None)
+
+
+def limited_queues_cached(planting: Planting) -> None:
+    """A worker goes by the limited queues that there were when it started."""
+    name, old, new = {
+        "postgresql": ("CLAIM", "WHERE limiter_id IS NOT NULL OR paused_at", "WHERE paused_at"),
+        "sqlite": ("PICK", "WHERE limiter_id IS NOT NULL\n", "WHERE false\n"),
+    }[planting.vendor]
+    planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:{name}", old, new)
+
+
 def _leave_slots(planting: Planting) -> None:
     """The trigger does not see that a lease takes places."""
 

@@ -7,7 +7,7 @@ import time
 
 from taskqueue import group
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
-from taskqueue.models import Collected, Task, Workflow
+from taskqueue.models import Collected, Lease, Task, Workflow
 from taskqueue.results.workflows import get_workflow
 from tests.chaos import batch_bodies
 from tests.chaos.bugs import bodies, clients
@@ -83,6 +83,17 @@ def other_ends(trial: Trial) -> None:
     killed.leave_no_proof()
     killed.kill()
     _settle(trial, 12)
+
+
+def without_a_second_worker(trial: Trial) -> None:
+    """A task of two workers, of which one never comes, and whose workflow is cancelled then."""
+    trial.lengthen_leases()
+    trial.start_worker(2)
+    run = part.using(workers=2).s(str(trial.journal), 0).enqueue()
+    trial.wait_for(lambda: Lease.objects.filter(status="succeeded").exists())
+    trial.enqueue(clients.cancel, str(run.id))
+    _settle(trial, 6)
+    _end(trial)
 
 
 def retries(trial: Trial) -> None:

@@ -45,7 +45,12 @@ def nobody_waits_beside_a_place(evidence: Evidence) -> Iterator[Violation]:
                 continue
             for task_id, enqueued_at, claimed_at in tasks:
                 span = max(since, enqueued_at), min(until, claimed_at)
+                if _length(span) <= LONGEST_WAIT:
+                    continue
                 began, ended = longest_pause(claims, enqueued_at, span)
+                # Most pauses are short, and a busy host has thousands of stalls to look at.
+                if ended - began <= LONGEST_WAIT:
+                    continue
                 if ended - began - evidence.kept(began, ended) > LONGEST_WAIT:
                     details = f"{ended - began:.1f} s from {began}, {key}"
                     yield Violation(13, "A task waited beside a place.", task_id, details)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.chaos.checker.evidence import Evidence, Violation, is_finished
 from tests.chaos.checker.limit_waits import nobody_waits_beside_a_place
+from tests.chaos.checker.shares import limits_of_queues_hold, tenants_share_evenly
 from tests.chaos.history import LeaseRow
 from tests.chaos.limit_rows import LimitedRow
 
@@ -46,6 +47,8 @@ def limits_hold(evidence: Evidence) -> Iterator[Violation]:
         details = str(evidence.history.limit_repairs)
         yield Violation(13, "A sweep had to open partitions.", "", details)
     yield from nobody_waits_beside_a_place(evidence)
+    yield from tenants_share_evenly(evidence)
+    yield from limits_of_queues_hold(evidence)
 
 
 def numbers_at(

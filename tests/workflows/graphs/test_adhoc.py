@@ -71,8 +71,8 @@ def test_a_request_describes_steps_with_references_and_ends() -> None:
 
 
 def test_items_of_a_map_may_stand_in_the_request() -> None:
-    graph = built({"name": "clean", "task": "clean", "map": ["a", {"$$step": "mine"}]})
-    assert steps(graph) == {"clean": 'clean*2 ["a"] [{"$$step":"mine"}]'}
+    graph = built({"name": "clean", "task": "publish", "map": ["a", {"$$step": "mine"}]})
+    assert steps(graph) == {"clean": 'publish*2 ["a"] [{"$$step":"mine"}]'}
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from taskqueue.management.cli.subcommand import (
 from taskqueue.management.cli.values import whole_number
 from taskqueue.models import Audit, Occurrence, Schedule
 from taskqueue.models.schedule import OPEN, OccurrenceStatus
-from taskqueue.monitoring.read_models.attempt import ShownAuditEntry
+from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import COMMAND_LINE, from_rows, json_form
 from taskqueue.monitoring.read_models.schedule import (
     ShownOccurrence,

@@ -1,0 +1,1 @@
+"""The pages of alerts and of the rules that raise them."""

@@ -1,0 +1,87 @@
+"""Alerts: what is firing, what has ended, and acknowledging."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.translation import gettext as _
+
+from taskqueue.access.permissions import VIEW_ALERTS
+from taskqueue.admin.acts import ActsAdmin, noted, reason_of
+from taskqueue.admin.alerts.words import KINDS
+from taskqueue.admin.filters import row_id
+from taskqueue.admin.links import back
+from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.core.alerts import IncidentStatus
+from taskqueue.engine.alerts.alert_verbs import ALERT_VERBS
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.monitoring.read_models.alert import alert_rows, shown_alerts
+
+MOST = 200
+ACKNOWLEDGE = ALERT_VERBS["acknowledge"]
+
+
+class IncidentAdmin(ActsAdmin, RowReportAdmin):
+    """The list has what is firing first; the page of one tells what to do about it."""
+
+    list_template = "admin/taskqueue/alert/change_list.html"
+    page_template = "admin/taskqueue/alert/page.html"
+    routes = (("<int:object_id>/act/", "act"),)
+
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """Show alerts, or those whose rule or subject contains the search text."""
+        text = request.GET.get("q", "").strip()
+        rows = alert_rows()
+        if text:
+            found = Q(rule__name__icontains=text) | Q(subject__icontains=text)
+            rows = rows.filter(found) if is_storable(text) else rows.none()
+        firing = rows.filter(is_settled=False, status=IncidentStatus.FIRING).order_by("-id")
+        ended = rows.filter(ended_at__isnull=False).order_by("-ended_at")
+        return report(
+            self, request, self.list_template, _("Alerts"),
+            firing=[(alert, KINDS[alert.kind]) for alert in shown_alerts(firing[:MOST])],
+            ended=[(alert, KINDS[alert.kind]) for alert in shown_alerts(ended[:MOST])],
+            text=text,
+            may_act=ACKNOWLEDGE.is_for(request.user),
+            verb=ACKNOWLEDGE,
+        )  # fmt: skip
+
+    def row(self, text: str) -> Any:
+        """Return the alert with that key, raised already; None if there is none."""
+        return alert_rows().filter(pk=row_id(text)).first()
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Show the page of an alert."""
+        (alert,) = shown_alerts([row])
+        return report(
+            self, request, self.page_template, row.subject or str(KINDS[alert.kind]),
+            row=row,
+            alert=alert,
+            kind=KINDS[alert.kind],
+            may_act=ACKNOWLEDGE.is_for(request.user),
+            verb=ACKNOWLEDGE,
+        )  # fmt: skip
+
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """Acknowledge an alert, for those who may also look at it."""
+        if not (ACKNOWLEDGE.is_for(request.user) and request.user.has_perm(VIEW_ALERTS)):
+            raise PermissionDenied
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self.row(str(object_id))
+        if row is None:
+            self.message_user(request, _("There is no such alert any more."), messages.ERROR)
+            return back(request, self.links.url("incident_changelist"))
+        self.act(request, ACKNOWLEDGE, row)
+        return back(request, self.links.url("incident_change", row.pk))
+
+    def note(self, request: HttpRequest, row: Any, done: str) -> None:
+        """Keep it, with the reason, in the admin's own history too."""
+        self.log_change(request, row, noted(done, reason_of(request)))

@@ -1,0 +1,174 @@
+"""Alert rules: the list, the page of one with its buttons, and the form that makes one."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.access.permissions import VIEW_ALERT_RULES
+from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
+from taskqueue.admin.alerts.form import RuleForm
+from taskqueue.admin.alerts.words import KINDS, SCOPES
+from taskqueue.admin.links import back
+from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.core.alerts import RuleSource
+from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS
+from taskqueue.exceptions import TaskQueueError
+from taskqueue.monitoring.read_models.alert import (
+    alert_rows,
+    rule_rows,
+    shown_alerts,
+    shown_rules,
+)
+
+MOST_RULES, MOST_ALERTS = 500, 50
+LONGEST_SILENCE = 366 * 24 * 60
+BUTTONS = {name: ALERT_RULE_VERBS[name] for name in ("silence", "unsilence", "test", "delete")}
+
+
+class ActForm(forms.Form):
+    """The fields that a button of a rule posts, besides the reason."""
+
+    verb = forms.ChoiceField(choices=[(name, name) for name in BUTTONS])
+    minutes = forms.IntegerField(
+        label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_SILENCE
+    )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the verb."""
+        given = self.cleaned_data
+        is_timed = given["verb"] == "silence" and given["minutes"] is not None
+        return {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
+
+
+class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
+    """A rule of code has a row after a worker has started."""
+
+    list_template = "admin/taskqueue/alert/rules.html"
+    page_template = "admin/taskqueue/alert/rule.html"
+    form_template = "admin/taskqueue/alert/form.html"
+    routes = (
+        ("new/", "new"),
+        ("<int:object_id>/act/", "act"),
+        ("<int:object_id>/edit/", "edit"),
+    )
+
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """Show all rules, or those whose names contain the search text."""
+        text = request.GET.get("q", "").strip()
+        rows = [row for row in rule_rows()[:MOST_RULES] if text in row.name]
+        return report(
+            self, request, self.list_template, _("Alert rules"),
+            rules=[
+                (row, rule, KINDS[rule.kind], SCOPES[rule.scope])
+                for row, rule in zip(rows, shown_rules(rows, request.user), strict=True)
+            ],
+            text=text,
+            may_manage=_may_manage(request),
+        )  # fmt: skip
+
+    def row(self, text: str) -> Any:
+        """Return the rule with that key; None if there is none."""
+        found = super().row(text)
+        return found and rule_rows().filter(pk=found.pk).first()
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Show the page of a rule."""
+        (rule,) = shown_rules([row], request.user)
+        alerts = alert_rows().filter(rule_id=row.pk).order_by("-id")[:MOST_ALERTS]
+        is_row = row.source == RuleSource.ROW
+        return report(
+            self, request, self.page_template, row.name,
+            row=row,
+            rule=rule,
+            kind=KINDS[rule.kind],
+            scope=SCOPES[rule.scope],
+            alerts=shown_alerts(alerts) if request.user.has_perm("taskqueue.view_incident") else [],
+            may_manage=_may_manage(request),
+            is_row=is_row,
+            longest_silence=LONGEST_SILENCE,
+        )  # fmt: skip
+
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """A button of the page."""
+        _require(request)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self.row(str(object_id))
+        if row is None:
+            return self._missing(request)
+        form = ActForm(request.POST)
+        if form.is_valid():
+            verb = BUTTONS[form.cleaned_data["verb"]]
+            if self.act(request, verb, row, **form.arguments) and verb.name == "delete":
+                return self.links.redirect("alertrule_changelist")
+        tell_errors(self, request, form)
+        return back(request, self.links.url("alertrule_change", row.pk))
+
+    def new_view(self, request: HttpRequest) -> HttpResponse:
+        """The form of a new rule."""
+        _require(request)
+        form = RuleForm(request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            create = ALERT_RULE_VERBS["create"].function
+            assert create is not None
+            name = form.cleaned_data["name"]
+            try:
+                row = create(name, by=request.user, reason=reason_of(request), **form.given)
+            except TaskQueueError as error:
+                form.add_error(None, str(error))
+            else:
+                self.tell(request, ALERT_RULE_VERBS["create"], row)
+                return self.links.redirect("alertrule_change", row.pk)
+        return self._form(request, form, _("New alert rule"))
+
+    def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """The form of a rule that people have made."""
+        _require(request)
+        row = self.row(str(object_id))
+        if row is None:
+            return self._missing(request)
+        form = RuleForm(request.POST or None, row=row)
+        if request.method == "POST" and form.is_valid():
+            verb, seen = ALERT_RULE_VERBS["edit"], form.cleaned_data["seen"]
+            try:
+                verb.act_by(
+                    request.user, row.name, reason=reason_of(request), **form.given,
+                    seen=lambda now: not seen or now.changed_at.isoformat() == seen,
+                )  # fmt: skip
+            except TaskQueueError as error:
+                form.add_error(None, str(error))
+            else:
+                self.tell(request, verb, row)
+                return self.links.redirect("alertrule_change", row.pk)
+        return self._form(request, form, row.name, row=row)
+
+    def _form(
+        self, request: HttpRequest, form: RuleForm, title: str, **context: Any
+    ) -> HttpResponse:
+        return report(self, request, self.form_template, title, form=form, **context)
+
+    def _missing(self, request: HttpRequest) -> HttpResponse:
+        self.message_user(request, _("There is no such alert rule any more."), messages.ERROR)
+        return back(request, self.links.url("alertrule_changelist"))
+
+
+def _may_manage(request: HttpRequest) -> bool:
+    return ALERT_RULE_VERBS["edit"].is_for(request.user)
+
+
+def _require(request: HttpRequest) -> None:
+    """Raise PermissionDenied for users who may not both view and manage rules."""
+    if not (_may_manage(request) and request.user.has_perm(VIEW_ALERT_RULES)):
+        raise PermissionDenied

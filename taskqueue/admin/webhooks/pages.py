@@ -1,0 +1,242 @@
+"""The pages of endpoints, for those who may manage webhooks: a URL may hold a token."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.admin.helpers import AdminErrorList, AdminForm
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.translation import gettext as _
+
+from taskqueue import webhooks
+from taskqueue.access.permissions import MANAGE_WEBHOOKS
+from taskqueue.admin.acts import ActsAdmin, noted, reason_of, tell_errors
+from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.webhooks.forms import EndpointForm, ReplayForm
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
+from taskqueue.exceptions import ChangedMeanwhile, InvalidWebhook, TaskQueueError
+from taskqueue.models import Endpoint
+from taskqueue.models.webhook import DeliveryStatus
+from taskqueue.monitoring.read_models.webhook import (
+    MOST_ENDPOINTS,
+    delivery_rows,
+    endpoint_rows,
+    shown_deliveries,
+    shown_endpoints,
+)
+from taskqueue.monitoring.reading import now
+
+# Deliveries of a page.
+PAGE = 50
+BUTTONS = ("test", "enable", "disable")
+FIELDS = ("url", "description", "kinds", "names", "queues", "errors_too")
+
+
+class EndpointAdmin(ActsAdmin, RowReportAdmin):
+    """An endpoint has a page with its deliveries."""
+
+    list_template = "admin/taskqueue/endpoint/change_list.html"
+    page_template = "admin/taskqueue/endpoint/page.html"
+    secret_template = "admin/taskqueue/endpoint/secret.html"  # noqa: S105  (a template)
+    delete_template = "admin/taskqueue/endpoint/delete.html"
+    edit_template = "admin/taskqueue/endpoint/edit_form.html"
+    routes = (
+        ("<int:object_id>/act/", "act"),
+        ("<int:object_id>/edit/", "edit"),
+        ("<int:object_id>/redeliver/", "redeliver"),
+    )
+
+    class Media:
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm(MANAGE_WEBHOOKS))
+
+    def shown(self, request: HttpRequest) -> HttpResponse:
+        """Show all endpoints."""
+        rows = list(endpoint_rows()[:MOST_ENDPOINTS])
+        return report(
+            self, request, self.list_template, _("Webhooks"), endpoints=shown_endpoints(rows)
+        )
+
+    def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
+        """Show the page of an endpoint, with a page of its deliveries."""
+        (endpoint,) = shown_endpoints([row])
+        rows = delivery_rows(row).order_by("-id")
+        status = request.GET.get("status", "")
+        if status in list(DeliveryStatus):
+            rows = rows.filter(status=status)
+        before = _uuid(request.GET.get("before", ""))
+        if before is not None:
+            rows = rows.filter(id__lt=before)
+        found = shown_deliveries(rows[: PAGE + 1])
+        return report(
+            self, request, self.page_template, _("Endpoint %(id)s") % {"id": row.pk},
+            row=row,
+            endpoint=endpoint,
+            deliveries=found[:PAGE],
+            older=found[PAGE - 1].id if len(found) > PAGE else None,
+            status=status,
+            statuses=[each.value for each in DeliveryStatus],
+            verbs=WEBHOOK_VERBS,
+        )  # fmt: skip
+
+    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """A button of the page."""
+        row = self._row(request, object_id)
+        if isinstance(row, HttpResponse):
+            return row
+        name = request.POST.get("verb", "")
+        verb = WEBHOOK_VERBS.get(name)
+        if verb is None or name not in (*BUTTONS, "rotate", "replay", "delete"):
+            refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": name}
+            self.message_user(request, refusal, messages.ERROR)
+        elif name == "rotate":
+            return self._rotate(request, verb, row)
+        elif name == "delete":
+            return self._delete(request, verb, row)
+        elif name == "replay":
+            self._replay(request, verb, row)
+        else:
+            self.act(request, verb, row)
+        return self.links.redirect("endpoint_change", row.pk)
+
+    def redeliver_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """The button of a delivery."""
+        row = self._row(request, object_id)
+        if isinstance(row, HttpResponse):
+            return row
+        delivery = _uuid(request.POST.get("delivery", ""))
+        verb = WEBHOOK_VERBS["redeliver"]
+        if delivery is None or not delivery_rows(row).filter(id=delivery).exists():
+            self.message_user(request, _("This delivery no longer exists."), messages.ERROR)
+        else:
+            try:
+                verb.act_by(request.user, delivery, reason=reason_of(request))
+            except TaskQueueError as error:
+                self.message_user(request, str(error), messages.ERROR)
+            else:
+                self.note(request, row, verb.told(str(delivery)))
+                self.message_user(request, verb.told(str(delivery)), messages.SUCCESS)
+        return self.links.redirect("endpoint_change", row.pk)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        self.check_look(request)
+        return self._edit(request, None)
+
+    def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """The form of an endpoint."""
+        self.check_look(request)
+        row = self.row(str(object_id))
+        return self._missing(request) if row is None else self._edit(request, row)
+
+    def note(self, request: HttpRequest, row: Any, done: str) -> None:
+        """Keep it in the admin's own history, which tells no URL."""
+        self.log_change(request, row, noted(done, reason_of(request)))
+
+    def _row(self, request: HttpRequest, object_id: int) -> Any:
+        """Return the row that is posted to, or the answer where there is none."""
+        self.check_look(request)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        row = self.row(str(object_id))
+        return self._missing(request) if row is None else row
+
+    def _rotate(self, request: HttpRequest, verb: Verb, row: Endpoint) -> HttpResponse:
+        try:
+            made = verb.act_by(request.user, row.pk, reason=reason_of(request))
+        except TaskQueueError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return self.links.redirect("endpoint_change", row.pk)
+        self.note(request, row, verb.told(row.name))
+        return self._secret(request, made)
+
+    def _delete(self, request: HttpRequest, verb: Verb, row: Endpoint) -> HttpResponse:
+        if not request.POST.get("confirmed"):
+            return report(
+                self, request, self.delete_template, _("Delete endpoint %(id)s?") % {"id": row.pk},
+                row=row, reason=reason_of(request), effect=verb.effect,
+            )  # fmt: skip
+        self.act(request, verb, row)
+        return self.links.redirect("endpoint_changelist")
+
+    def _replay(self, request: HttpRequest, verb: Verb, row: Endpoint) -> None:
+        form = ReplayForm(request.POST)
+        if form.is_valid():
+            since = now() - timedelta(hours=form.cleaned_data["hours"])
+            self.act(request, verb, row, since=since)
+        tell_errors(self, request, form)
+
+    def _edit(self, request: HttpRequest, row: Endpoint | None) -> HttpResponse:
+        posted = request.POST if request.method == "POST" else None
+        form = EndpointForm(posted, endpoint=row, viewer=request.user)
+        if posted is not None and form.is_valid():
+            answer = self._save(request, form)
+            if answer is not None:
+                return answer
+        return self._form_page(request, form)
+
+    def _save(self, request: HttpRequest, form: EndpointForm) -> HttpResponse | None:
+        """Return the answer to a form that was saved; None if it was refused."""
+        given = {**form.changes(), "by": request.user, "reason": form.cleaned_data["reason"]}
+        row = form.endpoint
+        try:
+            if row is None:
+                made = webhooks.create(**given)
+                self.note(request, made.endpoint, _("Created."))
+                return self._secret(request, made)
+            webhooks.edit(row.pk, seen=form.is_current, **given)
+        except ChangedMeanwhile:
+            text = _(
+                "Somebody else has changed this endpoint since you opened the form, so nothing was "
+                "saved."
+            )
+            form.add_error(None, text)
+        except InvalidWebhook as error:
+            form.add_error(None, str(error))
+        else:
+            done = WEBHOOK_VERBS["edit"].told(row.name)
+            self.note(request, row, done)
+            self.message_user(request, done, messages.SUCCESS)
+            return self.links.redirect("endpoint_change", row.pk)
+        return None
+
+    def _form_page(self, request: HttpRequest, form: Any) -> HttpResponse:
+        row: Endpoint | None = form.endpoint
+        parts: Any = ((None, {"fields": FIELDS}), (_("Audit"), {"fields": ("reason",)}))
+        title = _("Edit endpoint %(id)s") % {"id": row.pk} if row else _("Create endpoint")
+        return report(
+            self, request, self.edit_template, title,
+            adminform=AdminForm(form, parts, {}, model_admin=self),
+            errors=AdminErrorList(form, []),
+            media=self.media + form.media,
+            original=row,
+            add=row is None,
+            has_view_permission=True,
+        )  # fmt: skip
+
+    def _secret(self, request: HttpRequest, made: webhooks.Secret) -> HttpResponse:
+        """Show a secret, once: neither a message, which is stored, nor a page to come back to."""
+        title = _("Secret of endpoint %(id)s") % {"id": made.endpoint.pk}
+        response = report(
+            self, request, self.secret_template, title, row=made.endpoint, secret=made.secret
+        )
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    def _missing(self, request: HttpRequest) -> HttpResponse:
+        self.message_user(request, _("This endpoint no longer exists."), messages.ERROR)
+        return self.links.redirect("endpoint_changelist")
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

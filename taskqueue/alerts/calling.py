@@ -1,0 +1,22 @@
+"""Calling the URL of a heartbeat by the guarded client of webhooks."""
+
+from __future__ import annotations
+
+from taskqueue.engine.webhooks.endpoints import allowed_targets
+from taskqueue.webhooks.client import NoAnswer, Refused, post
+
+
+class Failed(Exception):
+    """The URL could not be called, or answered with an error; the message names no address."""
+
+
+def call(url: str) -> str:
+    """Call a URL; return what it answered, in words. Raises `Failed`."""
+    try:
+        answer = post(url, b"", {"Content-Type": "text/plain"}, allowed=allowed_targets())
+    except (NoAnswer, Refused) as error:
+        raise Failed(str(error)) from None
+    said = f"It answered {answer.status}."
+    if not 200 <= answer.status < 300:
+        raise Failed(said)
+    return said

@@ -1,0 +1,123 @@
+"""One look at the alert rules that are due: judge them, move their incidents, tell what is new."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, InterfaceError, OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.alerts import EXAMINED, EXAMINED_AGAIN, AlertKind, IncidentStatus, Judged
+from taskqueue.core.log_text import one_line
+from taskqueue.engine.alerts.incidents import lock_current, settle
+from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT, enqueue_message
+from taskqueue.engine.alerts.serving import note_quiet, note_trouble, take_up, with_incidents
+from taskqueue.engine.connections import installed, orm_transaction
+from taskqueue.models import AlertRule, Incident
+from taskqueue.models.alert import LONGEST_TEXT
+from taskqueue.monitoring.alerts.judging import is_well, judge
+from taskqueue.monitoring.alerts.situation import Situation
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+def look(connection: BaseDatabaseWrapper) -> bool:
+    """Look at the rules that are due; whether a task was enqueued.
+
+    What is read is read once for all of them, without a lock. One rule that cannot be judged keeps
+    nobody from the others.
+    """
+    rules, taken_at = take_up(connection)
+    if not rules:
+        return False
+    is_busy = with_incidents(connection, [rule.id for rule in rules])
+    has_enqueued = False
+    situation, quiet = Situation(), []
+    for rule in rules:
+        look = Look(connection, rule, taken_at, is_busy=rule.id in is_busy)
+        try:
+            with installed(connection):
+                has_enqueued |= look.run(situation)
+            note_trouble(connection, rule, "")
+        except (OperationalError, InterfaceError):
+            raise
+        except IntegrityError:
+            logger.warning("Alert rule left to another worker rule=%s", one_line(rule.name))
+        except Exception as error:
+            logger.exception("Alert rule not judged rule=%s", one_line(rule.name))
+            note_trouble(connection, rule, f"{type(error).__name__}: {error}"[:LONGEST_TEXT])
+        else:
+            quiet += [rule.id] if look.is_quiet else []
+    note_quiet(connection, quiet, taken_at)
+    return has_enqueued
+
+
+@dataclass
+class Look:
+    """One look at one rule."""
+
+    connection: BaseDatabaseWrapper
+    rule: AlertRule
+    taken_at: datetime
+    # Whether it has incidents that are open, or are still to be told.
+    is_busy: bool
+    # Whether there was nothing to write.
+    is_quiet: bool = False
+
+    def run(self, situation: Situation) -> bool:
+        """Look at it; whether a task was enqueued."""
+        if self.rule.kind == AlertKind.HEARTBEAT:
+            return self._beat()
+        if self.rule.kind == AlertKind.DOCTOR and self.rule.found is None:
+            return self._ask()
+        judged = judge(self.rule, situation)
+        if not judged and not self.is_busy and self.rule.found is None:
+            self.is_quiet = True  # Nothing holds, and nothing did: as ever.
+            return False
+        return self._settle(judged)
+
+    def _settle(self, judged: Sequence[Judged] | None) -> bool:
+        return settle(self.connection, self.rule, judged, taken_at=self.taken_at)
+
+    def _beat(self) -> bool:
+        """Have the URL of a heartbeat called, if all is well."""
+        firing = Incident.objects.using(self.connection.alias).filter(
+            status=IncidentStatus.FIRING, acknowledged_at=None, is_settled=False
+        )
+        rules = AlertRule.objects.using(self.connection.alias)
+        silenced = rules.filter(silenced_until__gt=self.taken_at)
+        if firing.exclude(rule_id__in=silenced.values("id")).exists() or not is_well():
+            self.is_quiet = True
+            return False
+        return self._enqueue(HEARTBEAT)
+
+    def _ask(self) -> bool:
+        """Have the doctor asked, if it is time; more often while it has found something.
+
+        In a task: an examination may take many seconds, in which a worker could not claim. What it
+        has found is settled at the next look.
+        """
+        every = timedelta(seconds=EXAMINED_AGAIN if self.is_busy else EXAMINED)
+        asked_at = self.rule.asked_at
+        if asked_at is None or self.taken_at >= asked_at + every:
+            return self._enqueue(EXAMINATION, asked_at=self.taken_at)
+        if not self.is_busy:
+            self.is_quiet = True
+            return False
+        # Nothing new is known of its incidents; what is still to be told of them is told.
+        return self._settle(None)
+
+    def _enqueue(self, message: dict[str, Any], **columns: Any) -> bool:
+        """Enqueue a task of the rule, unless others have looked at it since."""
+        with orm_transaction(self.connection):
+            if lock_current(self.connection, self.rule, taken_at=self.taken_at) is None:
+                return False
+            if columns:
+                rows = AlertRule.objects.using(self.connection.alias)
+                rows.filter(id=self.rule.id).update(**columns)
+            enqueue_message(message, rule=self.rule.id)
+        return True

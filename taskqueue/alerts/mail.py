@@ -1,0 +1,66 @@
+"""The mail about incidents: one digest for all recipients, by templates that projects override."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.core.mail.utils import DNS_NAME
+from django.template.loader import render_to_string
+from django.utils import translation
+
+from taskqueue.core.alerts import MOST_RECIPIENTS
+from taskqueue.engine.connections import database_alias
+from taskqueue.models import AlertRule, Incident
+
+SUBJECT = "taskqueue/alerts/subject.txt"
+TEXT, HTML = "taskqueue/alerts/mail.txt", "taskqueue/alerts/mail.html"
+LONGEST_SUBJECT_LINE = 200
+
+
+@dataclass(frozen=True)
+class Line:
+    """An incident, and what is told of it: `raised`, `more`, `reminder`, `cleared`, `passed`."""
+
+    incident: Incident
+    what: str
+
+
+def send(rule: AlertRule, news: Sequence[Sequence[Any]], *, more: int = 0, message_id: str) -> int:
+    """Send what is told of a rule's incidents; return how many are addressed.
+
+    The same message has the same Message-ID, whoever sends it again. Raises what sending raises.
+    """
+    found = Incident.objects.using(database_alias()).in_bulk([int(each[0]) for each in news])
+    lines = [Line(found[int(id)], str(what)) for id, what in news if int(id) in found]
+    with translation.override(settings.LANGUAGE_CODE):
+        message = compose(rule, lines, more=more)
+    message.extra_headers["Message-ID"] = f"<taskqueue.{message_id}@{DNS_NAME}>"
+    message.send()
+    return len(message.to)
+
+
+def compose(rule: AlertRule, lines: Sequence[Line], *, more: int = 0) -> EmailMultiAlternatives:
+    """Return the message; a rule without lines is tested."""
+    context = {
+        "rule": rule,
+        "lines": lines,
+        "more": more,
+        "count": len(lines) + more,
+        "first": lines[0] if lines else None,
+        # All the same, or a mixture.
+        "what": lines[0].what if len({line.what for line in lines}) == 1 else "",
+    }
+    # What users named may hold line breaks, and a header must not.
+    subject = " ".join(render_to_string(SUBJECT, context).split())[:LONGEST_SUBJECT_LINE]
+    message = EmailMultiAlternatives(
+        subject,
+        render_to_string(TEXT, context).strip() + "\n",
+        to=list(rule.channels.get("mail", ()))[:MOST_RECIPIENTS],
+        headers={"Auto-Submitted": "auto-generated"},
+    )
+    message.attach_alternative(render_to_string(HTML, context), "text/html")
+    return message

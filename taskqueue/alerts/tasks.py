@@ -1,0 +1,61 @@
+"""The tasks of alerts: mail, the call of a heartbeat, the doctor's examination.
+
+`taskqueue.tasks` loads them, where workers find them like those of the project.
+"""
+
+from __future__ import annotations
+
+from taskqueue.declarations.context import AttemptContext
+from taskqueue.definitions import task
+from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT, MAIL
+from taskqueue.engine.connections import database_alias
+from taskqueue.exceptions import Cancel, GiveUp
+from taskqueue.models import AlertRule
+
+# Findings of one examination that are kept.
+MOST_FINDINGS = 200
+
+
+@task(takes_context=True, **MAIL)
+def mail(context: AttemptContext, rule: int, news: list[list[int | str]], more: int) -> str:
+    """Mail what became of the incidents of a rule; without any, that this is a test."""
+    from taskqueue.alerts.mail import send
+
+    row = _rule(rule)
+    if row is None or not row.channels.get("mail"):
+        raise Cancel("The rule is deleted, or tells nobody by mail any more.")
+    number = send(row, news, more=more, message_id=context.task_id)
+    return f"{number} recipients"
+
+
+@task(**HEARTBEAT)
+def heartbeat(rule: int) -> str:
+    """Call the URL of a heartbeat."""
+    from taskqueue.alerts.calling import Failed, call
+
+    row = _rule(rule)
+    if row is None or not row.url:
+        raise Cancel("The rule is deleted.")
+    try:
+        return call(row.url)
+    except Failed as error:
+        raise GiveUp(str(error)) from None
+
+
+@task(**EXAMINATION)
+def examine(rule: int) -> int:
+    """Ask the doctor, and keep what keeps tasks from running; return how much that is."""
+    from taskqueue.monitoring.doctor import examine as ask
+    from taskqueue.monitoring.doctor.finding import PROBLEM
+
+    problems = [each for each in ask() if each.severity is PROBLEM][:MOST_FINDINGS]
+    found = [
+        {"check": each.check, "subject": each.subject, "seen": each.seen, "remedy": each.remedy}
+        for each in problems
+    ]
+    AlertRule.objects.using(database_alias()).filter(id=rule).update(found=found)
+    return len(found)
+
+
+def _rule(rule_id: int) -> AlertRule | None:
+    return AlertRule.objects.using(database_alias()).filter(id=rule_id).first()

@@ -1,0 +1,144 @@
+"""The kinds of alert rules, what each is about, and the numbers that hold where a rule has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+# Seconds between two looks at a rule, and looks without the condition that clear an incident.
+EVERY = 15
+GOOD_LOOKS = 2
+# Seconds between two messages of one rule: what happens meanwhile is gathered into the next one.
+GATHERED = 300
+# Seconds between two reminders of what goes on, where the rule does not say.
+REPEAT = 4 * 3600
+# Seconds between two examinations of the doctor, and while it has found something.
+EXAMINED, EXAMINED_AGAIN = 3600, 600
+# Subjects of one rule that are told apart.
+MOST_SUBJECTS = 200
+MOST_RECIPIENTS = 20
+# Attempts that a failure rate needs to be one.
+LEAST_ATTEMPTS = 20
+
+
+class AlertKind(StrEnum):
+    """The condition that a rule looks for."""
+
+    FAILURE = "failure"
+    FAILURE_RATE = "failure_rate"
+    QUEUE_LATENCY = "queue_latency"
+    QUEUE_DEPTH = "queue_depth"
+    QUEUE_UNSERVED = "queue_unserved"
+    QUEUE_STALLED = "queue_stalled"
+    NO_WORKER = "no_worker"
+    WORKER_LOST = "worker_lost"
+    WORKER_TROUBLE = "worker_trouble"
+    WEDGED = "wedged"
+    SCHEDULE_MISSED = "schedule_missed"
+    SCHEDULE_PAUSED = "schedule_paused"
+    SCHEDULE_TROUBLE = "schedule_trouble"
+    WORKFLOW_FAILED = "workflow_failed"
+    WORKFLOW_SLOW = "workflow_slow"
+    LIMIT_SATURATED = "limit_saturated"
+    DOCTOR = "doctor"
+    HEARTBEAT = "heartbeat"
+
+
+class AlertScope(StrEnum):
+    """What the pattern of a rule is compared with."""
+
+    ALL = "all"
+    QUEUE = "queue"
+    NAME = "name"
+    SCHEDULE = "schedule"
+    WORKFLOW = "workflow"
+    WORKER = "worker"
+    LIMIT = "limit"
+
+
+class IncidentStatus(StrEnum):
+    """Where an incident stands."""
+
+    # The condition holds, but not for as long as the rule asks.
+    PENDING = "pending"
+    FIRING = "firing"
+    ENDED = "ended"
+
+
+class RuleSource(StrEnum):
+    """Where a rule is edited."""
+
+    # `notify=` of a definition, or the setting `ALERTS`.
+    CODE = "code"
+    ROW = "row"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindDetails:
+    """What holds for the rules of a kind."""
+
+    # What a rule may be narrowed to.
+    scopes: tuple[AlertScope, ...] = ()
+    threshold: float | None = None
+    # The least that a threshold may be.
+    least: float = 0.0
+    # Seconds that are looked at, for what is counted.
+    window: int | None = None
+    # Seconds for which the condition has to hold.
+    wait: int = 0
+    # The unit of the value: `seconds`, `share`, `times` or nothing, for a number.
+    unit: str = ""
+    # Whether each further case is news, where one is enough to raise.
+    counts_each: bool = False
+    # Whether it is among the rules that the setting `ALERTS` asks for.
+    is_default: bool = True
+
+
+_QUEUE = (AlertScope.QUEUE,)
+_RUNS = (AlertScope.NAME, AlertScope.QUEUE)
+_SCHEDULE = (AlertScope.SCHEDULE,)
+_WORKFLOW = (AlertScope.WORKFLOW,)
+_WORKER = (AlertScope.WORKER,)
+KINDS: dict[AlertKind, KindDetails] = {
+    AlertKind.FAILURE: KindDetails(
+        scopes=_RUNS, threshold=1, least=1, window=900, counts_each=True, is_default=False
+    ),
+    AlertKind.FAILURE_RATE: KindDetails(scopes=_RUNS, threshold=0.1, window=900, unit="share"),
+    AlertKind.QUEUE_LATENCY: KindDetails(scopes=_QUEUE, threshold=300, unit="seconds"),
+    AlertKind.QUEUE_DEPTH: KindDetails(scopes=_QUEUE, threshold=10_000, least=1),
+    AlertKind.QUEUE_UNSERVED: KindDetails(scopes=_QUEUE, wait=60),
+    AlertKind.QUEUE_STALLED: KindDetails(scopes=_QUEUE, wait=60),
+    AlertKind.NO_WORKER: KindDetails(wait=60),
+    AlertKind.WORKER_LOST: KindDetails(scopes=_WORKER),
+    AlertKind.WORKER_TROUBLE: KindDetails(scopes=_WORKER),
+    AlertKind.WEDGED: KindDetails(scopes=_RUNS),
+    AlertKind.SCHEDULE_MISSED: KindDetails(scopes=_SCHEDULE, unit="seconds"),
+    AlertKind.SCHEDULE_PAUSED: KindDetails(scopes=_SCHEDULE),
+    AlertKind.SCHEDULE_TROUBLE: KindDetails(scopes=_SCHEDULE),
+    AlertKind.WORKFLOW_FAILED: KindDetails(
+        scopes=_WORKFLOW, threshold=1, least=1, window=900, counts_each=True
+    ),
+    AlertKind.WORKFLOW_SLOW: KindDetails(scopes=_WORKFLOW, threshold=3, least=1, unit="times"),
+    AlertKind.LIMIT_SATURATED: KindDetails(scopes=(AlertScope.LIMIT,), wait=900),
+    AlertKind.DOCTOR: KindDetails(),
+    # Its threshold is the number of seconds between two calls.
+    AlertKind.HEARTBEAT: KindDetails(threshold=60, least=EVERY, unit="seconds", is_default=False),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A subject for which the condition of a rule holds, at one look."""
+
+    # The queue, name, worker, schedule, workflow, limit or check; empty: the fleet.
+    subject: str
+    # A sentence, and the remedy, in English; may contain text from users.
+    summary: str
+    remedy: str = ""
+    value: float | None = None
+    # Of `counts_each`: the cases within the window, and when the latest of them came.
+    count: int = 1
+    latest_at: datetime | None = None
+    # The id of a task or workflow, where there is one to look at.
+    example: str = ""

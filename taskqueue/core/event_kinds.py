@@ -1,0 +1,85 @@
+"""The kinds of events, and which of them a pattern names.
+
+A kind is its noun, a dot and what happened. Its noun decides who may see an event of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+from taskqueue.core.suggestions import did_you_mean
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    # It waits for a worker, for its time, or for other tasks of its workflow.
+    TASK_ENQUEUED = "task.enqueued"
+    # A worker has claimed it: an attempt begins.
+    TASK_STARTED = "task.started"
+    # Its body has said how far it is.
+    TASK_PROGRESSED = "task.progressed"
+    # It will run again: an attempt failed or was lost, or somebody retries it.
+    TASK_RETRYING = "task.retrying"
+    TASK_SUCCEEDED = "task.succeeded"
+    TASK_FAILED = "task.failed"
+    TASK_CANCELLED = "task.cancelled"
+    # An attempt was lost: its process died, or its lease expired.
+    TASK_LOST = "task.lost"
+    # Somebody has asked a running attempt to stop.
+    TASK_STOPPING = "task.stopping"
+
+    # It was enqueued, or somebody retries it.
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_SUCCEEDED = "workflow.succeeded"
+    WORKFLOW_FAILED = "workflow.failed"
+    WORKFLOW_CANCELLED = "workflow.cancelled"
+    STEP_FAILED = "step.failed"
+
+    # A nominal time of it did not run.
+    SCHEDULE_SKIPPED = "schedule.skipped"
+    SCHEDULE_PAUSED = "schedule.paused"
+
+    QUEUE_PAUSED = "queue.paused"
+    QUEUE_RESUMED = "queue.resumed"
+
+    WORKER_STARTED = "worker.started"
+    WORKER_QUIET = "worker.quiet"
+    WORKER_STOPPED = "worker.stopped"
+    WORKER_LOST = "worker.lost"
+
+    # It has finished, failed, or was cancelled.
+    OPERATION_FINISHED = "operation.finished"
+
+    ALERT_RAISED = "alert.raised"
+    ALERT_CLEARED = "alert.cleared"
+
+    @property
+    def noun(self) -> str:
+        """What it happened to, such as `task`."""
+        return self.value.partition(".")[0]
+
+
+ALL_KINDS = tuple(kind.value for kind in EventKind)
+NOUNS = tuple(dict.fromkeys(kind.noun for kind in EventKind))
+# In characters.
+LONGEST_KIND = 24
+
+
+def kinds_of(patterns: Iterable[str]) -> list[str]:
+    """Return the kinds that the patterns name, such as `task.failed` or `task.*`; none name all.
+
+    Raises ValueError for a pattern that names no kind.
+    """
+    wanted: set[str] = set()
+    given = [patterns] if isinstance(patterns, str) else list(patterns)
+    for pattern in given:
+        found = [kind for kind in ALL_KINDS if fnmatchcase(kind, pattern)]
+        if not found:
+            known = f"The kinds are {', '.join(ALL_KINDS)}."
+            hint = did_you_mean(pattern, ALL_KINDS, otherwise=known).strip()
+            raise ValueError(f"No event is of the kind {pattern!r}. {hint}")
+        wanted.update(found)
+    return [kind for kind in ALL_KINDS if kind in wanted or not given]

@@ -1,0 +1,114 @@
+"""Which events a subscription or a reader wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+from uuid import UUID
+
+from taskqueue.core.event_kinds import kinds_of
+from taskqueue.exceptions import InvalidSubscription
+
+# Patterns of one subscription.
+MOST_PATTERNS = 100
+LONGEST_PATTERN = 255
+
+
+class Happened(Protocol):
+    """What a filter looks at in an event."""
+
+    kind: str
+    task_id: UUID | None
+    workflow_id: UUID | None
+    name: str
+    queue_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventFilter:
+    """The events that fit each condition; a condition that is empty lets all pass."""
+
+    # In full, never as patterns.
+    kinds: tuple[str, ...]
+    # Patterns with `*` and `?`, as `fnmatch` has them.
+    names: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    task_id: UUID | None = None
+    workflow_id: UUID | None = None
+
+    @classmethod
+    def of(
+        cls,
+        kinds: str | Iterable[str] = (),
+        *,
+        name: str | Iterable[str] = (),
+        queue: str | Iterable[str] = (),
+        task: UUID | str | None = None,
+        workflow: UUID | str | None = None,
+    ) -> EventFilter:
+        """Check the conditions as callers write them. Raises `InvalidSubscription`."""
+        try:
+            wanted = kinds_of([kinds] if isinstance(kinds, str) else kinds)
+        except ValueError as error:
+            raise InvalidSubscription(str(error)) from None
+        return cls(
+            kinds=tuple(wanted),
+            names=_patterns(name, "name"),
+            queues=_patterns(queue, "queue"),
+            task_id=_uuid(task, "task"),
+            workflow_id=_uuid(workflow, "workflow"),
+        )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Its conditions as columns of a subscription."""
+        return {
+            "kinds": list(self.kinds),
+            "names": list(self.names),
+            "queues": list(self.queues),
+            "task_id": self.task_id,
+            "workflow_id": self.workflow_id,
+        }
+
+
+def fits(event: Happened, wanted: Any) -> bool:
+    """Return whether an event fits a filter, or the row of a subscription."""
+    return (
+        event.kind in wanted.kinds
+        and (wanted.task_id is None or wanted.task_id == event.task_id)
+        and (wanted.workflow_id is None or wanted.workflow_id == event.workflow_id)
+        and _fits_any(event.name, wanted.names)
+        and _fits_any(event.queue_name, wanted.queues)
+    )
+
+
+def _fits_any(value: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _patterns(given: str | Iterable[str], what: str) -> tuple[str, ...]:
+    patterns = (given,) if isinstance(given, str) else tuple(given)
+    if len(patterns) > MOST_PATTERNS:
+        raise InvalidSubscription(f"A subscription has at most {MOST_PATTERNS} patterns of {what}.")
+    for pattern in patterns:
+        if not isinstance(pattern, str) or not 0 < len(pattern) <= LONGEST_PATTERN:
+            raise InvalidSubscription(
+                f"{what} must be a pattern of up to {LONGEST_PATTERN} characters, "
+                f"such as 'shop.*', not {pattern!r}."
+            )
+        if "[" in pattern or "\x00" in pattern:
+            raise InvalidSubscription(
+                f"A pattern of {what} may have * and ? only, not [: {pattern!r}."
+            )
+    return tuple(dict.fromkeys(patterns))
+
+
+def _uuid(value: UUID | str | None, what: str) -> UUID | None:
+    if value is None or isinstance(value, UUID):
+        return value
+    try:
+        return UUID(value)
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidSubscription(f"{what} must be an id, not {value!r}.") from None

@@ -1,0 +1,86 @@
+"""`notify=` of a definition: who is told when its tasks fail for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+
+from taskqueue.core.alerts import KINDS, MOST_RECIPIENTS, AlertKind
+from taskqueue.core.retries import seconds_of
+from taskqueue.exceptions import Duration, InvalidTask
+
+MOST_FAILURES = 10_000
+SHORTEST_WINDOW, LONGEST_WINDOW = 60, 86_400
+WINDOW = KINDS[AlertKind.FAILURE].window or 900
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notify:
+    """Who is told of tasks that failed for good: `@task(notify=Notify(mail=[...]))`.
+
+    With a `threshold` of 1 each failure is told, gathered into a message every five minutes; with
+    a higher one it takes so many within `window` seconds. `endpoints` are names of webhook
+    endpoints. Raises `InvalidTask`.
+    """
+
+    mail: Iterable[str] = ()
+    endpoints: Iterable[str] = ()
+    threshold: int = 1
+    window: Duration = WINDOW
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mail", addresses("Notify(mail=...)", self.mail))
+        object.__setattr__(self, "endpoints", texts("Notify(endpoints=...)", self.endpoints))
+        is_whole = isinstance(self.threshold, int) and not isinstance(self.threshold, bool)
+        if not is_whole or not 1 <= self.threshold <= MOST_FAILURES:
+            raise InvalidTask(
+                f"Notify(threshold=...) must be a whole number from 1 to {MOST_FAILURES:,}, not "
+                f"{self.threshold!r}."
+            )
+        is_duration = isinstance(self.window, int | float | timedelta)
+        seconds = seconds_of(self.window) if is_duration else -1.0
+        if isinstance(self.window, bool) or not SHORTEST_WINDOW <= seconds <= LONGEST_WINDOW:
+            raise InvalidTask(
+                f"Notify(window=...) must be {SHORTEST_WINDOW} to {LONGEST_WINDOW:,} seconds, not "
+                f"{self.window!r}."
+            )
+
+    @property
+    def window_seconds(self) -> int:
+        """The window in seconds."""
+        return round(seconds_of(self.window))
+
+
+def check_notify(name: str, value: object) -> Notify:
+    """Return the value of the option. Raises `InvalidTask`."""
+    return value if isinstance(value, Notify) else Notify(mail=addresses(name, value))
+
+
+def addresses(name: str, value: object) -> tuple[str, ...]:
+    """Return addresses of mail. Raises `InvalidTask`."""
+    found = texts(name, value)
+    if len(found) > MOST_RECIPIENTS:
+        raise InvalidTask(f"{name} may have at most {MOST_RECIPIENTS} addresses.")
+    for address in found:
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise InvalidTask(
+                f"{name} must be addresses such as ops@example.org, not {address!r}."
+            ) from None
+    return found
+
+
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """Return texts, without repetitions. Raises `InvalidTask`."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise InvalidTask(f"{name} must be a list of texts, not {value!r}.")
+    found = list(given)
+    if not all(isinstance(each, str) and each for each in found):
+        raise InvalidTask(f"{name} must be a list of texts, not {value!r}.")
+    return tuple(dict.fromkeys(found))

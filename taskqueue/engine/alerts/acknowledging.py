@@ -1,0 +1,57 @@
+"""Acknowledging an alert: somebody takes care of it, so that it is not told again."""
+
+from __future__ import annotations
+
+from django.db.transaction import atomic
+
+from taskqueue.core.alerts import IncidentStatus
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import Seen, require_seen
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.exceptions import AlertDoesNotExist, TransitionRefused
+from taskqueue.models import AlertRule, Incident
+
+LARGEST_ID = 2**63 - 1
+
+
+def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Acknowledge an alert that is firing: no reminders follow; that it is over is still told.
+
+    Raises `AlertDoesNotExist`, and `TransitionRefused` if it is not firing, or is acknowledged.
+    """
+    connection = project_connection()
+    who = person(by, reason)
+    number = id_of_alert(alert)
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        rows = Incident.objects.using(connection.alias).filter(id=number)
+        # The rule first, as who judges it does: it writes the columns of incidents it has read.
+        rules = AlertRule.objects.using(connection.alias)
+        rule = rules.select_for_update().filter(id__in=rows.values("rule_id")).first()
+        row = rows.select_for_update().first()
+        if row is None or rule is None or row.status == IncidentStatus.PENDING:
+            raise AlertDoesNotExist(f"There is no alert {alert}.")
+        require_seen(row, seen, f"Alert {number}")
+        if row.status != IncidentStatus.FIRING:
+            raise TransitionRefused(f"Alert {number} is over.")
+        if row.acknowledged_at is not None:
+            raise TransitionRefused(
+                f"Alert {number} is acknowledged already, by {row.acknowledged_by or 'somebody'}."
+            )
+        rows.update(
+            acknowledged_at=dialect_for(connection).now(connection),
+            acknowledged_by=who.by,
+            acknowledge_reason=who.reason,
+        )
+        act = Act(str(number), row.status, ": ".join(filter(None, (rule.name, row.subject))))
+        audit(connection, "alert", "acknowledge", [act], person=who)
+
+
+def id_of_alert(value: object) -> int:
+    """Return the id of an alert. Raises `AlertDoesNotExist` for what is none."""
+    text = str(value)
+    if not (text.isascii() and text.isdigit()) or int(text[:30]) > LARGEST_ID:
+        raise AlertDoesNotExist(f"There is no alert {text[:100]!r}.")
+    return int(text)

@@ -1,0 +1,167 @@
+"""The fields of an alert rule as people and code give them, checked, and as its row has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, KindDetails
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.notify import addresses, texts
+from taskqueue.declarations.payload import storable
+from taskqueue.exceptions import InvalidAlertRule, InvalidTask
+from taskqueue.models import AlertRule
+from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
+
+# The fields that may be given, besides the name.
+FIELDS = (
+    "kind", "scope", "pattern", "threshold", "window", "wait", "repeat", "mail", "endpoints",
+    "url", "enabled",
+)  # fmt: skip
+# Without what has a meaning in an address or at a prompt.
+NAME = re.compile(r"[^/\x00-\x1f\x7f]+")
+LARGEST = 1_000_000_000.0
+DAY = 86_400
+# The bounds of durations, in seconds.
+BOUNDS = {"window": (60, DAY), "wait": (0, DAY), "repeat": (300, 30 * DAY)}
+COLUMNS = {"window": "window_seconds", "wait": "for_seconds", "repeat": "repeat_seconds"}
+MOST_ENDPOINTS = 20
+ENDPOINT = re.compile(r"[1-9][0-9]{0,17}")
+# What is edited, in the words of the audit; a URL may hold a secret.
+SHOWN = ("kind", "scope", "pattern", "threshold", "window_seconds", "for_seconds",
+         "repeat_seconds", "channels", "is_enabled")  # fmt: skip
+
+
+def check_name(name: object) -> str:
+    """Return the name of a rule. Raises `InvalidAlertRule`."""
+    is_name = isinstance(name, str) and NAME.fullmatch(name) and name == storable(name, limit=1000)
+    if not is_name or len(str(name)) > LONGEST_RULE_NAME:
+        raise InvalidAlertRule(
+            f"The name of a rule is 1 to {LONGEST_RULE_NAME} characters without '/', not {name!r}."
+        )
+    return str(name)
+
+
+def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[str, Any]:
+    """Return the columns that fields come to, for a new rule or one that is edited.
+
+    What is not given stays as it is. Raises `InvalidAlertRule`.
+    """
+    for name in given:
+        if name not in FIELDS:
+            hint = did_you_mean(name, FIELDS)
+            raise InvalidAlertRule(f"A rule has no field {name!r}.{hint}")
+    row = AlertRule() if row is None else row
+    kind = _word(AlertKind, "kind", given.get("kind", row.kind or None))
+    details = KINDS[kind]
+    scope = _word(AlertScope, "scope", given.get("scope", row.scope))
+    if scope != AlertScope.ALL and scope not in details.scopes:
+        known = ", ".join(["all", *details.scopes])
+        raise InvalidAlertRule(f"A rule of the kind {kind} has one of the scopes {known}.")
+    pattern = _text("pattern", given.get("pattern", row.pattern), LONGEST_SUBJECT)
+    if bool(pattern) != (scope != AlertScope.ALL):
+        raise InvalidAlertRule("A pattern needs a scope, and a scope a pattern, such as 'mail*'.")
+    threshold = given.get("threshold", row.threshold)
+    channels = dict(row.channels)
+    try:
+        if "mail" in given:
+            channels["mail"] = list(addresses("mail", given["mail"] or ()))
+        if "endpoints" in given:
+            channels["endpoints"] = list(texts("endpoints", given["endpoints"] or ()))
+    except InvalidTask as error:
+        raise InvalidAlertRule(str(error)) from None
+    endpoints = channels.get("endpoints", ())
+    if len(endpoints) > MOST_ENDPOINTS or not all(map(ENDPOINT.fullmatch, endpoints)):
+        raise InvalidAlertRule(
+            f"endpoints are the ids of at most {MOST_ENDPOINTS} webhook endpoints, such as '3'."
+        )
+    return {
+        "kind": kind.value,
+        "scope": scope.value,
+        "pattern": pattern,
+        "threshold": None if threshold is None else _threshold(threshold, details),
+        **{COLUMNS[name]: _seconds(name, given, row) for name in COLUMNS},
+        "channels": {name: found for name, found in channels.items() if found},
+        "url": _url(kind, given.get("url", row.url)),
+        "is_enabled": bool(given.get("enabled", row.is_enabled)),
+    }
+
+
+def differing(row: AlertRule, columns: Mapping[str, Any]) -> list[str]:
+    """Return the columns in which the row differs."""
+    return [name for name, value in columns.items() if getattr(row, name) != value]
+
+
+def told(columns: Mapping[str, Any]) -> str:
+    """Return the changes as the audit has them."""
+    found = [f"{name}={columns[name]}" for name in SHOWN if name in columns]
+    return ", ".join([*found, *(["url"] if "url" in columns else [])])
+
+
+def next_of(columns: Mapping[str, Any], now: datetime) -> datetime | None:
+    """Return when a rule with these columns is looked at."""
+    return now if columns["is_enabled"] else None
+
+
+def _word(words: Any, name: str, value: object) -> Any:
+    try:
+        return words(value)
+    except ValueError:
+        known = [word.value for word in words]
+        hint = did_you_mean(str(value), known, otherwise=f"They are {', '.join(known)}.")
+        raise InvalidAlertRule(f"There is no {name} {value!r}. {hint.strip()}") from None
+
+
+def _text(name: str, value: object, limit: int) -> str:
+    if not isinstance(value, str) or len(value) > limit or value != storable(value, limit=limit):
+        raise InvalidAlertRule(f"{name} must be text of up to {limit} characters, not {value!r}.")
+    return value
+
+
+def _threshold(value: object, details: KindDetails) -> float:
+    if details.threshold is None:
+        raise InvalidAlertRule("A rule of this kind has no threshold.")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    most = 1.0 if details.unit == "share" else LARGEST
+    if details.counts_each:
+        most = 10_000.0
+    if not is_number or not details.least <= float(value) <= most:  # type: ignore[arg-type]
+        raise InvalidAlertRule(
+            f"threshold must be a number from {details.least:g} to {most:g}, not {value!r}."
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def _seconds(name: str, given: Mapping[str, Any], row: AlertRule) -> int | None:
+    if name not in given:
+        known: int | None = getattr(row, COLUMNS[name])
+        return known
+    value, (least, most) = given[name], BOUNDS[name]
+    if value is None:
+        return None
+    seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not least <= seconds <= most:
+        raise InvalidAlertRule(
+            f"{name} must be {least:,} to {most:,} seconds or a timedelta, not {value!r}."
+        )
+    return round(float(seconds))
+
+
+def _url(kind: AlertKind, value: object) -> str:
+    if kind != AlertKind.HEARTBEAT:
+        if value:
+            raise InvalidAlertRule("Only a heartbeat has a url.")
+        return ""
+    text = _text("url", value, LONGEST_URL)
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise InvalidAlertRule("A heartbeat needs a url, such as https://watcher.example/ping.")
+    return text

@@ -1,0 +1,1 @@
+"""Events: who wants which, their numbers, what they cause, reading and deleting them."""

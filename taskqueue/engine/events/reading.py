@@ -1,0 +1,131 @@
+"""Reading the feed: events behind a number, in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
+
+from taskqueue.declarations.event_filters import EventFilter
+from taskqueue.exceptions import EventsGone
+from taskqueue.models import Audience, Event
+
+# Events of one answer.
+MOST = 1000
+UTC_OFFSET = timedelta(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedEvent:
+    """A change that was committed, as readers and handlers get it."""
+
+    # Its number: without gaps, in the order in which events became visible.
+    seq: int
+    kind: str
+    at: datetime
+    task: UUID | None
+    workflow: UUID | None
+    # Of the definition, workflow, schedule or alert rule; of an operation its verb.
+    name: str
+    queue: str
+    worker: str
+    attempt: int | None
+    # Such as the status or the class of an error; never arguments, results or messages.
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Events, and the number behind which the next ones come."""
+
+    events: list[FeedEvent]
+    next_seq: int
+    # Whether there are more already.
+    has_more: bool
+
+
+def read(
+    connection: BaseDatabaseWrapper, wanted: EventFilter, *, after: int, limit: int = MOST
+) -> Page:
+    """Return the first events behind that number which fit.
+
+    Raises `EventsGone` where some of them were deleted: they were kept for too long.
+    """
+    audience = Audience.objects.using(connection.alias).first() or Audience()
+    if after < audience.pruned_seq:
+        raise EventsGone(
+            f"The events behind number {after} are no longer kept: the oldest one is number "
+            f"{audience.pruned_seq + 1}. Read on from there; what was deleted is lost to the feed.",
+            oldest=audience.pruned_seq + 1,
+        )
+    # Only up to what had its number before the rows are read: so `next_seq` passes over none.
+    rows = Event.objects.using(connection.alias).filter(
+        _query(wanted), seq__gt=after, seq__lte=audience.last_seq
+    )
+    found = list(rows.order_by("seq")[: limit + 1])
+    events = [feed_event(row) for row in found[:limit]]
+    has_more = len(found) > limit
+    next_seq = events[-1].seq if has_more else max(after, audience.last_seq)
+    return Page(events=events, next_seq=next_seq, has_more=has_more)
+
+
+def read_last(
+    connection: BaseDatabaseWrapper, wanted: EventFilter, *, limit: int
+) -> list[FeedEvent]:
+    """Return the last events that fit, the oldest of them first."""
+    rows = Event.objects.using(connection.alias).filter(_query(wanted), seq__isnull=False)
+    return [feed_event(row) for row in rows.order_by("-seq")[:limit]][::-1]
+
+
+def feed_event(row: Event) -> FeedEvent:
+    """Return a numbered event as readers get it."""
+    assert row.seq is not None
+    return FeedEvent(
+        seq=row.seq,
+        kind=row.kind,
+        at=row.at,
+        task=row.task_id,
+        workflow=row.workflow_id,
+        name=row.name,
+        queue=row.queue_name,
+        worker=row.worker,
+        attempt=row.attempt,
+        details=row.details,
+    )
+
+
+def as_json(event: FeedEvent) -> dict[str, Any]:
+    """An event as plain JSON values, in the form that the API has too."""
+    at = event.at.isoformat().removesuffix("+00:00")
+    ids = {
+        name: None if value is None else str(value)
+        for name, value in (("task", event.task), ("workflow", event.workflow))
+    }
+    return {**vars(event), **ids, "at": f"{at}Z" if event.at.utcoffset() == UTC_OFFSET else at}
+
+
+def _query(wanted: EventFilter) -> Q:
+    condition = Q(kind__in=wanted.kinds)
+    if wanted.task_id is not None:
+        condition &= Q(task_id=wanted.task_id)
+    if wanted.workflow_id is not None:
+        condition &= Q(workflow_id=wanted.workflow_id)
+    return condition & _any_of("name", wanted.names) & _any_of("queue_name", wanted.queues)
+
+
+def _any_of(column: str, patterns: Sequence[str]) -> Q:
+    wanted = Q()
+    exact = [pattern for pattern in patterns if not {"*", "?"} & set(pattern)]
+    if exact:
+        wanted |= Q((f"{column}__in", exact))
+    for pattern in patterns:
+        if pattern not in exact:
+            text = "".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in pattern)
+            wanted |= Q((f"{column}__regex", f"^{text}$"))
+    return wanted

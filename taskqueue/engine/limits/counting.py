@@ -1,0 +1,56 @@
+"""What a sweep counts of limits for metrics: for how long tasks waited for places, and repairs."""
+
+from __future__ import annotations
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.dialect import execute
+from taskqueue.engine.statement import Statement
+
+# Partitions that are looked at.
+MOST_PARTITIONS = 10_000
+# Seconds between two looks at a limit, at most, for it to count as full in between.
+LONGEST_GAP = 30
+# Any number of workers look in turn: each adds the time since the last look of any of them.
+#
+# Locks: counts by their names.
+SATURATED = Statement.of(f"""
+INSERT INTO taskqueue_limitcount (what, name, number, counted_at)
+SELECT 'saturated', bound.name, 0.0, {{now}}
+FROM taskqueue_limit AS bound
+WHERE bound.id IN (
+    SELECT limiter.limit_id
+    FROM (
+        SELECT waits_for
+        FROM taskqueue_partition
+        WHERE waits_for IS NOT NULL
+        ORDER BY waits_for
+        LIMIT {MOST_PARTITIONS}
+    ) AS waiting
+    JOIN taskqueue_limiter AS limiter ON limiter.id = waiting.waits_for
+)
+ORDER BY bound.name
+ON CONFLICT (what, name) DO UPDATE
+SET number = taskqueue_limitcount.number + CASE
+        WHEN {{since taskqueue_limitcount.counted_at}} <= {LONGEST_GAP}
+        THEN {{since taskqueue_limitcount.counted_at}}
+        ELSE 0.0
+    END,
+    counted_at = {{now}}
+""")  # noqa: S608  (of constants)
+REPAIRED = Statement.of("""
+INSERT INTO taskqueue_limitcount (what, name, number, counted_at)
+VALUES ('repaired', '', %(number)s, {now})
+ON CONFLICT (what, name) DO UPDATE
+SET number = taskqueue_limitcount.number + %(number)s, counted_at = {now}
+""")
+
+
+def count_saturated(connection: BaseDatabaseWrapper) -> None:
+    """Count the time since the last look for limits for whose places tasks wait."""
+    execute(connection, SATURATED)
+
+
+def count_repaired(connection: BaseDatabaseWrapper, number: int) -> None:
+    """Count partitions that were opened because they stood still."""
+    execute(connection, REPAIRED, number=number)

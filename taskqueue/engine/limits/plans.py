@@ -1,0 +1,70 @@
+"""What limits a definition, told so that a later version of the code can be compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.limits import Concurrency, Rate
+from taskqueue.declarations.placement import Data, declared
+from taskqueue.models import Task
+
+
+def plan_of(definition: BaseDefinition[Any, Any]) -> Data | None:
+    """Return what places the tasks of a definition, as data; None where nothing limits them.
+
+    The numbers of limits are not part of it: they hold for tasks that wait anyway. Of a callable it
+    tells the name, so that nobody sees a change inside of it.
+    """
+    limits = definition.limits
+    if limits is None or not limits.has_any:
+        return None
+    own: list[Concurrency | Rate] = [*limits.concurrency, *limits.rate]
+    named = [(declared(limit, definition.name), limit.key) for limit in own]
+    return {
+        "limits": sorted([each["name"], each["per"], _told(key)] for each, key in named),
+        "cost": _told(limits.cost),
+        "fair": limits.fair and [_told(limits.fair.key), _told(limits.fair.weight)],
+        "sequence": limits.sequence
+        and [
+            limits.sequence.name or definition.name,
+            _told(limits.sequence.key),
+            limits.sequence.on_failure,
+        ],
+        "tags": list(limits.requires),
+        "sensitive": sorted(limits.sensitive),
+    }
+
+
+def is_placed_by(plan: Mapping[str, Any], task: Task) -> bool:
+    """Return whether the limits of a task are those of its definition, as it was then.
+
+    Those of a call that had its own stay as they are. A key that a callable makes may have been
+    None.
+    """
+    data = task.limits or {}
+    names = {name: _may_lack(key) for name, _, key in plan["limits"]}
+    found = {each["name"] for each in data.get("limits", ())}
+    lacking = set(names) - found
+    fair, sequence = plan["fair"], plan["sequence"]
+    has_sequence = data.get("sequence", {}).get("name") == (sequence and sequence[0])
+    return (
+        found <= set(names)
+        and all(names[name] for name in lacking)
+        and (("tenant" in data) == bool(fair) or (fair is not None and _may_lack(fair[0])))
+        and (has_sequence or ("sequence" not in data and sequence and _may_lack(sequence[1])))
+        and data.get("tags", []) == plan["tags"]
+    )
+
+
+def _told(value: Any) -> Any:
+    """Return a key, a cost or a weight as data."""
+    if callable(value):
+        name = getattr(value, "__qualname__", type(value).__qualname__)
+        return {"callable": f"{getattr(value, '__module__', '')}.{name}"}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _may_lack(key: Any) -> bool:
+    return isinstance(key, dict)

@@ -1,0 +1,1 @@
+"""Webhooks: their endpoints, the deliveries that events cause, and what came of each."""

@@ -1,0 +1,89 @@
+"""What an endpoint may be: its URL, its patterns, and who may have errors sent to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from taskqueue.conf import get_settings
+from taskqueue.core.webhook_targets import Allowed, InvalidURL, target_of
+from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.webhooks.subscribing import wanted_of
+from taskqueue.exceptions import InvalidWebhook
+from taskqueue.models import Endpoint
+from taskqueue.models.webhook import LONGEST_DESCRIPTION, Include
+
+MOST_PATTERNS = 100
+LONGEST_PATTERN = 255
+# What `edit_endpoint` may change.
+EDITABLE = ("url", "description", "kinds", "names", "queues", "include")
+
+
+def allowed_targets() -> Allowed:
+    """Return the hosts and networks of the setting `WEBHOOK_ALLOW`."""
+    return Allowed.of(get_settings().WEBHOOK_ALLOW)
+
+
+def secrets_at(row: Endpoint, now: datetime) -> list[str]:
+    """Return the secrets that sign at that moment, the current one first."""
+    previous = row.previous_until is not None and now < row.previous_until
+    return [row.secret, row.previous_secret] if previous else [row.secret]
+
+
+def origin_of(url: str) -> str:
+    """Return the part of a URL that others may see: scheme, host and port."""
+    with suppress(InvalidURL):
+        return target_of(url, Allowed(hosts=(("*", None),))).origin
+    return ""
+
+
+def checked(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what is given of an endpoint as its row has it. Raises `InvalidWebhook`."""
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "url":
+            try:
+                target_of(value, allowed_targets())
+            except InvalidURL as error:
+                raise InvalidWebhook(str(error)) from None
+            values[name] = value
+        elif name == "description":
+            if not is_storable(value) or len(value) > LONGEST_DESCRIPTION:
+                raise InvalidWebhook(
+                    f"A description is text of up to {LONGEST_DESCRIPTION} characters."
+                )
+            values[name] = value
+        elif name in EDITABLE:
+            values[name] = _texts(name, value)
+        else:
+            raise InvalidWebhook(f"An endpoint has no {name!r} that could be changed.")
+    wanted_of(values)
+    for word in values.get("include", ()):
+        if word not in list(Include):
+            raise InvalidWebhook(f"include knows {', '.join(Include)}, not {word!r}.")
+    return values
+
+
+def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
+    """Whether a change lets a receiver have errors that it did not have.
+
+    Their messages may hold arguments: it takes the permission to view these.
+    """
+    include = changes.get("include")
+    if include is None and row is not None and changes.get("url", row.url) != row.url:
+        include = row.include
+    return bool(include) and (row is None or "url" in changes or include != row.include)
+
+
+def _texts(name: str, given: Any) -> list[str]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidWebhook(f"{name} must be a list of texts, not {given!r}.")
+    texts = list(dict.fromkeys(given))
+    is_fit = all(is_storable(text) and 0 < len(text) <= LONGEST_PATTERN for text in texts)
+    if not is_fit or len(texts) > MOST_PATTERNS:
+        raise InvalidWebhook(
+            f"{name} has at most {MOST_PATTERNS} texts of 1 to {LONGEST_PATTERN} characters."
+        )
+    return texts

@@ -1,0 +1,125 @@
+"""Deliveries: inserted with the tasks that send them, and sent again by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.core.uuid7 import uuid7
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import Seen, require_seen
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.webhooks.endpoints import TEST, locked_endpoint, require_enabled
+from taskqueue.engine.webhooks.messages import Message, message_of, moment_text
+from taskqueue.engine.webhooks.sending import enqueue_deliveries
+from taskqueue.exceptions import DeliveryDoesNotExist, TransitionRefused
+from taskqueue.models import Delivery, Event, Subscription
+from taskqueue.models.webhook import DeliveryStatus
+
+AGAIN = {
+    "status": DeliveryStatus.WAITING, "attempts": 0, "answer_status": None, "error": "",
+    "milliseconds": None, "answer": "", "attempted_at": None,
+}  # fmt: skip
+
+
+def insert_deliveries(
+    connection: BaseDatabaseWrapper, messages: Sequence[tuple[int, Message]]
+) -> list[UUID]:
+    """Insert a delivery and its task for each endpoint and message; the ids of the deliveries.
+
+    In the caller's transaction, which is that of what the messages tell of: without it there is
+    neither, and with it both.
+    """
+    if not messages:
+        return []
+    ids = [uuid7() for _ in messages]
+    endpoints = [endpoint for endpoint, _ in messages]
+    tasks = enqueue_deliveries(connection, list(zip(endpoints, ids, strict=True)))
+    rows = [
+        Delivery(
+            id=id,
+            endpoint_id=endpoint,
+            seq=message.seq,
+            kind=message.kind,
+            payload=message.payload,
+            task_id=task,
+        )
+        for id, task, (endpoint, message) in zip(ids, tasks, messages, strict=True)
+    ]
+    Delivery.objects.using(connection.alias).bulk_create(rows)
+    return ids
+
+
+def deliver_events(
+    connection: BaseDatabaseWrapper, subscription: Subscription, events: Sequence[Event]
+) -> None:
+    """Insert the deliveries of events that fit an endpoint's subscription.
+
+    In the transaction that numbers the events: each has its delivery, once, or no number.
+    """
+    endpoint = int(subscription.subject)
+    insert_deliveries(connection, [(endpoint, message_of(event)) for event in events])
+
+
+def send_test(endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> UUID:
+    """Send a test to an endpoint, also to one that is disabled; the id of the delivery.
+
+    Raises `EndpointDoesNotExist`.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        row = locked_endpoint(connection, endpoint, seen)
+        now = dialect_for(connection).now(connection)
+        message = Message(kind=TEST, timestamp=moment_text(now), data={"endpoint": row.pk})
+        (made,) = insert_deliveries(connection, [(row.pk, message)])
+        act = Act(row.name, detail=str(made))
+        audit(connection, "webhook", "test", [act], person=person(by, reason))
+    return made
+
+
+def redeliver(
+    delivery: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
+) -> None:
+    """Send a delivery again, with the same `webhook-id`: receivers know it by that.
+
+    Raises `DeliveryDoesNotExist`, and `TransitionRefused` for one that waits to be sent, or whose
+    endpoint is disabled.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        found = get_delivery(delivery, connection=connection)
+        row = locked_endpoint(connection, found.endpoint_id)
+        rows = Delivery.objects.using(connection.alias).filter(id=found.id)
+        locked = rows.select_for_update().get()
+        require_seen(locked, seen, f"Delivery {locked.id}")
+        if locked.seq is not None:
+            require_enabled(row)
+        if locked.status == DeliveryStatus.WAITING:
+            raise TransitionRefused(f"Delivery {locked.id} waits to be sent already.")
+        send_again(connection, [locked])
+        act = Act(row.name, locked.status, str(locked.id))
+        audit(connection, "webhook", "redeliver", [act], person=person(by, reason))
+
+
+def send_again(connection: BaseDatabaseWrapper, rows: Sequence[Delivery]) -> None:
+    """Enqueue locked deliveries anew, in the caller's transaction."""
+    tasks = enqueue_deliveries(connection, [(row.endpoint_id, row.id) for row in rows])
+    for row, task in zip(rows, tasks, strict=True):
+        Delivery.objects.using(connection.alias).filter(id=row.id).update(task_id=task, **AGAIN)
+
+
+def get_delivery(
+    delivery: UUID | str, *, connection: BaseDatabaseWrapper | None = None
+) -> Delivery:
+    """Return a delivery. Raises `DeliveryDoesNotExist`."""
+    alias = (connection or project_connection()).alias
+    try:
+        return Delivery.objects.using(alias).get(id=UUID(str(delivery)))
+    except (ValueError, Delivery.DoesNotExist):
+        raise DeliveryDoesNotExist(f"There is no delivery {delivery}.") from None

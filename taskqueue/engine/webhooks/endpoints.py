@@ -1,0 +1,237 @@
+"""The verbs for endpoints of webhooks: create, edit, enable, disable, rotate, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+
+from taskqueue.core.webhook_signatures import new_secret
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.audit import Act, Person, audit, person
+from taskqueue.engine.control.locking import Seen, require_seen
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.webhooks.checking import checked, origin_of
+from taskqueue.engine.webhooks.subscribing import subscribe, unsubscribe
+from taskqueue.exceptions import EndpointDoesNotExist, InvalidWebhook, TransitionRefused
+from taskqueue.models import Delivery, Endpoint
+from taskqueue.models.webhook import (
+    DeliveryStatus,
+    DisabledFor,
+)
+
+TEST = "webhook.test"
+# How long the secret before a rotation signs too.
+ROTATION = timedelta(days=1)
+MOST_ENDPOINTS = 1_000
+
+
+class Secret(NamedTuple):
+    """An endpoint with the secret that was made for it, which nothing shows again."""
+
+    endpoint: Endpoint
+    secret: str
+
+
+def create_endpoint(
+    url: str,
+    *,
+    kinds: Iterable[str] = (),
+    names: Iterable[str] = (),
+    queues: Iterable[str] = (),
+    include: Iterable[str] = (),
+    description: str = "",
+    by: object = "",
+    reason: str = "",
+) -> Secret:
+    """Create an endpoint, which is told of events from the second after this has committed.
+
+    `kinds` are patterns of kinds of events, `names` and `queues` patterns of those of tasks; none
+    means all. Raises `InvalidWebhook`.
+    """
+    given = {
+        "url": url, "kinds": kinds, "names": names, "queues": queues, "include": include,
+        "description": description,
+    }  # fmt: skip
+    values = checked(given)
+    connection = project_connection()
+    who = person(by, reason)
+    secret = new_secret()
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        rows = Endpoint.objects.using(connection.alias)
+        if rows.count() >= MOST_ENDPOINTS:
+            raise InvalidWebhook(f"There are {MOST_ENDPOINTS:,} endpoints, and no more may be.")
+        row = rows.create(secret=secret, created_by=who.by, **values)
+        row.refresh_from_db()
+        subscribe(connection, row)
+        audit(connection, "webhook", "create", [Act(row.name, detail=_words(values))], person=who)
+    return Secret(row, secret)
+
+
+def edit_endpoint(
+    endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None, **changes: Any
+) -> Endpoint:
+    """Change what is given of an endpoint: what is left out stays.
+
+    Raises `EndpointDoesNotExist` and `InvalidWebhook`.
+    """
+    values = checked(changes)
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        row = locked_endpoint(connection, endpoint, seen)
+        changed = {name: value for name, value in values.items() if getattr(row, name) != value}
+        if changed:
+            _save(connection, row, **changed)
+            if row.is_enabled:
+                subscribe(connection, row)
+            act = Act(row.name, detail=_words(changed))
+            audit(connection, "webhook", "edit", [act], person=person(by, reason))
+    return row
+
+
+def enable_endpoint(
+    endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
+) -> Endpoint:
+    """Let an endpoint be told of events again, of those from now on; `replay` sends others.
+
+    Raises `EndpointDoesNotExist`, and `TransitionRefused` if it is enabled.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        row = locked_endpoint(connection, endpoint, seen)
+        if row.is_enabled:
+            raise TransitionRefused(f"Endpoint {row.pk} is enabled.")
+        before = row.disabled_for
+        _save(
+            connection,
+            row,
+            is_enabled=True,
+            disabled_for=DisabledFor.NOTHING.value,
+            failing_since=None,
+        )
+        subscribe(connection, row)
+        audit(connection, "webhook", "enable", [Act(row.name, before)], person=person(by, reason))
+    return row
+
+
+def disable_endpoint(
+    endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
+) -> Endpoint:
+    """Tell an endpoint of nothing more; what waits to be sent is cancelled.
+
+    Raises `EndpointDoesNotExist`, and `TransitionRefused` if it is disabled.
+    """
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        row = locked_endpoint(connection, endpoint, seen)
+        require_enabled(row)
+        disable(connection, row, DisabledFor.PERSON, person=person(by, reason))
+    return row
+
+
+def rotate_secret(
+    endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
+) -> Secret:
+    """Give an endpoint a new secret; for a day, the old one signs too.
+
+    Raises `EndpointDoesNotExist`.
+    """
+    connection = project_connection()
+    secret = new_secret()
+    with atomic(using=connection.alias):
+        row = locked_endpoint(connection, endpoint, seen)
+        until = dialect_for(connection).now(connection) + ROTATION
+        _save(
+            connection, row, secret=secret, previous_secret=row.secret, previous_until=until
+        )  # fmt: skip
+        audit(connection, "webhook", "rotate", [Act(row.name)], person=person(by, reason))
+    return Secret(row, secret)
+
+
+def delete_endpoint(
+    endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
+) -> None:
+    """Delete an endpoint with its deliveries. Raises `EndpointDoesNotExist`."""
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        row = locked_endpoint(connection, endpoint, seen)
+        unsubscribe(connection, row)
+        name, words = row.name, _words({"url": row.url})
+        Delivery.objects.using(connection.alias).filter(endpoint_id=row.pk).delete()
+        Endpoint.objects.using(connection.alias).filter(id=row.pk).delete()
+        act = Act(name, detail=words)
+        audit(connection, "webhook", "delete", [act], person=person(by, reason))
+
+
+def disable(
+    connection: BaseDatabaseWrapper, row: Endpoint, why: DisabledFor, *, person: Person
+) -> None:
+    """Disable a locked endpoint, and cancel what waits to be sent to it."""
+    _save(connection, row, is_enabled=False, disabled_for=why.value)
+    unsubscribe(connection, row)
+    waiting = Delivery.objects.using(connection.alias).filter(
+        endpoint_id=row.pk, status=DeliveryStatus.WAITING
+    )
+    waiting.update(status=DeliveryStatus.CANCELLED)
+    audit(connection, "webhook", "disable", [Act(row.name, detail=why.value)], person=person)
+
+
+def locked_endpoint(
+    connection: BaseDatabaseWrapper, endpoint: int | str, seen: Seen = None
+) -> Endpoint:
+    """Lock an endpoint, as the caller saw it. Raises `EndpointDoesNotExist`."""
+    take_write_lock(connection)
+    rows = Endpoint.objects.using(connection.alias)
+    row = rows.select_for_update().filter(id=_id_of(endpoint)).first()
+    if row is None:
+        raise _missing(endpoint)
+    require_seen(row, seen, f"Endpoint {row.pk}")
+    return row
+
+
+def get_endpoint(endpoint: int | str) -> Endpoint:
+    """Return an endpoint. Raises `EndpointDoesNotExist`."""
+    row = Endpoint.objects.using(database_alias()).filter(id=_id_of(endpoint)).first()
+    if row is None:
+        raise _missing(endpoint)
+    return row
+
+
+def require_enabled(row: Endpoint) -> None:
+    """Raise `TransitionRefused` if an endpoint is disabled."""
+    if not row.is_enabled:
+        raise TransitionRefused(f"Endpoint {row.pk} is disabled.")
+
+
+def _save(connection: BaseDatabaseWrapper, row: Endpoint, **values: Any) -> None:
+    values["changed_at"] = dialect_for(connection).now(connection)
+    for name, value in values.items():
+        setattr(row, name, value)
+    row.save(using=connection.alias, update_fields=list(values))
+
+
+def _words(values: dict[str, Any]) -> str:
+    """Describe an endpoint for the audit: of its URL the host alone."""
+    shown = {name: value for name, value in values.items() if value and name != "description"}
+    if "url" in shown:
+        shown["url"] = origin_of(shown["url"])
+    parts = (
+        f"{name} {value if isinstance(value, str) else ','.join(value)}"
+        for name, value in shown.items()
+    )
+    return "; ".join(parts)
+
+
+def _id_of(endpoint: int | str) -> int:
+    """Return the id; 0, which no endpoint has, for what is none."""
+    text = str(endpoint)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+
+
+def _missing(endpoint: int | str) -> EndpointDoesNotExist:
+    return EndpointDoesNotExist(f"There is no endpoint {endpoint}.")

@@ -1,0 +1,83 @@
+"""The tasks that send webhooks, as a worker's parent enqueues them, which runs no task's code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.core.uuid7 import uuid7_hexes
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.limits import Concurrency
+from taskqueue.declarations.options import Options, check_options
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.specs import Payload, spec_of
+
+AT_ONCE = 4
+DELIVER_PRIORITY, TELL_PRIORITY = 50, 100
+# The options of the definitions, whose bodies stand in `taskqueue.webhooks.tasks`.
+DELIVER: dict[str, Any] = {
+    "name": "taskqueue.webhooks.deliver",
+    "priority": DELIVER_PRIORITY,
+    "concurrency": Concurrency(AT_ONCE, key="endpoint"),
+    # Of errors of our own, such as an unreachable database; an answer is not an error.
+    "max_attempts": 10,
+    "max_crashes": 10,
+    "timeout": 60,
+}
+TELL: dict[str, Any] = {
+    "name": "taskqueue.webhooks.tell_owner",
+    "priority": TELL_PRIORITY,
+    "max_attempts": 5,
+    "timeout": 60,
+}
+
+
+def enqueue_deliveries(
+    connection: BaseDatabaseWrapper, deliveries: Sequence[tuple[int, UUID]]
+) -> list[UUID]:
+    """Enqueue a task for each endpoint and delivery, in the caller's transaction; their ids."""
+    calls = [{"endpoint": endpoint, "delivery": str(delivery)} for endpoint, delivery in deliveries]
+    return _enqueue(connection, DELIVERING, calls)
+
+
+def enqueue_telling(connection: BaseDatabaseWrapper, endpoint: int) -> None:
+    """Enqueue the task that tells an endpoint's owner that it is disabled."""
+    _enqueue(connection, TELLING, [{"endpoint": endpoint}])
+
+
+def _enqueue(
+    connection: BaseDatabaseWrapper,
+    definition: BaseDefinition[Any, Any],
+    calls: Sequence[dict[str, Any]],
+) -> list[UUID]:
+    if not calls:
+        return []
+    spec = replace(spec_of(definition), queue_name=get_settings().INTERNAL_QUEUE)
+    payloads = []
+    for task_id, call in zip(uuid7_hexes(len(calls)), calls, strict=True):
+        kwargs = json.dumps(call)
+        payloads.append(Payload(task_id, "[]", kwargs, None, spec.place("[]", kwargs)))
+    dialect_for(connection).insert_many(connection, spec, payloads)
+    wake(connection, ANYWHERE)
+    return [UUID(payload.id) for payload in payloads]
+
+
+def _declared(body: Any, options: dict[str, Any]) -> BaseDefinition[Any, Any]:
+    return BaseDefinition(body, Options(**check_options(options, declared=True)))
+
+
+def _deliver(endpoint: int, delivery: str) -> None: ...
+
+
+def _tell(endpoint: int) -> None: ...
+
+
+# Not in the registry: what runs is declared where it is imported by workers' children.
+DELIVERING, TELLING = _declared(_deliver, DELIVER), _declared(_tell, TELL)

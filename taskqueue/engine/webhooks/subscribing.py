@@ -1,0 +1,39 @@
+"""The subscription of an endpoint: the events that cause deliveries to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.declarations.event_filters import EventFilter, fits
+from taskqueue.engine.events import subscribing
+from taskqueue.exceptions import InvalidSubscription, InvalidWebhook
+from taskqueue.models import Endpoint, Event
+from taskqueue.models.event import Subscriber
+
+
+def wanted_of(values: Mapping[str, Any]) -> EventFilter:
+    """Return the filter of what is given of an endpoint. Raises `InvalidWebhook`."""
+    try:
+        return EventFilter.of(
+            values.get("kinds", ()), name=values.get("names", ()), queue=values.get("queues", ())
+        )
+    except InvalidSubscription as error:
+        raise InvalidWebhook(str(error)) from None
+
+
+def subscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
+    """Let the feed have what an enabled endpoint wants, from the next second on."""
+    subscribing.subscribe(connection, Subscriber.ENDPOINT, row.name, wanted_of(vars(row)))
+
+
+def unsubscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
+    """Let the feed have nothing more for an endpoint."""
+    subscribing.unsubscribe(connection, Subscriber.ENDPOINT, row.name)
+
+
+def wants(row: Endpoint, event: Event) -> bool:
+    """Whether an endpoint is told of an event."""
+    return fits(event, wanted_of(vars(row)))

@@ -1,0 +1,128 @@
+"""The ends of steps and of their workflows, within one transaction over locked workflows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.notify import ANYWHERE
+from taskqueue.engine.workflows.counts import count_ended
+from taskqueue.engine.workflows.ending import end_if_over, will_succeed, write_ends
+from taskqueue.engine.workflows.fan_outs import drop_unused
+from taskqueue.engine.workflows.moves import write_moves
+from taskqueue.engine.workflows.releasing import Releaser, has_failed
+from taskqueue.engine.workflows.results import Results
+from taskqueue.engine.workflows.stopping import request_stop
+from taskqueue.models import Step, Workflow
+
+
+class Closing:
+    """Ends steps of locked workflows, and then the workflows in which none is open."""
+
+    def __init__(
+        self,
+        connection: BaseDatabaseWrapper,
+        workflows: Mapping[UUID, Workflow],
+        *,
+        now: datetime,
+        stop: Callable[[Workflow], None],
+    ) -> None:
+        """`stop` is called for a workflow that a failure stops."""
+        self._connection = connection
+        self._workflows = workflows
+        self._now = now
+        self._stop = stop
+        self._ended: dict[UUID, int] = defaultdict(int)
+        # Workflows whose rows are to be written.
+        self.touched: set[UUID] = set()
+        # Steps of different workflows that have succeeded, to be written as they are passed on.
+        self.successes: list[int] = []
+        # Steps of parents that were told of the end of a child.
+        self.told: set[int] = set()
+
+    def end(self, complete: Sequence[Step]) -> list[Step]:
+        """End running steps of which all members have ended."""
+        for step in complete:
+            if step.status != StepStatus.RUNNING:
+                continue
+            workflow = self._workflows[step.workflow_id]
+            if not has_failed(step):
+                step.status = StepStatus.SUCCEEDED
+            elif workflow.status == WorkflowStatus.STOPPING and step.name != workflow.failed_step:
+                step.status = StepStatus.CANCELLED
+            else:
+                step.status = StepStatus.FAILED
+        self.write(complete)
+        return [step for step in complete if step.finished_at is not None]
+
+    def write(self, steps: Sequence[Step]) -> None:
+        """Write the ends of steps, and note which failure decides the end of their workflow."""
+        alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+        new = [step for step in steps if step.finished_at is None]
+        for step in new:
+            step.finished_at = self._now
+            alike[str(step.status), step.reason].append(step.id)
+            self._ended[step.workflow_id] += 1
+            self.touched.add(step.workflow_id)
+        # Of one workflow they may depend on each other, which `pass_on` does not allow.
+        are_apart = len({step.workflow_id for step in new}) == len(new)
+        if are_apart and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
+            self.successes = alike.popitem()[1]
+        for (status, reason), ids in alike.items():
+            rows = Step.objects.using(self._connection.alias).filter(id__in=ids)
+            rows.update(status=status, reason=reason, finished_at=self._now, is_due=False)
+        for step in steps:
+            if step.status == StepStatus.FAILED and step.on_failure == OnFailure.FAIL:
+                self.fail(self._workflows[step.workflow_id], step)
+
+    def fail(self, workflow: Workflow, step: Step) -> None:
+        """Have the workflow fail because of this step, at once where it is to."""
+        if not workflow.failed_step:
+            workflow.failed_step = step.name
+            workflow.error = Results(self._connection.alias, workflow.id).failure(step)
+            workflow.save(using=self._connection.alias, update_fields=["failed_step", "error"])
+        if workflow.fail_fast and workflow.status == WorkflowStatus.RUNNING:
+            request_stop(self._connection, workflow, now=self._now, reason="A step failed.")
+            self._stop(workflow)
+
+    def close(self, releaser: Releaser) -> None:
+        """Count ended steps down in their workflows, and end those in which none is open."""
+        touched = [self._workflows[id] for id in sorted(self.touched)]
+        wakes = releaser.has_released
+        write_moves(self._connection, self._count_down(touched), now=self._now, wakes=wakes)
+        ended: list[Workflow] = []
+        for workflow in touched:
+            if end_if_over(self._connection, workflow, now=self._now):
+                ended.append(workflow)
+                if workflow.parent_step_id:
+                    self.told.add(workflow.parent_step_id)
+            elif workflow.status == WorkflowStatus.COMPENSATING:
+                releaser.queues.add(None)
+        if ended:
+            write_ends(self._connection, ended)
+            count_ended(self._connection, ended)
+            drop_unused(self._connection, [workflow.id for workflow in ended])
+        if releaser.has_released and not wakes:
+            dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
+        if ended:
+            releaser.queues.add(None)  # Callbacks, which have woken workers themselves.
+
+    def _count_down(self, workflows: Iterable[Workflow]) -> list[tuple[UUID, int]]:
+        """Count ended steps down; how many of which workflows are left to write.
+
+        Those that succeed by that are written once, with their end.
+        """
+        moves: list[tuple[UUID, int]] = []
+        for workflow in workflows:
+            number = self._ended[workflow.id]
+            workflow.open_steps -= number
+            workflow.moved_at, workflow.trouble = self._now, ""
+            if not will_succeed(workflow):
+                moves.append((workflow.id, number))
+        return moves

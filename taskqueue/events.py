@@ -1,0 +1,127 @@
+"""Events: handlers, and reading the feed.
+
+An event is written only where somebody has subscribed to its kind: a handler, a webhook, an alert
+rule, or somebody who reads. See docs/events.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+
+from taskqueue.declarations.event_filters import EventFilter
+from taskqueue.declarations.handlers import Handler, declare
+from taskqueue.definitions import Definition, define
+from taskqueue.exceptions import ArgumentsDoNotBind, EventsGone, InvalidSubscription
+
+if TYPE_CHECKING:
+    from taskqueue.engine.events.reading import FeedEvent
+
+__all__ = ["EventsGone", "InvalidSubscription", "asince", "last", "on", "since", "stream"]
+
+Patterns = str | Iterable[str]
+
+
+def on(
+    *kinds: str,
+    name: Patterns = (),
+    queue: Patterns = (),
+    task: UUID | str | None = None,
+    workflow: UUID | str | None = None,
+) -> Callable[[Any], Definition[Any, Any]]:
+    """Enqueue a task of the decorated function for each event that fits.
+
+    Above `@task(...)` its tasks have those options. `kinds` may be patterns such as `task.*`, as
+    may `name` and `queue`; what is left out lets all events pass. The body gets the event as a
+    dict. Events of handlers' own tasks cause none. Raises `InvalidSubscription`.
+    """
+    wanted = EventFilter.of(kinds, name=name, queue=queue, task=task, workflow=workflow)
+
+    def decorate(body: Any) -> Definition[Any, Any]:
+        definition: Definition[Any, Any] = (
+            body if isinstance(body, Definition) else define(body, {})
+        )
+        _check(definition)
+        declare(Handler(definition, wanted))
+        return definition
+
+    return decorate
+
+
+def last() -> int:
+    """Return the number of the last event; 0 before the first."""
+    from taskqueue.engine.connections import project_connection
+    from taskqueue.engine.events.subscribing import last_seq
+
+    return last_seq(project_connection())
+
+
+def since(
+    seq: int,
+    *kinds: str,
+    name: Patterns = (),
+    queue: Patterns = (),
+    task: UUID | str | None = None,
+    workflow: UUID | str | None = None,
+    limit: int = 1000,
+) -> list[FeedEvent]:
+    """Return the first events behind a number that fit.
+
+    Whoever reads is subscribed: what fits is written from now on, as long as the same is read again
+    within half a minute. Raises `EventsGone`, which names the oldest event, where some that were
+    not read were deleted, and `InvalidSubscription`.
+    """
+    from taskqueue.engine.connections import project_connection
+    from taskqueue.engine.events.reading import read
+    from taskqueue.engine.events.subscribing import keep_reading
+
+    wanted = EventFilter.of(kinds, name=name, queue=queue, task=task, workflow=workflow)
+    connection = project_connection()
+    keep_reading(connection, wanted)
+    return read(connection, wanted, after=seq, limit=limit).events
+
+
+async def asince(seq: int, *kinds: str, **conditions: Any) -> list[FeedEvent]:
+    """Async version of `since`."""
+    return await sync_to_async(since, thread_sensitive=True)(seq, *kinds, **conditions)
+
+
+async def stream(
+    *kinds: str,
+    name: Patterns = (),
+    queue: Patterns = (),
+    task: UUID | str | None = None,
+    workflow: UUID | str | None = None,
+    after: int | None = None,
+) -> AsyncIterator[FeedEvent]:
+    """Yield events as they come: those behind the number `after`, or from now on.
+
+    Raises `EventsGone` and `InvalidSubscription`, as `since` does.
+    """
+    from taskqueue.engine.events.following import follow
+
+    wanted = EventFilter.of(kinds, name=name, queue=queue, task=task, workflow=workflow)
+    async for page in follow(wanted, after=after):
+        for event in page.events:
+            yield event
+
+
+def _check(definition: Definition[Any, Any]) -> None:
+    options = definition.options
+    if options.has_key or options.batch is not None:
+        raise InvalidSubscription(
+            f"{definition.name} handles events: it can have no unique_key, debounce, throttle, "
+            "capacity or batch, or events would be lost."
+        )
+    try:
+        definition.signature.check(definition.name, [{}], {})
+    except ArgumentsDoNotBind:
+        parameters = inspect.signature(definition.body)
+        raise InvalidSubscription(
+            f"{definition.name} handles events: it must take one argument, the event, "
+            f"not {parameters}."
+        ) from None

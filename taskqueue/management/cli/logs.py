@@ -1,0 +1,69 @@
+"""`logs`: the log lines of a task, and those that follow."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+
+from taskqueue.engine.control.locking import id_of
+from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.subcommand import ID, argument, subcommand
+from taskqueue.management.cli.values import whole_number
+from taskqueue.monitoring.following import LEVELS, LinePage, line_page
+from taskqueue.monitoring.read_models.attempt import ShownLogLine
+from taskqueue.monitoring.read_models.base import json_form
+from taskqueue.results.handle import growing_pauses
+
+PAGE = 1000
+LARGEST_ATTEMPT, LARGEST_ID = 2**31 - 1, 2**63 - 1
+
+
+@subcommand(
+    "logs",
+    "the log lines of a task; with --follow also those to come, until it has finished",
+    ID,
+    argument("--follow", "-f", action="store_true", help="wait for further lines"),
+    argument("--level", choices=list(LEVELS), help="only lines of this level or above"),
+    argument("--attempt", type=whole_number(LARGEST_ATTEMPT), help="only lines of this attempt"),
+    argument(
+        "--after", type=whole_number(LARGEST_ID, least=0), default=0, metavar="LINE",
+        help="only lines after the one of this id",
+    ),
+    example="logs 01a2022f-c607-74e3-a122-9f8b03c681f8 --follow --level warning",
+)  # fmt: skip
+def logs(flags: Namespace, output: Output) -> None:
+    if output.is_json and not flags.follow:
+        output.say("", [line for page in _pages(flags) for line in page.results])
+        return
+    for page in _pages(flags):
+        for line in page.results:
+            if output.is_json:
+                output.line(json_form(line))
+            else:
+                output.say(_text(line))
+        # Lines are read as they come, also through a pipe.
+        output.finish()
+
+
+def _pages(flags: Namespace) -> Iterator[LinePage]:
+    """Yield pages of lines until the last; with --follow until the task has finished."""
+    task_id, after = id_of(flags.id), flags.after
+    pauses = growing_pauses(None)
+    while True:
+        page = line_page(task_id, after=after, limit=PAGE, level=flags.level, attempt=flags.attempt)
+        yield page
+        after = page.after
+        if page.has_more:
+            continue
+        if page.is_complete or not flags.follow:
+            return
+        if page.results:
+            pauses = growing_pauses(None)
+        time.sleep(next(pauses))
+
+
+def _text(line: ShownLogLine) -> str:
+    logger = f"{line.logger}: " if line.logger else ""
+    at = line.logged_at.isoformat(" ", "milliseconds")
+    return f"{at}  {line.attempt}  {line.level_name:<8}  {logger}{line.message}"

@@ -1,0 +1,147 @@
+"""Alert rules, and their incidents: for what subject a rule's condition holds or held."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue.core.alerts import AlertKind, AlertScope, IncidentStatus, RuleSource
+from taskqueue.models.parts import VIEW_ONLY, DatabaseClock, choices, one_of
+
+LONGEST_RULE_NAME = 255
+LONGEST_SUBJECT = 255
+LONGEST_TEXT = 1000
+LONGEST_URL = 1000
+
+
+class AlertRule(models.Model):
+    """A condition to look for, and who is told of it. Null numbers: those of its kind."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=LONGEST_RULE_NAME, unique=True)
+    kind = models.CharField(max_length=20, choices=choices(AlertKind))
+    scope = models.CharField(max_length=10, choices=choices(AlertScope), default=AlertScope.ALL)
+    # Compared with the name of the subject, as `fnmatch` does; empty: any.
+    pattern = models.CharField(max_length=LONGEST_SUBJECT, default="")
+    threshold = models.FloatField(null=True)
+    window_seconds = models.PositiveIntegerField(null=True)
+    for_seconds = models.PositiveIntegerField(null=True)
+    repeat_seconds = models.PositiveIntegerField(null=True)
+    # `{"mail": [addresses], "endpoints": [names]}`.
+    channels = models.JSONField(default=dict)
+    # That a heartbeat calls. It may hold a secret.
+    url = models.CharField(max_length=LONGEST_URL, default="")
+    is_enabled = models.BooleanField(default=True)
+
+    silenced_until = models.DateTimeField(null=True)
+    silenced_by = models.CharField(max_length=150, default="")
+    silence_reason = models.CharField(max_length=1000, default="")
+
+    source = models.CharField(max_length=10, choices=choices(RuleSource), default=RuleSource.ROW)
+    # When code was last seen to declare it, and since when none does.
+    declared_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
+    created_by = models.CharField(max_length=150, default="")
+    created_at = models.DateTimeField(db_default=DatabaseClock())
+    changed_at = models.DateTimeField(db_default=DatabaseClock())
+
+    # When it is looked at next; null while it is not.
+    next_at = models.DateTimeField(null=True)
+    # When the worker took it up that judged it last: nobody writes what was judged before.
+    evaluated_at = models.DateTimeField(null=True)
+    # When its last messages were enqueued.
+    told_at = models.DateTimeField(null=True)
+    # When the doctor was last asked, and what it found; null once that was taken in.
+    asked_at = models.DateTimeField(null=True)
+    found = models.JSONField(null=True)
+    # Why it could not be judged; empty when all is well.
+    trouble = models.CharField(max_length=LONGEST_TEXT, default="")
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+        verbose_name = _("alert rule")
+        verbose_name_plural = _("alert rules")
+        permissions = [("manage_alerts", "Can create, change, silence and delete alert rules")]
+        indexes = [
+            models.Index(
+                fields=["next_at"],
+                name="taskqueue_alertrule_next",
+                condition=Q(next_at__isnull=False),
+            )
+        ]
+        constraints = [
+            one_of("kind", AlertKind, name="taskqueue_alertrule_kind"),
+            one_of("scope", AlertScope, name="taskqueue_alertrule_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Incident(models.Model):
+    """There is at most one open incident of a rule and a subject."""
+
+    id = models.BigAutoField(primary_key=True)
+    rule = models.ForeignKey(AlertRule, models.CASCADE, related_name="incidents", db_index=False)
+    subject = models.CharField(max_length=LONGEST_SUBJECT)
+    status = models.CharField(max_length=10, choices=choices(IncidentStatus))
+    # The condition as it was seen last, and its remedy, in English.
+    summary = models.CharField(max_length=LONGEST_TEXT, default="")
+    remedy = models.CharField(max_length=LONGEST_TEXT, default="")
+    value = models.FloatField(null=True)
+    # Of rules that count cases: those since it began, and when the latest came.
+    count = models.PositiveIntegerField(default=1)
+    latest_at = models.DateTimeField(null=True)
+    # A task or workflow to look at.
+    example = models.CharField(max_length=36, default="")
+
+    began_at = models.DateTimeField()
+    raised_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    # Looks in a row at which the condition did not hold.
+    good_looks = models.PositiveSmallIntegerField(default=0)
+    # When it was last told, and up to which case.
+    notified_at = models.DateTimeField(null=True)
+    told_latest_at = models.DateTimeField(null=True)
+    # Whether it has ended and nothing of it is left to tell.
+    is_settled = models.BooleanField(default=False)
+
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=150, default="")
+    acknowledge_reason = models.CharField(max_length=1000, default="")
+
+    class Meta:
+        default_permissions = VIEW_ONLY
+        verbose_name = _("alert")
+        verbose_name_plural = _("alerts")
+        indexes = [
+            models.Index(
+                fields=["rule"],
+                name="taskqueue_incident_unsettled",
+                condition=Q(is_settled=False),
+            ),
+            models.Index(fields=["rule", "id"], name="taskqueue_incident_rule"),
+            models.Index(
+                fields=["ended_at"],
+                name="taskqueue_incident_ended",
+                condition=Q(ended_at__isnull=False),
+            ),
+        ]
+        constraints = [
+            # Behind the lock of the rule: whoever came past that could not raise it twice.
+            models.UniqueConstraint(
+                fields=["rule", "subject"],
+                name="taskqueue_incident_open",
+                condition=Q(ended_at__isnull=True),
+            ),
+            one_of("status", IncidentStatus, name="taskqueue_incident_status"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject or '-'} ({self.rule_id})"
+
+    @property
+    def name(self) -> str:
+        """Its key, as verbs name it."""
+        return str(self.pk)

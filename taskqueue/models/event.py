@@ -1,0 +1,126 @@
+"""Events that somebody has subscribed to, the subscriptions, and where the feed stands."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from django.db import models
+from django.db.models import Q
+
+from taskqueue.core.event_kinds import LONGEST_KIND, EventKind
+from taskqueue.models.parts import LOOSE, DatabaseClock, choices, one_of
+from taskqueue.models.task import LONGEST_NAME, LONGEST_QUEUE_NAME, Task
+from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
+from taskqueue.models.workflow import Workflow
+
+
+class Subscriber(StrEnum):
+    """What a subscription is for."""
+
+    # A webhook: each event causes a delivery.
+    ENDPOINT = "endpoint"
+    # A definition under `@on`: each event causes a task of it.
+    HANDLER = "handler"
+    # A rule that raises alerts.
+    RULE = "rule"
+    # Somebody who reads the feed, and renews the subscription meanwhile.
+    STREAM = "stream"
+
+
+class Event(models.Model):
+    """A change that was committed. Triggers of the changed table write it, where it is wanted.
+
+    Readers follow `seq`, never `id`: ids of transactions that overlap appear out of order.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # Its number, without gaps, in the order in which events became visible; null: not numbered yet.
+    seq = models.BigIntegerField(null=True, unique=True)
+    kind = models.CharField(max_length=LONGEST_KIND, choices=choices(EventKind))
+    at = models.DateTimeField(db_default=DatabaseClock())
+    task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="events", **LOOSE)
+    workflow = models.ForeignKey(
+        Workflow, models.DO_NOTHING, null=True, related_name="events", **LOOSE
+    )
+    # Of the definition, workflow, schedule or rule; of an operation its verb.
+    name = models.CharField(max_length=LONGEST_NAME, db_default="")
+    queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME, db_default="")
+    worker = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="")
+    attempt = models.IntegerField(null=True)
+    # Such as the status or the class of an error. Never arguments, results, messages, tracebacks.
+    details = models.JSONField(default=dict)
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(
+                fields=["id"], name="taskqueue_event_new", condition=Q(seq__isnull=True)
+            )
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.kind}"
+
+
+class Subscription(models.Model):
+    """Which events somebody wants: those that fit each of its conditions."""
+
+    id = models.BigAutoField(primary_key=True)
+    subscriber = models.CharField(max_length=10, choices=choices(Subscriber))
+    # The name of the handler's definition, or the id of the endpoint, rule or stream.
+    subject = models.CharField(max_length=LONGEST_NAME)
+    # Which of several of the same subject.
+    place = models.SmallIntegerField(default=0)
+    # In full, never as patterns.
+    kinds = models.JSONField()
+    # Patterns with `*` and `?`; an empty list: all.
+    names = models.JSONField(default=list)
+    queues = models.JSONField(default=list)
+    task_id = models.UUIDField(null=True)
+    workflow_id = models.UUIDField(null=True)
+    # When it ends unless it is renewed; null: it stays.
+    until = models.DateTimeField(null=True)
+    # Of a handler: what its tasks share, as a schedule keeps it.
+    request = models.JSONField(null=True)
+    # Of a handler: when code was last seen to declare it.
+    declared_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=DatabaseClock())
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(fields=["task_id"], name="taskqueue_subscription_task"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["subscriber", "subject", "place"], name="taskqueue_subscription_subject"
+            ),
+            one_of("subscriber", Subscriber, name="taskqueue_subscription_subscriber"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subscriber} {self.subject}"
+
+
+class Audience(models.Model):
+    """The one row of what anybody wants, and of where the feed stands.
+
+    Who numbers events holds its lock. There is none before the first subscription.
+    """
+
+    # Always 1.
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    # The kinds that any subscription has, separated by spaces.
+    kinds = models.TextField(default="")
+    # The last number that was given, and the last one that was deleted.
+    last_seq = models.BigIntegerField(default=0)
+    pruned_seq = models.BigIntegerField(default=0)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(condition=Q(id=1), name="taskqueue_audience_one"),
+        ]
+
+    def __str__(self) -> str:
+        return self.kinds

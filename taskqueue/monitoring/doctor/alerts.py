@@ -1,0 +1,78 @@
+"""Whether messages of alerts go out: the internal queue, and rules that cannot be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.models import AlertRule
+from taskqueue.monitoring.doctor.finding import Check, Finding
+from taskqueue.monitoring.read_models.pause import read_pauses
+from taskqueue.monitoring.read_models.queue import queue_named
+from taskqueue.monitoring.read_models.worker import read_workers
+
+ALERTS = Check("alerts")
+MOST = 1_000
+
+
+def look_at_alerts(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """Yield what keeps people from hearing of alerts; nothing where no rule is enabled."""
+    rows: Any = AlertRule.objects.using(connection.alias).filter(next_at__isnull=False)
+    rules = list(rows.only("name", "kind", "channels", "url", "trouble").order_by("name")[:MOST])
+    if not rules:
+        return
+    findings = [*_queue(), *_rules(rules)]
+    yield from findings or [ALERTS.ok(f"Alert rules: {len(rules):,}; their messages go out.")]
+
+
+def _queue() -> Iterator[Finding]:
+    """Yield what is wrong with the queue on which messages wait."""
+    name = get_settings().INTERNAL_QUEUE
+    queue = queue_named(name)
+    if any(pause.definition is None for pause in read_pauses(limit=1)):
+        yield ALERTS.problem(
+            seen="Everything is paused: no message of an alert goes out.",
+            remedy="manage.py taskqueue resume --all, unless the pause is still needed.",
+        )
+    if queue is not None and queue.is_paused:
+        yield ALERTS.problem(
+            subject=name,
+            seen=f"The queue {name} is paused, on which messages of alerts and webhooks wait.",
+            remedy=f"manage.py taskqueue resume {name}. Or name another INTERNAL_QUEUE.",
+        )
+    if queue is not None and queue.limit is not None:
+        yield ALERTS.warning(
+            subject=name,
+            seen=f"The queue {name} is limited ({queue.limit}): messages of alerts wait behind"
+            " other tasks.",
+            remedy=f"manage.py taskqueue queues limit {name} --lift. Or name another"
+            " INTERNAL_QUEUE.",
+        )
+    if not any(each.takes_tasks and each.serves(name) for each in read_workers(limit=MOST)):
+        yield ALERTS.problem(
+            subject=name,
+            seen=f"No running worker serves the queue {name}, on which messages of alerts wait.",
+            remedy=f"Start a worker with --queues {name}, or one without --queues.",
+        )
+
+
+def _rules(rules: Sequence[AlertRule]) -> Iterator[Finding]:
+    """Yield rules that could not be judged, and those that tell nobody."""
+    for rule in rules:
+        if rule.trouble:
+            yield ALERTS.warning(
+                subject=rule.name,
+                seen=f"The alert rule {rule.name} could not be judged: {rule.trouble}",
+                remedy="Read the workers' logs.",
+            )
+    silent = [rule.name for rule in rules if not rule.channels and not rule.url]
+    if silent:
+        yield ALERTS.info(
+            subject=silent[0],
+            seen=f"Alert rules without mail or webhook: {len(silent):,}. The first is {silent[0]}."
+            " Their alerts are shown, and told to handlers of alert.raised.",
+            remedy=f"manage.py taskqueue alerts edit '{silent[0]}' --mail ops@example.org",
+        )

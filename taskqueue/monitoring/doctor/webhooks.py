@@ -1,0 +1,80 @@
+"""Whether webhooks reach their endpoints, and what the setting `WEBHOOK_ALLOW` opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.conf import get_settings
+from taskqueue.core.webhook_targets import Allowed
+from taskqueue.engine.webhooks.checking import origin_of
+from taskqueue.models.webhook import DisabledFor
+from taskqueue.monitoring.doctor.finding import INFO, Check, Finding
+from taskqueue.monitoring.read_models.webhook import ShownEndpoint, read_endpoints
+from taskqueue.monitoring.reading import now
+
+WEBHOOKS = Check("webhooks")
+# How long an endpoint fails before it is worth a warning.
+LONG = timedelta(hours=1)
+# Networks that are shorter hold more than a project's own hosts.
+SHORTEST_PREFIX = {4: 8, 6: 16}
+DISABLED = {
+    DisabledFor.GONE.value: "it answered 410",
+    DisabledFor.FAILING.value: "no delivery had succeeded for five days",
+}
+
+
+def look_at_webhooks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """Yield endpoints that were disabled or fail, and a setting that allows nearly everything."""
+    moment = now()
+    endpoints = read_endpoints()
+    findings = [
+        *(found for each in endpoints if (found := _disabled(each)) is not None),
+        *(
+            _failing(each)
+            for each in endpoints
+            if each.is_enabled and each.failing_since and each.failing_since < moment - LONG
+        ),
+        *_allowed(),
+    ]
+    number = sum(each.is_enabled for each in endpoints)
+    yield from findings or [WEBHOOKS.ok(f"Enabled endpoints of webhooks: {number}. None fails.")]
+
+
+def _disabled(endpoint: ShownEndpoint) -> Finding | None:
+    if endpoint.disabled_for not in DISABLED:
+        return None
+    return WEBHOOKS.warning(
+        subject=str(endpoint.id),
+        seen=f"The webhook endpoint {endpoint.id} at {origin_of(endpoint.url)} was disabled: "
+        f"{DISABLED[endpoint.disabled_for]}.",
+        remedy=f"Fix it, then manage.py taskqueue webhooks enable {endpoint.id}; or delete it.",
+    )
+
+
+def _failing(endpoint: ShownEndpoint) -> Finding:
+    return WEBHOOKS.warning(
+        subject=str(endpoint.id),
+        seen=f"No delivery to the webhook endpoint {endpoint.id} at {origin_of(endpoint.url)} has "
+        f"succeeded since {endpoint.since}. Deliveries that wait: {endpoint.waiting_count}.",
+        remedy=f"manage.py taskqueue webhooks deliveries {endpoint.id} tells what it answers.",
+    )
+
+
+def _allowed() -> Iterator[Finding]:
+    allowed = Allowed.of(get_settings().WEBHOOK_ALLOW)
+    wide = [
+        str(network)
+        for network in allowed.networks
+        if network.prefixlen < SHORTEST_PREFIX[network.version]
+    ]
+    wide += [pattern for pattern, _ in allowed.hosts if not pattern.strip("*?.")]
+    if wide:
+        yield WEBHOOKS.finding(
+            INFO,
+            f"TASKQUEUE['WEBHOOK_ALLOW'] lets webhooks be sent to nearly any inner host: "
+            f"{', '.join(wide)}.",
+            "Name the hosts or the networks of the receivers alone.",
+        )

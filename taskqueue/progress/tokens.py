@@ -1,0 +1,106 @@
+"""Signed tokens: what they let somebody look at, and until when.
+
+Whoever holds a token may look, so a token always expires. It can be read by whoever holds it: it
+names the task or workflow by its id and holds nothing else of it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.core import signing
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from taskqueue.core.retries import seconds_of
+
+SALT = "taskqueue.progress"
+LONGEST = timedelta(days=30)
+LONGEST_REDIRECT = 500
+LONGEST_TOKEN = 2000
+
+
+class Expired(Exception):
+    """The token is genuine, and its time is over."""
+
+
+class Unknown(Exception):
+    """The token is none of ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claims:
+    """What a token says."""
+
+    id: UUID
+    is_workflow: bool
+    # By the clock of web servers, in seconds since 1970.
+    expires_at: int
+    # The primary key of the only user who may look, as text; empty: whoever holds the token.
+    user: str = ""
+    shows_result: bool = False
+    # Where to go once it has succeeded: a path on the same host.
+    redirect: str = ""
+
+    def is_for(self, user: Any) -> bool:
+        """Return whether this user may look."""
+        if not self.user:
+            return True
+        return bool(user is not None and user.is_authenticated and str(user.pk) == self.user)
+
+
+def expiry(seconds: float | timedelta) -> int:
+    """Return when a token of this duration expires. Raises ValueError for one without an end."""
+    try:
+        lasts = seconds_of(seconds)
+    except TypeError:
+        lasts = 0.0
+    if not 0 < lasts <= LONGEST.total_seconds():
+        raise ValueError(
+            f"expires must be more than 0 and at most {LONGEST.days} days, in seconds or as a "
+            f"timedelta, not {seconds!r}."
+        )
+    return int(time.time() + lasts) + 1
+
+
+def checked_redirect(path: str) -> str:
+    """Return a path on the same host. Raises ValueError for any other address."""
+    is_path = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
+    if path and (not is_path or len(path) > LONGEST_REDIRECT):
+        raise ValueError(
+            f"redirect must be a path on this host of at most {LONGEST_REDIRECT} characters, such "
+            f"as '/exports/7/', not {path[:100]!r}."
+        )
+    return path
+
+
+def signed(claims: Claims) -> str:
+    """Return the token; keys rotate by SECRET_KEY_FALLBACKS."""
+    values: list[Any] = [claims.id.hex, int(claims.is_workflow), claims.expires_at]
+    values += [claims.user, int(claims.shows_result), claims.redirect]
+    return signing.dumps(values, salt=SALT, compress=True)
+
+
+def read(token: str) -> Claims:
+    """Return what a token says. Raises `Unknown`, and `Expired` once its time is over.
+
+    A token without a time that it ends at is none of ours, whoever signed it.
+    """
+    if len(token) > LONGEST_TOKEN:
+        raise Unknown
+    try:
+        known, is_workflow, expires_at, user, shows_result, redirect = signing.loads(
+            token, salt=SALT
+        )
+        claims = Claims(
+            id=UUID(hex=known), is_workflow=bool(is_workflow), expires_at=int(expires_at),
+            user=str(user), shows_result=bool(shows_result), redirect=checked_redirect(redirect),
+        )  # fmt: skip
+    except (signing.BadSignature, ValueError, TypeError, AttributeError):
+        raise Unknown from None
+    if claims.expires_at <= time.time():
+        raise Expired
+    return claims

@@ -1,0 +1,4 @@
+"""The tasks of taskqueue itself, found like those of every app."""
+
+from taskqueue.alerts import tasks as _alerts  # noqa: F401
+from taskqueue.webhooks import tasks as _webhooks  # noqa: F401

@@ -1,0 +1,296 @@
+"""OpenTelemetry: a span for each enqueue and each attempt, in one trace.
+
+Without the setting TRACING nothing here imports the package, and `active` is None. Spans hold names
+and numbers, never arguments or results. Their times, sampling and export are the project's.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from traceback import format_exception, format_tb
+from typing import TYPE_CHECKING, Any
+
+from django.core.signals import setting_changed
+
+from taskqueue.conf import get_settings
+from taskqueue.core import __version__
+from taskqueue.core.retries import class_path
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Link, Span
+
+logger = logging.getLogger("taskqueue.worker")
+
+SYSTEM = "taskqueue"
+# The keys of a task's metadata: the span that enqueued it, and that of the task it was made from.
+PARENT, STATE, ORIGIN = "traceparent", "tracestate", "trace_origin"
+LONGEST_STATE = 512
+LONGEST_MESSAGE, LONGEST_STACK = 1000, 16_000
+MOST_LINKS = 100
+FLUSH_MILLISECONDS = 2000
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
+NOTHING: Mapping[str, Any] = {}
+
+
+class AttemptSpan:
+    """The span of one attempt, which is current while its body runs."""
+
+    def __init__(self, tracing: Tracing, span: Span, context: Context) -> None:
+        self._tracing = tracing
+        self._span = span
+        self._token: Any = None
+        # Where the body runs on an event loop of another thread, it is made current there.
+        self.context = context
+        # What the attempt came to.
+        self.outcome = ""
+
+    @property
+    def identity(self) -> str:
+        """What links to this span name; empty: it is not sampled."""
+        return _traceparent(self._span) if self._span.is_recording() else ""
+
+    def enter(self) -> None:
+        """Make it the current span of this thread."""
+        self._token = self._tracing.contexts.attach(self.context)
+
+    def leave(self) -> None:
+        """Make the span from before current again."""
+        if self._token is not None:
+            self._tracing.contexts.detach(self._token)
+            self._token = None
+
+    def failed(self, error: BaseException, *, shows_message: bool) -> None:
+        """Note what a body raised; where its arguments are sensitive without the message."""
+        self._tracing.note_error(self._span, error, shows_message=shows_message)
+
+    def end(self) -> None:
+        """End it, with the outcome."""
+        self.leave()
+        if self.outcome:
+            self._span.set_attribute("taskqueue.outcome", self.outcome)
+        self._span.end()
+
+
+class Tracing:
+    """The spans of taskqueue. Raises ImportError without OpenTelemetry's API."""
+
+    def __init__(self) -> None:
+        from opentelemetry import context, trace
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self.contexts = context
+        self._api = trace
+        self._propagator = TraceContextTextMapPropagator()
+        # A proxy: the project may set its provider later.
+        self._tracer = trace.get_tracer(SYSTEM, __version__)
+
+    # In the process that enqueues
+
+    @contextmanager
+    def sending(self, queue_name: str, name: str, *, count: int | None = None) -> Iterator[Span]:
+        """Open the span of an enqueue of one task, or of `count` tasks by one call."""
+        attributes: dict[str, Any] = {
+            "messaging.system": SYSTEM,
+            "messaging.operation.type": "send",
+            "messaging.operation.name": "send",
+            "messaging.destination.name": queue_name,
+            "taskqueue.task.name": name,
+        }
+        if count is not None:
+            attributes["messaging.batch.message_count"] = count
+        with self._open(f"send {queue_name}", attributes) as span:
+            yield span
+
+    @contextmanager
+    def sending_workflow(self, name: str, *, steps: int, tasks: int) -> Iterator[Span]:
+        """Open the span of an enqueue of a workflow."""
+        attributes: dict[str, Any] = {
+            "messaging.system": SYSTEM,
+            "messaging.operation.type": "send",
+            "messaging.operation.name": "send",
+            "messaging.batch.message_count": tasks,
+            "taskqueue.workflow.name": name,
+            "taskqueue.workflow.steps": steps,
+        }
+        with self._open(f"send workflow {name}", attributes) as span:
+            yield span
+
+    @contextmanager
+    def _open(self, name: str, attributes: Mapping[str, Any]) -> Iterator[Span]:
+        kind = self._api.SpanKind.PRODUCER
+        with self._tracer.start_as_current_span(
+            name, kind=kind, attributes=attributes, record_exception=False,
+            set_status_on_exception=False,
+        ) as span:  # fmt: skip
+            try:
+                yield span
+            except BaseException as error:
+                # Messages of enqueues may name arguments, as those about unique keys do.
+                self.note_error(span, error, shows_message=False)
+                raise
+
+    def carrier(self) -> dict[str, str]:
+        """Return what tasks carry of the current span; empty where there is none.
+
+        Baggage is left out: it may be secret, and rows are kept.
+        """
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier)
+        if len(carrier.get(STATE, "")) > LONGEST_STATE:
+            del carrier[STATE]
+        return carrier
+
+    # In the process that runs a body
+
+    def attempt(
+        self,
+        name: str,
+        metadata: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        *,
+        upstream: Iterable[str] = (),
+    ) -> AttemptSpan:
+        """Start the span of an attempt, as a child of the one that enqueued its task.
+
+        `upstream` are the identities of spans that it follows; a task without a parent begins a
+        trace.
+        """
+        empty = self.contexts.Context()
+        parent = self._propagator.extract(_own(metadata), context=empty)
+        origin = metadata.get(ORIGIN)
+        named = [*([origin] if isinstance(origin, str) else []), *upstream]
+        span = self._tracer.start_span(
+            f"process {name}",
+            context=parent,
+            kind=self._api.SpanKind.CONSUMER,
+            attributes={
+                "messaging.system": SYSTEM,
+                "messaging.operation.type": "process",
+                "messaging.operation.name": "process",
+                "taskqueue.task.name": name,
+                **{key: value for key, value in attributes.items() if value is not None},
+            },
+            links=list(self._links(named)),
+        )
+        return AttemptSpan(self, span, self._api.set_span_in_context(span, parent))
+
+    def _links(self, identities: Iterable[str]) -> Iterator[Link]:
+        for identity in list(dict.fromkeys(identities))[:MOST_LINKS]:
+            found = self._propagator.extract({PARENT: identity}, context=self.contexts.Context())
+            context = self._api.get_current_span(found).get_span_context()
+            if context.is_valid:
+                yield self._api.Link(context)
+
+    def note_error(self, span: Span, error: BaseException, *, shows_message: bool) -> None:
+        """Set the status of a span, and record the exception: its class and its frames.
+
+        The message, which also stands in the text of a traceback, is told only if it may be.
+        """
+        name = class_path(type(error))
+        event = {"exception.type": name}
+        if shows_message:
+            event["exception.message"] = str(error)[:LONGEST_MESSAGE]
+            stack = "".join(format_exception(error))
+        else:
+            stack = "".join((*format_tb(error.__traceback__), name))
+        event["exception.stacktrace"] = stack[-LONGEST_STACK:]
+        span.add_event("exception", event)
+        span.set_status(self._api.Status(self._api.StatusCode.ERROR, name))
+
+    def note_lost(self, span: AttemptSpan, crashes: int) -> None:
+        """Say that attempts before this one were lost: a process that is killed sends no span."""
+        span._span.add_event("taskqueue.attempts.lost", {"taskqueue.crashes": crashes})
+
+    def trace_id(self) -> str:
+        """Return the id of the current trace, as 32 hexadecimal digits; empty if there is none."""
+        context = self._api.get_current_span().get_span_context()
+        return f"{context.trace_id:032x}" if context.is_valid else ""
+
+    def flush(self) -> None:
+        """Send the spans that are left, before this process ends. Bounded in time."""
+        flush = getattr(self._api.get_tracer_provider(), "force_flush", None)
+        if flush is not None:
+            flush(FLUSH_MILLISECONDS)
+
+
+def _own(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the trace context in metadata, which the project may have written itself."""
+    values = {key: metadata.get(key) for key in (PARENT, STATE)}
+    return {
+        key: value
+        for key, value in values.items()
+        if isinstance(value, str) and len(value) <= LONGEST_STATE
+    }
+
+
+def _traceparent(span: Span) -> str:
+    context = span.get_span_context()
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+# None while TRACING is off: whoever enqueues looks at this and goes on.
+active: Tracing | None = None
+
+
+def refresh() -> None:
+    """Trace from now on if the settings say so and the package is installed.
+
+    A system check tells whoever set TRACING without the package.
+    """
+    global active
+    active = None
+    if get_settings().TRACING:
+        try:
+            active = Tracing()
+        except ImportError:
+            logger.warning("OpenTelemetry is not installed, nothing is traced")
+
+
+def _settings_changed(*, setting: str, **kwargs: object) -> None:
+    if setting == "TASKQUEUE":
+        refresh()
+
+
+setting_changed.connect(_settings_changed)
+
+
+# The metadata of tasks
+
+
+def carrying(metadata: str, carrier: Mapping[str, str]) -> str:
+    """Return metadata, as JSON text, that carries a span."""
+    if not carrier:
+        return metadata
+    own = {} if metadata == "{}" else json.loads(metadata)
+    return json.dumps({**own, **carrier}, ensure_ascii=False, separators=(",", ":"))
+
+
+def relinked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a task that is made from another by hand.
+
+    It belongs to the trace of whoever makes it, if there is one, and is linked to that of the
+    other.
+    """
+    own = dict(metadata)
+    own.pop(STATE, None)
+    if (parent := own.pop(PARENT, None)) is not None:
+        own[ORIGIN] = parent
+    return own if active is None else {**own, **active.carrier()}
+
+
+def trace_id_of(metadata: Mapping[str, Any]) -> str:
+    """Return the id of the trace that a task belongs to; empty if it carries none."""
+    parent = metadata.get(PARENT)
+    found = TRACEPARENT.fullmatch(parent) if isinstance(parent, str) else None
+    return found[1] if found else ""
+
+
+def trace_url_of(metadata: Mapping[str, Any]) -> str | None:
+    """Return the address of a task's trace, by the setting TRACE_URL."""
+    pattern, trace_id = get_settings().TRACE_URL, trace_id_of(metadata)
+    return pattern.replace("{trace_id}", trace_id) if pattern and trace_id else None

@@ -1,0 +1,81 @@
+"""The span of an attempt: what it tells, and where it begins."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from taskqueue import tracing
+from taskqueue.worker.context import Context
+
+if TYPE_CHECKING:
+    from taskqueue.tracing import AttemptSpan, Tracing
+    from taskqueue.worker.execution import Attempt
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+def begin_span(attempt: Attempt) -> None:
+    """Read where the attempt stands in a workflow, and start its span. Never raises.
+
+    An attempt does not fail because nobody can be told of it.
+    """
+    context = attempt.context
+    try:
+        if context._is_step:
+            # Few projects need it.
+            from taskqueue.worker.step_facts import step_facts
+
+            context._step = step_facts(context.task_id)
+        if tracing.active is not None:
+            context._span = span = _started(tracing.active, attempt)
+            span.enter()
+            _tell_followers(context, span)
+    except Exception:
+        fields = attempt.order.name, attempt.order.task_id
+        logger.warning("Span not started task=%s id=%s", *fields, exc_info=True)
+
+
+def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
+    order, context = attempt.order, attempt.context
+    step = context._step
+    upstream: list[str] = []
+    if step is not None:
+        from taskqueue.worker.step_facts import upstream_spans
+
+        upstream = upstream_spans(step.step_id, most=tracing.MOST_LINKS)
+    waited = None if order.ready_at is None else max(0.0, attempt.started_at - order.ready_at)
+    attributes: dict[str, Any] = {
+        "messaging.destination.name": order.queue_name,
+        "messaging.message.id": order.task_id,
+        "taskqueue.attempt": order.attempt,
+        "taskqueue.worker": context.worker_name,
+        "taskqueue.wait_seconds": waited,
+        "taskqueue.schedule": context.schedule or None,
+        "taskqueue.workflow.id": None if step is None else str(step.workflow_id),
+        "taskqueue.step": None if step is None else step.step,
+    }
+    span = tracer.attempt(order.name, context.metadata, attributes, upstream=upstream)
+    if order.crashes:
+        tracer.note_lost(span, order.crashes)
+    return span
+
+
+def _tell_followers(context: Context, span: AttemptSpan) -> None:
+    """Name the span in a line of the attempt, where steps wait for it that may link to it."""
+    if context._step is not None and context._step.is_awaited and span.identity:
+        from taskqueue.worker.step_facts import SPAN_LOGGER
+
+        line = context._lease_id, logging.DEBUG, SPAN_LOGGER, span.identity
+        context._report_line(*line)
+
+
+def note_raised(attempt: Attempt, error: BaseException) -> None:
+    """Note in the span what a body raised. Never raises."""
+    definition, span = attempt.definition, attempt.context._span
+    is_open = definition is not None and not definition.options.sensitive
+    try:
+        if span is not None:
+            span.failed(error, shows_message=is_open)
+    except Exception:  # An exception may not even be turned into text.
+        logger.warning("Error not noted id=%s", attempt.order.task_id, exc_info=True)

@@ -1,0 +1,105 @@
+"""Alerts and their rules in the admin: the banner, the lists, the pages and their forms."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskqueue.models import AlertRule, Incident, Task, Worker
+from tests.admin.conftest import LogIn
+from tests.admin.test_admin import read, url
+from tests.alerts.steps import look_now, make_rule
+from tests.monitoring.rows import make_worker
+
+pytestmark = pytest.mark.django_db
+SENTENCE = "The worker w1 is in trouble: no disk"
+
+
+def test_the_dashboard_shows_what_fires_until_it_is_over(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    make_worker("w1", trouble="no disk")
+    make_rule("disks", mail=[])
+    banner = f'">{SENTENCE}</a>'
+    assert banner not in read(client, url("dashboard", "changelist"))
+    look_now()
+    assert banner in read(client, url("dashboard", "changelist"))
+    Worker.objects.update(trouble="")
+    look_now()
+    look_now()
+    assert banner not in read(client, url("dashboard", "changelist"))
+
+
+def test_an_alert_is_acknowledged_from_the_list_with_a_reason(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    make_worker("w1", trouble="no disk")
+    make_rule("disks")
+    look_now()
+    incident = Incident.objects.get()
+    page = read(client, url("incident", "changelist"))
+    assert SENTENCE in page
+    assert url("incident", "act", incident.pk) in page
+    client.post(url("incident", "act", incident.pk), {"reason": "on it"})
+    incident.refresh_from_db()
+    assert (incident.acknowledged_by, incident.acknowledge_reason) == ("user", "on it")
+    shown = read(client, url("incident", "change", incident.pk))
+    assert "on it" in shown
+    assert url("incident", "act", incident.pk) not in shown
+    answer = client.post(url("incident", "act", incident.pk), follow=True)
+    assert "acknowledged already" in answer.content.decode()
+    assert "on it" in read(client, url("incident", "history", incident.pk))
+
+
+def test_a_rule_is_made_changed_silenced_tested_and_deleted_by_forms(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    filled = {
+        "name": "late", "kind": "queue_latency", "scope": "queue", "pattern": "mail*",
+        "threshold": "600", "mail": "ann@example.org, bob@example.org", "enabled": "on",
+    }  # fmt: skip
+    client.post(url("alertrule", "new"), filled)
+    rule = AlertRule.objects.get()
+    assert rule.channels == {"mail": ["ann@example.org", "bob@example.org"]}
+    assert (rule.threshold, rule.created_by) == (600, "user")
+    page = read(client, url("alertrule", "edit", rule.pk))
+    assert 'value="mail*"' in page
+    client.post(url("alertrule", "edit", rule.pk), {**filled, "wait": "30", "mail": ""})
+    rule.refresh_from_db()
+    assert (rule.for_seconds, rule.channels) == (30, {})
+    act = url("alertrule", "act", rule.pk)
+    client.post(act, {"verb": "silence", "minutes": "5", "reason": "deploy"})
+    assert "deploy" in read(client, url("alertrule", "change", rule.pk))
+    client.post(act, {"verb": "unsilence"})
+    assert "no channel to test" in client.post(act, {"verb": "test"}, follow=True).content.decode()
+    client.post(act, {"verb": "delete"})
+    assert not AlertRule.objects.exists()
+    assert not Task.objects.exists()
+
+
+def test_mistakes_in_the_form_are_told_and_nothing_is_saved(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    filled = {"name": "late", "kind": "doctor", "scope": "all", "threshold": "5", "enabled": "on"}
+    answer = client.post(url("alertrule", "new"), filled)
+    assert "A rule of this kind has no threshold." in answer.content.decode()
+    answer = client.post(url("alertrule", "new"), {**filled, "threshold": "", "wait": "-1"})
+    assert answer.status_code == 200
+    assert not AlertRule.objects.exists()
+
+
+def test_a_form_that_others_have_overtaken_saves_nothing(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    rule = make_rule("late", "queue_latency", threshold=60)
+    filled = {"kind": "queue_latency", "scope": "all", "enabled": "on", "threshold": "90"}
+    answer = client.post(url("alertrule", "edit", rule.pk), {**filled, "seen": "2020-01-01"})
+    assert "has changed since you saw it" in answer.content.decode()
+    rule.refresh_from_db()
+    assert rule.threshold == 60
+
+
+@pytest.mark.parametrize("manages", [False, True])
+def test_addresses_are_shown_to_those_alone_who_manage_alerts(
+    manages: bool, log_in_as: LogIn
+) -> None:
+    rule = make_rule("beat", "heartbeat", url="https://watcher.example/canary", mail=[])
+    other = make_rule("disks", mail=["canary@example.org"])
+    also = ["manage_alerts"] if manages else []
+    client = log_in_as("staff", "view_alertrule", *also)
+    for row in (rule, other):
+        assert ("canary" in read(client, url("alertrule", "change", row.pk))) == manages

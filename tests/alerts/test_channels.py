@@ -1,0 +1,122 @@
+"""Heartbeats, and webhook endpoints that rules name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from taskqueue import alerts, webhooks
+from taskqueue.alerts.duty import look
+from taskqueue.engine.alerts.messages import HEARTBEAT
+from taskqueue.engine.events.numbering import pump
+from taskqueue.models import (
+    Delivery,
+    Subscription,
+    Task,
+    Worker,
+)
+from taskqueue.testing import run_due
+from tests.alerts.steps import look_now, make_rule
+from tests.monitoring.rows import make_worker
+
+pytestmark = pytest.mark.django_db
+
+
+@contextmanager
+def a_watcher(status: int = 200) -> Iterator[tuple[str, list[str]]]:
+    """A server that notes the paths it is asked for; its address, and these."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/ping", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_heartbeat_is_called_while_all_is_well_and_no_longer(settings: Any) -> None:
+    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
+    make_worker()
+    with a_watcher() as (url, asked):
+        make_rule("beat", "heartbeat", url=url, mail=[])
+        make_rule("disks", "worker_trouble")
+        assert look_now()
+        run_due()
+        assert asked == ["/ping"]
+        Worker.objects.update(trouble="no disk")
+        look_now()
+        run_due()
+        look_now()
+        run_due()
+        assert asked == ["/ping"]
+    task = Task.objects.filter(name=HEARTBEAT["name"]).get()
+    assert (task.status, task.priority, task.return_value) == ("succeeded", 100, "It answered 200.")
+
+
+def test_a_heartbeat_is_due_every_so_many_seconds() -> None:
+    make_worker()
+    rule = make_rule("beat", "heartbeat", url="https://watcher.example/", threshold=120, mail=[])
+    look_now()
+    rule.refresh_from_db()
+    assert rule.next_at is not None
+    assert rule.evaluated_at is not None
+    assert rule.next_at - rule.evaluated_at == timedelta(seconds=120)
+    assert not look(connection)
+
+
+def test_a_heartbeat_goes_to_no_address_that_is_not_public() -> None:
+    make_worker()
+    with a_watcher() as (url, asked):
+        make_rule("beat", "heartbeat", url=url, mail=[])
+        look_now()
+        run_due()
+        assert asked == []
+    assert Task.objects.get().status == "failed"
+
+
+def test_endpoints_that_a_rule_names_are_told_of_its_alerts_alone(settings: Any) -> None:
+    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
+    make_worker("w1", trouble="no disk")
+    with a_watcher() as (url, asked):
+        endpoint = webhooks.create(url, kinds=["task.failed"]).endpoint
+        make_rule("disks", mail=[], endpoints=[str(endpoint.pk)])
+        make_rule("other disks", mail=[])
+        look_now()
+        pump(connection)
+        pump(connection)
+        run_due()
+        assert asked == ["/ping"]
+        alerts.test("disks")
+        run_due()
+        assert asked == ["/ping", "/ping"]
+        Worker.objects.update(trouble="")
+        alerts.edit("disks", endpoints=[])
+        for _ in range(2):
+            look_now()
+        pump(connection)
+        run_due()
+        assert asked == ["/ping", "/ping"]
+    raised = Delivery.objects.get(kind="alert.raised")
+    assert raised.payload["data"]["subject"] == "w1"
+    assert raised.payload["data"]["name"] == "disks"
+    assert not Subscription.objects.filter(subscriber="rule").exists()

@@ -1,0 +1,167 @@
+"""Rules that code, settings and people make, and the events of their alerts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from taskqueue import Notify, alerts, task
+from taskqueue.core.alerts import KINDS
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.event_filters import EventFilter
+from taskqueue.engine.alerts.declaring import notify_name, sync_rules
+from taskqueue.engine.events.subscribing import subscribe
+from taskqueue.exceptions import AlertRuleDoesNotExist, AlertRuleExists, TransitionRefused
+from taskqueue.models import (
+    AlertRule,
+    Audit,
+    Event,
+    Incident,
+    Worker,
+)
+from taskqueue.models.event import Subscriber
+from tests.alerts.steps import look_now, make_rule, open_incidents, pass_time
+from tests.monitoring.rows import make_task, make_worker
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def definitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget afterwards what a test declares."""
+    registry.all()
+    monkeypatch.setattr(registry, "_definitions", dict(registry._definitions))
+
+
+def declared() -> dict[str, AlertRule]:
+    return {row.name: row for row in AlertRule.objects.filter(source="code", removed_at=None)}
+
+
+def test_without_the_setting_and_without_notify_there_are_no_rules() -> None:
+    assert sync_rules() == []
+    assert not AlertRule.objects.exists()
+
+
+def test_the_setting_makes_a_rule_of_each_default_kind(settings: Any) -> None:
+    settings.TASKQUEUE = {
+        "ALERTS": {
+            "mail": ["ops@example.org"], "heartbeat": "https://watcher.example/ping",
+            "leave_out": ["wedged"],
+        }
+    }  # fmt: skip
+    assert sync_rules() == []
+    kinds = {kind for kind, details in KINDS.items() if details.is_default} - {"wedged"}
+    assert declared().keys() == {f"default {kind}" for kind in kinds} | {"default heartbeat"}
+    rule = declared()["default doctor"]
+    assert (rule.channels, rule.next_at is not None) == ({"mail": ["ops@example.org"]}, True)
+    before = Audit.objects.count()
+    sync_rules()
+    assert Audit.objects.count() == before  # Nothing has changed.
+
+
+def test_what_the_setting_says_no_more_is_removed_and_its_alerts_end(settings: Any) -> None:
+    settings.TASKQUEUE = {"ALERTS": {"mail": ["ops@example.org"]}}
+    sync_rules()
+    make_worker("w1", trouble="no disk")
+    look_now()
+    assert open_incidents() == [("w1", "firing")]
+    settings.TASKQUEUE = {"ALERTS": {"leave_out": ["worker_trouble"]}}
+    sync_rules()
+    assert "default worker_trouble" not in declared()
+    assert open_incidents() == []
+    assert declared()["default doctor"].channels == {}
+    settings.TASKQUEUE = {}
+    sync_rules()
+    assert declared() == {}
+    assert not AlertRule.objects.filter(next_at__isnull=False).exists()
+
+
+def test_addresses_that_are_none_are_refused_and_the_other_rules_stay(settings: Any) -> None:
+    settings.TASKQUEUE = {"ALERTS": {"heartbeat": "nowhere"}}
+    (refusal,) = sync_rules()
+    assert refusal.startswith("default heartbeat: A heartbeat needs a url")
+    assert "default doctor" in declared()
+
+
+@pytest.mark.usefixtures("definitions")
+def test_notify_of_a_definition_is_a_rule_about_its_failures() -> None:
+    @task(name="shop.charge", notify=["ann@example.org"])
+    def charge() -> None: ...
+
+    @task(name="shop.crawl", notify=Notify(endpoints=["3"], threshold=5, window=timedelta(hours=1)))
+    def crawl() -> None: ...
+
+    sync_rules()
+    one, many = declared()[notify_name("shop.charge")], declared()[notify_name("shop.crawl")]
+    assert (one.kind, one.scope, one.pattern, one.threshold) == (
+        "failure",
+        "name",
+        "shop.charge",
+        1,
+    )
+    assert one.channels == {"mail": ["ann@example.org"]}
+    assert (many.threshold, many.window_seconds, many.channels) == (5, 3600, {"endpoints": ["3"]})
+    make_task("failed", name="shop.charge")
+    make_task("failed", name="shop.crawl")
+    look_now()
+    assert open_incidents() == [("shop.charge", "firing")]
+    with pytest.raises(TransitionRefused, match="declared in code"):
+        alerts.edit(one.name, threshold=3)
+    with pytest.raises(TransitionRefused, match="declared in code"):
+        alerts.delete(one.name)
+    alerts.silence(one.name)
+
+
+def test_the_name_of_a_very_long_definition_still_makes_a_name() -> None:
+    long, longer = "a" * 255, "a" * 254 + "b"
+    assert len(notify_name(long)) == len(notify_name(longer)) == 255
+    assert notify_name(long) != notify_name(longer)
+
+
+def test_rules_of_people_are_audited_and_have_names_of_their_own() -> None:
+    alerts.create("late", kind="queue_latency", threshold=60, by="ann", reason="slow mails")
+    with pytest.raises(AlertRuleExists):
+        alerts.create("late", kind="doctor")
+    alerts.edit("late", threshold=90, by="bob")
+    alerts.silence("late", until=timedelta(minutes=5), by="ann")
+    alerts.unsilence("late", by="ann")
+    with pytest.raises(TransitionRefused, match="is not silenced"):
+        alerts.unsilence("late")
+    alerts.delete("late", by="ann")
+    with pytest.raises(AlertRuleDoesNotExist):
+        alerts.edit("late", threshold=9)
+    entries = Audit.objects.filter(noun="alert_rule").order_by("id").values_list("verb", "actor")
+    assert list(entries) == [
+        ("create", "ann"), ("edit", "bob"), ("silence", "ann"), ("unsilence", "ann"),
+        ("delete", "ann"),
+    ]  # fmt: skip
+
+
+def test_whoever_subscribes_hears_of_a_raise_and_of_a_clear_once_and_of_nothing_secret() -> None:
+    subscribe(connection, Subscriber.STREAM, "test", EventFilter.of("alert.*"))
+    make_worker("w1", trouble="canary-7f3a")
+    make_rule("disks", mail=[], repeat=300)
+    for _ in range(3):
+        look_now()
+        pass_time(400)
+    Worker.objects.update(trouble="")
+    look_now()
+    look_now()
+    events = list(Event.objects.order_by("id"))
+    assert [event.kind for event in events] == ["alert.raised", "alert.cleared"]
+    incident = Incident.objects.get()
+    for event in events:
+        assert event.name == "disks"
+        assert event.details["alert"] == incident.pk
+        assert event.details["subject"] == "w1"
+        assert "canary" not in str(event.details)
+
+
+def test_while_nobody_subscribes_no_event_is_written() -> None:
+    make_worker("w1", trouble="no disk")
+    make_rule()
+    look_now()
+    assert not Event.objects.exists()

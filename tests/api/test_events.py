@@ -1,0 +1,208 @@
+"""The feed of events over REST: pages, waiting, what is hidden, and streams under ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+from django.test.utils import override_settings
+
+from taskqueue.api import events as api
+from taskqueue.models import Audience, Subscription
+from tests.api.conftest import ApiClient
+from tests.engine.steps import claim_one
+from tests.events.conftest import _ended_hub  # noqa: F401
+from tests.events.steps import listen, number_all
+from tests.sample.tasks import add, noop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+STREAM = "/api/v1/events/stream/"
+PATIENCE = 60.0
+
+
+def test_a_page_holds_what_is_behind_a_number(root: ApiClient) -> None:
+    listen()
+    add.enqueue(1)
+    noop.enqueue()
+    number_all()
+    told = root.look("events/?after=0&name=*.add").json()
+    (event,) = told["results"]
+    assert (event["seq"], event["kind"], event["name"]) == (1, "task.enqueued", add.name)
+    assert (told["after"], told["has_more"]) == (2, False)
+    assert root.look(f"events/?after={told['after']}").json()["results"] == []
+    told = root.look("events/?after=0&limit=1").json()
+    assert (told["after"], told["has_more"]) == (1, True)
+
+
+def test_a_reader_who_does_not_wait_changes_nothing(root: ApiClient) -> None:
+    assert root.look("events/").json() == {"results": [], "after": 0, "has_more": False}
+    assert not Subscription.objects.exists()
+
+
+def test_a_reader_who_waits_is_subscribed(root: ApiClient) -> None:
+    listen("task.enqueued")
+    noop.enqueue()
+    number_all()
+    told = root.look("events/?after=0&wait=20&kind=task.enqueued,task.failed").json()
+    assert [event["kind"] for event in told["results"]] == ["task.enqueued"]
+    assert {"task.enqueued", "task.failed"} == set(Audience.objects.get().kinds.split())
+
+
+def test_who_comes_too_late_is_told_where_to_read_on(root: ApiClient) -> None:
+    Audience.objects.create(last_seq=9, pruned_seq=7)
+    answer = root.look("events/?after=3")
+    assert answer.status_code == 410
+    assert (answer.json()["code"], answer.json()["oldest"]) == ("events_gone", 8)
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ("kind=task.faild", "Did you mean 'task.failed'"),
+        ("name=[a]", "may have * and ? only"),
+        ("task=7", "Must be a valid UUID"),
+        ("colour=red", "Unknown field"),
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_refused(root: ApiClient, query: str, detail: str) -> None:
+    answer = root.look(f"events/?{query}")
+    assert answer.status_code == 400
+    assert detail in answer.json()["detail"]
+
+
+def test_only_kinds_are_told_that_their_reader_may_see(member: Callable[..., ApiClient]) -> None:
+    listen()
+    noop.enqueue()
+    claim_one()
+    from taskqueue import control
+
+    control.pause("mail")
+    number_all()
+    tasks, queues = member("view_task"), member("view_task", "view_queue", "view_lease")
+    told = tasks.look("events/?after=0").json()["results"]
+    assert [(event["kind"], event["worker"]) for event in told] == [
+        ("task.enqueued", ""),
+        ("task.started", ""),
+    ]
+    told = queues.look("events/?after=0").json()["results"]
+    assert [(event["kind"], event["worker"]) for event in told] == [
+        ("task.enqueued", ""),
+        ("task.started", "w1"),
+        ("queue.paused", ""),
+    ]
+    assert tasks.look("events/?kind=queue.paused").status_code == 403
+
+
+def test_a_server_without_asgi_has_no_streams(root: ApiClient) -> None:
+    answer = root.look("events/stream/")
+    assert answer.status_code == 501
+    assert "events/?wait=20" in answer.json()["detail"]
+
+
+# Under ASGI
+
+
+def run(body: Callable[[], Any]) -> Any:
+    """Run a coroutine function to its end."""
+
+    async def bounded() -> Any:
+        return await asyncio.wait_for(body(), PATIENCE)
+
+    return async_to_sync(bounded)()
+
+
+async def logged_in() -> AsyncClient:
+    client = AsyncClient()
+    await client.aforce_login(await sync_to_async(User.objects.create_superuser)("root"))
+    return client
+
+
+async def parts(answer: Any) -> AsyncIterator[dict[str, str]]:
+    """The parts of a stream, by the names of their lines."""
+    async for part in answer.streaming_content:
+        lines = [line.partition(": ") for line in part.decode().strip().split("\n")]
+        yield {name: value for name, _, value in lines}
+
+
+def test_a_stream_sends_events_as_they_come() -> None:
+    async def body() -> None:
+        client = await logged_in()
+        answer = await client.get(f"{STREAM}?kind=task.enqueued")
+        assert answer.status_code == 200
+        assert answer["Content-Type"] == "text/event-stream"
+        assert (answer["Cache-Control"], answer["X-Accel-Buffering"]) == ("no-store", "no")
+        stream = parts(answer)
+        first = await anext(stream)
+        assert first["id"] == "0"
+        await noop.aenqueue()
+        await sync_to_async(number_all)()
+        event = await anext(stream)
+        assert (event["id"], event["event"]) == ("1", "task.enqueued")
+        assert json.loads(event["data"])["name"] == noop.name
+        await stream.aclose()
+        await sync_to_async(answer.close)()
+        assert not api.OPEN._taken
+
+    run(body)
+
+
+def test_a_client_that_comes_back_misses_nothing() -> None:
+    listen()
+    noop.enqueue_many([((), {})] * 3)
+    number_all()
+
+    async def body() -> list[str]:
+        client = await logged_in()
+        answer = await client.get(STREAM, headers={"Last-Event-ID": "1"})
+        stream = parts(answer)
+        found = [(await anext(stream))["id"] for _ in range(2)]
+        await sync_to_async(answer.close)()
+        return found
+
+    assert run(body) == ["2", "3"]
+
+
+def test_too_many_streams_are_refused_until_one_ends() -> None:
+    async def body() -> None:
+        client = await logged_in()
+        first = await client.get(STREAM)
+        refused = await client.get(STREAM)
+        assert (refused.status_code, refused["Retry-After"]) == (503, "30")
+        assert refused.json()["code"] == "too_many_streams"
+        await sync_to_async(first.close)()
+        again = await client.get(STREAM)
+        assert again.status_code == 200
+        await sync_to_async(again.close)()
+
+    with override_settings(TASKQUEUE={"STREAMS": {"user": 1}}):
+        run(body)
+
+
+def test_a_stream_ends_when_its_user_logs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "LOOK", 0.0)
+
+    async def body() -> None:
+        client = await logged_in()
+        stream = parts(await client.get(STREAM))
+        await anext(stream)
+        await client.alogout()
+        assert [part async for part in stream if "event" in part] == []
+
+    run(body)
+
+
+def test_a_stream_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "LONGEST_STREAM", 0.0)
+
+    async def body() -> list[dict[str, str]]:
+        client = await logged_in()
+        return [part async for part in parts(await client.get(STREAM))]
+
+    (only,) = run(body)
+    assert only["id"] == "0"

@@ -1,0 +1,66 @@
+"""Alerts and their rules on the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from taskqueue.models import AlertRule, Incident, Task, Worker
+from tests.alerts.steps import look_now, make_rule
+from tests.management.test_taskqueue import refused, run, run_json
+from tests.monitoring.rows import make_worker
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_fires_is_listed_and_acknowledged_by_its_id() -> None:
+    make_worker("w1", trouble="no disk")
+    make_rule("disks")
+    assert run_json("alerts") == []
+    look_now()
+    (listed,) = run_json("alerts", "list")
+    assert (listed["rule"], listed["subject"], listed["status"]) == ("disks", "w1", "firing")
+    assert "The worker w1 is in trouble: no disk" in run("alerts")
+    said = run("alerts", "ack", str(listed["id"]), "--by", "ann", "--reason", "on it")
+    assert said.strip() == f"Alert {listed['id']} acknowledged."
+    assert run_json("alerts")[0]["acknowledged_by"] == "ann"
+    code, why = refused("alerts", "ack", str(listed["id"]))
+    assert (code, "acknowledged already, by ann" in why) == (1, True)
+    Worker.objects.update(trouble="")
+    look_now()
+    look_now()
+    assert run_json("alerts") == []
+    assert run_json("alerts", "list", "--all")[0]["status"] == "ended"
+    code, why = refused("alerts", "ack", "999")
+    assert (code, "There is no alert 999" in why) == (1, True)
+
+
+def test_rules_are_created_shown_changed_silenced_tested_and_deleted() -> None:
+    made = run_json(
+        "alerts", "create", "late", "--kind", "queue_latency", "--scope", "queue",
+        "--pattern", "mail*", "--threshold", "600", "--mail", "ann@example.org", "bob@example.org",
+    )  # fmt: skip
+    assert (made["threshold"], made["mail"]) == (600, ["ann@example.org", "bob@example.org"])
+    assert (made["wait"], made["repeat"]) == (0, 14400)
+    assert run_json("alerts", "edit", "late", "--wait", "2m")["wait"] == 120
+    assert run_json("alerts", "edit", "late", "--disable")["is_enabled"] is False
+    assert run_json("alerts", "edit", "late", "--enable")["is_enabled"] is True
+    silenced = run_json("alerts", "silence", "late", "--in", "2h", "--by", "ann")
+    assert silenced["silenced_by"] == "ann"
+    assert run_json("alerts", "unsilence", "late")["silenced_until"] is None
+    run("alerts", "test", "late")
+    assert Task.objects.count() == 1
+    assert [rule["name"] for rule in run_json("alerts", "rules")] == ["late"]
+    assert run_json("alerts", "show", "late")["alerts"] == []
+    assert run("alerts", "delete", "late").strip() == "Alert rule late deleted."
+    assert not AlertRule.objects.exists()
+
+
+def test_what_is_wrong_is_told_with_the_remedy() -> None:
+    make_rule("late", "queue_latency", mail=[])
+    code, why = refused("alerts", "silence", "lat")
+    assert (code, "There is no alert rule 'lat'. Did you mean 'late'?" in why) == (1, True)
+    code, why = refused("alerts", "create", "x", "--kind", "doctor", "--threshold", "3")
+    assert (code, "has no threshold" in why) == (2, True)
+    code, why = refused("alerts", "test", "late")
+    assert (code, "has no channel to test" in why) == (1, True)
+    assert not Incident.objects.exists()

@@ -1,0 +1,5 @@
+"""The URLs of a project that shows no progress."""
+
+from typing import Any
+
+urlpatterns: list[Any] = []

@@ -1,0 +1,1 @@
+"""Spans of enqueues and attempts, in one trace across processes."""

@@ -1,0 +1,104 @@
+"""Cancels: what others hold is stopped a moment later, and each turn looks at few members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from taskqueue import task
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.workflows import serving, stopping
+from taskqueue.engine.workflows.serving import serve
+from taskqueue.models import Lease, Task, Workflow
+from taskqueue.results.workflows import WorkflowRun
+from tests.engine.steps import another_connection, claim, end
+from tests.sample.tasks import add
+from tests.workflows.steps_of import assert_settled, finish
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WIDTH = 25
+
+
+@task
+def read() -> int:
+    return 1
+
+
+def position(run: WorkflowRun) -> int:
+    """Up to which place the turns have looked."""
+    return Workflow.objects.get(id=run.id).stopped_place
+
+
+def test_a_turn_of_a_stop_looks_at_so_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = add.starmap((n, 1) for n in range(WIDTH)).enqueue()
+    claimed = claim(WIDTH)
+    run.cancel("enough")
+    assert Lease.objects.filter(stop_requested_at=None).count() == 0
+    assert position(run) == stopping.BEFORE_ALL
+
+    monkeypatch.setattr(stopping, "MOST_LOOKED", 10)
+    positions = []
+    for _ in range(6):
+        serve(connection)
+        positions.append(position(run))
+    assert positions == [9, 19, -1, 9, 19, -1]
+
+    # One that was claimed while the stop could not see it is found by one of the next turns.
+    late = claimed[17]
+    Lease.objects.filter(id=late.lease_id).update(stop_requested_at=None)
+    serve(connection)
+    assert Lease.objects.filter(stop_requested_at=None).count() == 1
+    serve(connection)
+    assert Lease.objects.filter(stop_requested_at=None).count() == 0
+
+    for each in claimed:
+        end(each, OutcomeKind.SUCCEEDED, return_value="1")
+    finish(run)
+    assert run.status == "cancelled"
+    assert_settled(run)
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+def test_a_cancel_comes_back_to_what_others_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = read.s().enqueue()
+    [claimed] = claim(1)
+    turns: list[Any] = []
+
+    def sleep(seconds: float) -> None:
+        turns.append(Lease.objects.get().stop_requested_at)
+        if len(turns) == 2:
+            holder.cursor().execute("COMMIT")
+
+    monkeypatch.setattr(serving.time, "sleep", sleep)
+    with another_connection() as holder:
+        holder.cursor().execute("BEGIN")
+        holder.cursor().execute("SELECT 1 FROM taskqueue_lease FOR UPDATE")
+        run.cancel("enough")
+    assert turns == [None, None]
+    assert Lease.objects.get().stop_requested_at is not None
+    end(claimed, OutcomeKind.FAILED)
+    finish(run)
+    assert run.status == "cancelled"
+    assert Task.objects.get().status == "cancelled"
+    assert_settled(run)
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+def test_a_cancel_does_not_wait_for_what_others_hold_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "STOP_PAUSE", 0.0)
+    run = read.s().enqueue()
+    [claimed] = claim(1)
+    with another_connection() as holder, transaction(holder):
+        holder.cursor().execute("SELECT 1 FROM taskqueue_lease FOR UPDATE")
+        run.cancel("enough")
+        assert Lease.objects.get().stop_requested_at is None
+    serve(connection)
+    assert Lease.objects.get().stop_requested_at is not None
+    end(claimed, OutcomeKind.FAILED)
+    finish(run)
+    assert run.status == "cancelled"
