@@ -309,15 +309,6 @@ class Settings:
     METRICS_TOKEN: str | None = _setting(optional(token))
     TRACING: bool = _setting(switch, False)
     TRACE_URL: str | None = _setting(optional(trace_url))
-    WEBHOOK_ALLOW: tuple[str, ...] = _setting(allowed_targets, ())
-    SITE_URL: str = _setting(
-        accepted(
-            lambda value: isinstance(value, str) and _SITE.fullmatch(value) is not None,
-            "the address of the site, such as 'https://shop.example.org', or empty",
-            normal=lambda value: value.rstrip("/"),
-        ),
-        "",
-    )
     EVENTS_KEPT: Mapping[str, Any] = _setting(kept_events, lambda: DEFAULT_EVENTS_KEPT)
     INTERNAL_QUEUE: str = _setting(
         accepted(
@@ -329,6 +320,15 @@ class Settings:
     ALERTS: Mapping[str, Any] | None = _setting(optional(alerts))
     STREAMS: Mapping[str, int | None] = _setting(
         table(DEFAULT_STREAMS, whole(0)), lambda: DEFAULT_STREAMS
+    )
+    WEBHOOK_ALLOW: tuple[str, ...] = _setting(allowed_targets, ())
+    SITE_URL: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and _SITE.fullmatch(value) is not None,
+            "the address of the site, such as 'https://shop.example.org', or empty",
+            normal=lambda value: value.rstrip("/"),
+        ),
+        "",
     )
 
 

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from traceback import format_exception, format_tb
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
-from taskqueue.conf import get_settings
+from taskqueue.conf import get_settings, parse
 from taskqueue.core import __version__
 from taskqueue.core.retries import class_path
 
@@ -244,7 +245,8 @@ def refresh() -> None:
     """
     global active
     active = None
-    if get_settings().TRACING:
+    # Read anew: what reads the settings first, before all is set up, must not keep them.
+    if parse(getattr(django_settings, "TASKQUEUE", {}))[0].TRACING:
         try:
             active = Tracing()
         except ImportError:

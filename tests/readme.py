@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -26,7 +27,7 @@ def table(heading: str) -> list[list[str]]:
 
 def shown(value: Any) -> str:
     """A setting's default as the table writes it."""
-    if value is None or value == ():
+    if value is None or value in ((), ""):
         return "none"
     if isinstance(value, timedelta):
         days, seconds = divmod(value.total_seconds(), 86_400)
@@ -35,6 +36,8 @@ def shown(value: Any) -> str:
         return f"{seconds:g} s"
     if isinstance(value, dict):
         return "`{" + ", ".join(f'"{key}": {_inside(kept)}' for key, kept in value.items()) + "}`"
+    if isinstance(value, tuple):
+        return f"`{json.dumps(value)}`"
     if isinstance(value, str):
         return f'`"{value}"`'
     for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):

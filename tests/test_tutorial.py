@@ -14,7 +14,7 @@ import pytest
 
 from tests.worker_process import ROOT, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sqlite_only]
 # Done before the test, or by hand in a browser.
 BY_HAND = ("python -m venv", ". .venv", "pip install", "createsuperuser", "runserver")
 # A shell: each line of its input is a piece of a session as JSON, and each of its output what was

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taskqueue.engine.webhooks.endpoints import allowed_targets
+from taskqueue.engine.webhooks.checking import allowed_targets
 from taskqueue.webhooks.client import NoAnswer, Refused, post
 
 

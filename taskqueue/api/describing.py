@@ -18,6 +18,7 @@ from rest_framework import serializers
 
 from taskqueue.api.access import NeedsOrToken
 from taskqueue.api.fields import Anything, DescribedField, NoQuery, OneOf, Strict, Text
+from taskqueue.core.alerts import AlertKind, AlertScope
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.core.workflow_states import After, OnFailure, StepKind, StepStatus, WorkflowStatus
 from taskqueue.models.operation import OperationStatus
@@ -77,6 +78,8 @@ NAMED = {
         StepKind,
         After,
         OnFailure,
+        AlertKind,
+        AlertScope,
     )
 }
 TOKEN = "metricsToken"  # noqa: S105  (a name)

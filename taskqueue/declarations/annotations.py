@@ -37,19 +37,8 @@ from django.db.models import Model
 from django.utils.dateparse import parse_duration
 from django.utils.duration import duration_iso_string
 
-from taskqueue.declarations.argument_kinds import (
-    Either,
-    Fields,
-    Items,
-    Kind,
-    Member,
-    Misfit,
-    OneOf,
-    Plain,
-    Row,
-    Text,
-    Values,
-)
+from taskqueue.declarations.argument_kinds import Kind, Member, Misfit, OneOf, Plain, Text
+from taskqueue.declarations.compound_kinds import Either, Fields, Items, Row, Values
 from taskqueue.exceptions import UnsupportedType, WrongType
 
 _IN_JSON = (str, bytes, int, float, type(None), Mapping, Sequence)

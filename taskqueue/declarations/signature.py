@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from taskqueue.declarations.annotations import NULL, hints_of, kind_of, misfit
-from taskqueue.declarations.argument_kinds import Either, Kind, Misfit
+from taskqueue.declarations.argument_kinds import Kind, Misfit
+from taskqueue.declarations.compound_kinds import Either
 from taskqueue.exceptions import ArgumentsDoNotBind
 
 # Types may be of any number where an annotation admits anything.

@@ -14,7 +14,7 @@ from taskqueue.worker.limited_claims import LimitedClaims
 from taskqueue.worker.limits import NO_LIMITS
 from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.limit_steps import args, open_lanes, repairs, take
-from tests.engine.steps import LEASE, end
+from tests.engine.steps import LEASE, end, past
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -211,6 +211,7 @@ def first(want: int = 1) -> list[str]:
 def test_a_limited_task_does_not_go_before_an_older_ordinary_one() -> None:
     keyed = add.using(concurrency=Concurrency(5, key="a", name="key"))
     noop.enqueue()
+    Task.objects.update(run_after=past())
     keyed.enqueue(1)
     assert first() == []
     keyed.using(priority=1).enqueue(2)
@@ -227,6 +228,7 @@ def test_a_limited_task_does_not_go_before_what_may_stand_behind_a_paused_defini
     keyed.enqueue(1)
     assert first() == ["[1]"], "Fewer are paused than are looked at."
     noop.enqueue_many([((), {})] * 2)
+    Task.objects.filter(name=noop.name).update(run_after=past())
     keyed.enqueue(2)
     assert first() == []
     keyed.using(priority=1).enqueue(3)

@@ -59,6 +59,7 @@ ARGUMENTS = {
     "workers": [],
     "schedules": [],
     "operations": [],
+    "events": [],
     "groups": [],
     "workflows": [],
     "roles": [],

@@ -27,6 +27,7 @@ _VERBS = (
         function=create_endpoint,
         label=_("Create"),
         entry=_("create webhook endpoint"),
+        done=_("Endpoint created."),
         help="create an endpoint; its secret is shown once",
     ),
     webhook_verb(

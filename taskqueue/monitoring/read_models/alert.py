@@ -27,7 +27,7 @@ class ShownAlert:
 
     id: int
     rule: str = about("The name of the rule.")
-    kind: str = about("The kind of its rule.")
+    kind: str = about(choices=[kind.value for kind in AlertKind])
     subject: str = about("The queue, name, worker, schedule or so; empty: the whole fleet.")
     status: str = about(choices=STATUSES)
     summary: str = about("The condition as it was seen last, in English.")
@@ -50,7 +50,7 @@ class ShownAlertRule:
     """A rule, with the numbers that hold."""
 
     name: str
-    kind: str = about("What it judges.")
+    kind: str = about(choices=[kind.value for kind in AlertKind])
     scope: str = about(
         "What the pattern is compared with.", choices=[scope.value for scope in AlertScope]
     )
