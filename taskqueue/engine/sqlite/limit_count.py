@@ -159,8 +159,10 @@ def count_limits(
 ) -> Counted:
     now = clock()
     limiters = [limiter.id for limiter in locked.limiters]
-    change(connection, FORGET, (json.dumps([*limiters, *(row.id for row in partitions)]),))
     noted = [id for id in limiters if id in locked.noted]
+    # Of other limiters the notes are left, which were too many to be read: nothing is opened here
+    # that waits for them.
+    change(connection, FORGET, (json.dumps([*noted, *(row.id for row in partitions)]),))
     freed = [
         partition_from(row)
         for id in noted
