@@ -57,7 +57,6 @@ TAGS = {
     "task types": "Tasks that may be enqueued, and their arguments.",
     "events": "What has changed, as it happens.",
     "alerts": "What is wrong, and the rules that look for it.",
-    "events": "What has changed, as it happens.",
     "audit": "Actions of people.",
     "stats": "Counts, rates and durations.",
     "health": "Probes and metrics.",

@@ -1,4 +1,4 @@
-"""Kinds of arguments that have parts, or stand for rows: dataclasses, models, containers, unions."""
+"""Kinds of arguments with parts, or that stand for rows: dataclasses, models, lists, unions."""
 
 from __future__ import annotations
 
