@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from threading import Thread
+from uuid import UUID
 
 import pytest
 from django.db import connection as default_connection
@@ -39,6 +40,26 @@ def prune_unused() -> None:
     Partition.objects.update(changed_at=past())
     Limiter.objects.update(used_at=past())
     prune_limits(connections["default"])
+
+
+# Notes
+
+
+def test_a_claim_that_cannot_read_all_notes_leaves_those_of_a_limiter_that_it_holds() -> None:
+    """What waits for that limiter is opened by a later claim."""
+    shared = Concurrency(1, name="shared")
+    keyed = add.using(concurrency=[shared, Concurrency(1, key="a", name="key")])
+    keyed.enqueue_many([((key,), {}) for key in range(3)])
+    [running] = take(1)
+    take()
+    assert Partition.objects.filter(state="waiting").count() == 2
+    Partition.objects.filter(id=Partition.objects.filter(state="waiting").first().id).update(
+        state="open", waits_for=None
+    )
+    end(running, OutcomeKind.SUCCEEDED)
+    LimitNote.objects.bulk_create(LimitNote(subject=UUID(int=number)) for number in range(1, 400))
+    take(0)
+    assert repairs() == 0
 
 
 # Sequences
