@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import NamedTuple
+from uuid import UUID
 
 CALLBACK = "tests.chaos.workflow_bodies.ended"
 
@@ -101,11 +102,32 @@ class VerbRow(NamedTuple):
     answered_at: float | None
 
 
+def _discarded() -> tuple[set[UUID], set[int]]:
+    """The workflows and steps that a retry has put aside, and that only wait to be pruned.
+
+    They count as deleted: the tasks of a retried fan-out are not those that the workflow has.
+    """
+    from taskqueue.engine.workflows.discarding import NOWHERE
+    from taskqueue.models import Step, Workflow
+
+    workflows: set[UUID] = set()
+    steps: set[int] = set()
+    found = set(Workflow.objects.filter(parent_step_id=NOWHERE).values_list("id", flat=True))
+    while found:
+        workflows |= found
+        below = set(Step.objects.filter(workflow_id__in=found).values_list("id", flat=True))
+        steps |= below
+        children = Workflow.objects.filter(parent_step_id__in=below)
+        found = set(children.values_list("id", flat=True)) - workflows
+    return workflows, steps
+
+
 def read_workflows() -> Iterator[WorkflowRow]:
     """Read all workflows."""
     from taskqueue.models import Workflow
 
-    for row in Workflow.objects.order_by("id"):
+    discarded, _ = _discarded()
+    for row in Workflow.objects.exclude(id__in=discarded).order_by("id"):
         yield WorkflowRow(
             str(row.id), row.name, row.status, row.open_steps, row.parent_step_id,
             row.stop_requested_at is not None, row.trouble, row.context, row.total_steps,
@@ -123,7 +145,8 @@ def read_steps() -> Iterator[StepRow]:
     """Read all steps."""
     from taskqueue.models import Step
 
-    for row in Step.objects.order_by("id"):
+    _, discarded = _discarded()
+    for row in Step.objects.exclude(id__in=discarded).order_by("id"):
         yield StepRow(
             row.id, str(row.workflow_id), row.name, row.kind, row.status, row.members, row.ended,
             row.failures, row.on_failure, row.when is not None, row.parent_step_id,
@@ -137,15 +160,17 @@ def read_edges() -> Iterator[EdgeRow]:
     """Read all dependencies."""
     from taskqueue.models import Dependency
 
-    rows = Dependency.objects.values_list("upstream_id", "downstream_id", "when")
-    return (EdgeRow(*row) for row in rows)
+    _, discarded = _discarded()
+    rows = Dependency.objects.exclude(downstream_id__in=discarded)
+    return (EdgeRow(*row) for row in rows.values_list("upstream_id", "downstream_id", "when"))
 
 
 def read_members() -> Iterator[MemberRow]:
     """Read the tasks of steps, by what they say themselves."""
     from taskqueue.models import Task
 
-    rows = Task.objects.filter(step_id__isnull=False).order_by("id")
+    _, discarded = _discarded()
+    rows = Task.objects.filter(step_id__isnull=False).exclude(step_id__in=discarded).order_by("id")
     fields = ("id", "step_id", "place", "status", "return_value")
     return (MemberRow(str(id), *others) for id, *others in rows.values_list(*fields))
 

@@ -83,13 +83,13 @@ def test_a_busy_worker_looks_for_such_tasks_at_intervals_and_once_there_is_nothi
     add.enqueue_many([((number, 1), {}) for number in range(3)])
     assert [row.args for row in look(worker)] == ["[0, 1]"]
     mine = add.using(worker_names=["a"])
-    mine.enqueue(7, 1)
+    mine.enqueue(101, 1)
     assert [row.args for row in look(worker)] == ["[1, 1]"]
     clock.now += APART_INTERVAL
-    assert [row.args for row in look(worker)] == ["[7, 1]"]
+    assert [row.args for row in look(worker)] == ["[101, 1]"]
     assert [row.args for row in look(worker)] == ["[2, 1]"]
-    mine.enqueue(8, 1)
-    assert [row.args for row in look(worker)] == ["[8, 1]"]
+    mine.enqueue(102, 1)
+    assert [row.args for row in look(worker)] == ["[102, 1]"]
 
 
 def test_slow_looks_in_a_row_take_a_small_share_of_the_time(

@@ -64,7 +64,6 @@ def test_a_stopped_task_ends_as_cancelled(
     assert result.status == "cancelled"
 
 
-@pytest.mark.postgresql_only  # On SQLite nobody could ask: such a body holds the write lock.
 def test_a_body_is_stopped_with_the_graces_of_its_own_task(start_worker: StartWorker) -> None:
     settings = SHORT | {"STOP_GRACE": 3600, "KILL_GRACE": 3600}
     start_worker("--concurrency", "2", settings=settings)
@@ -76,6 +75,7 @@ def test_a_body_is_stopped_with_the_graces_of_its_own_task(start_worker: StartWo
     assert_cancelled(result)
 
 
+@pytest.mark.postgresql_only  # On SQLite nobody could ask: such a body holds the write lock.
 def test_an_atomic_body_that_was_stopped_commits_nothing(
     start_worker: StartWorker, pool: str
 ) -> None:

@@ -117,8 +117,8 @@ class Sweep:
 
     def step(self, connection: BaseDatabaseWrapper) -> bool:
         """Look at the next partitions; whether there are more."""
-        if Queue.objects.using(connection.alias).filter(limiter_id__isnull=False).exists():
-            with orm_transaction(connection):
+        with orm_transaction(connection):
+            if Queue.objects.using(connection.alias).filter(limiter_id__isnull=False).exists():
                 take_places(connection)
         if self._after == FIRST:
             with orm_transaction(connection):

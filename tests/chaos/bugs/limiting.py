@@ -72,7 +72,7 @@ def limiters_not_locked(planting: Planting) -> None:
 
     def count(*arguments: Any, **named: Any) -> Any:
         counted = before(*arguments, **named)
-        time.sleep(0.02)
+        time.sleep(0.05)
         return counted
 
     before = _replaced(planting, "count_limits", count)

@@ -148,7 +148,8 @@ class LimitsHeld(Fault):
         for worker in self.stage.workers:
             for phrase in ("deadlock", "Batch refused"):
                 if phrase in worker.log():
-                    yield f"{worker.name} says {phrase!r}"
+                    said = next(line for line in worker.log().splitlines() if phrase in line)
+                    yield f"{worker.name} says {said!r}"
 
     def note(self) -> str:
         """What there was, in figures."""

@@ -138,7 +138,8 @@ class WorkflowsMoved(Fault):
         for worker in self.stage.workers:
             for phrase in ("Workflow not advanced", "Workflows not advanced", "deadlock"):
                 if phrase in worker.log():
-                    yield f"{worker.name} says {phrase!r}"
+                    said = next(line for line in worker.log().splitlines() if phrase in line)
+                    yield f"{worker.name} says {said!r}"
         if self._operator.deadlocks:
             yield f"{self._operator.deadlocks} verbs met a deadlock"
 
