@@ -35,4 +35,4 @@ def short(key: int = 0) -> None:
 
 
 with suppress(ImportError):  # Older commits, which are measured beside this one, have no limits.
-    from benchmarks.limited_tasks import short_limited  # noqa: F401
+    from benchmarks.limited_tasks import fair, held, rated, short_limited, wide  # noqa: F401

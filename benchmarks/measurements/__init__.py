@@ -18,6 +18,8 @@ from benchmarks.measurements import (
     events,
     hops,
     limits,
+    limits_beside,
+    limits_exact,
     memory,
     pick_up,
     start,
@@ -43,6 +45,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "beside_workflows": beside_workflows.measure,
     "limits": limits.measure,
     "events": events.measure,
+    "limits_beside": limits_beside.measure,
+    "limits_exact": limits_exact.measure,
     "backlog": backlog.measure,
 }
 SIDE_BY_SIDE = (

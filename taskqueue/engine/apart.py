@@ -17,7 +17,8 @@ from taskqueue.engine.broadcast import seat_broadcasts
 from taskqueue.engine.connections import installed
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.limits.lanes import OPEN_LANES_POSTGRESQL, OPEN_LANES_SQLITE
-from taskqueue.engine.rows import Candidate, Claimed
+from taskqueue.engine.rows import MOST_LOOKED_AT, Candidate, Claimed
+from taskqueue.engine.sessions import KEEPS_PLAN, is_postgresql, kept_plan
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
 
@@ -68,6 +69,7 @@ QUEUES = Statement(
         SELECT DISTINCT queue_name, NULL AS lane FROM lane WHERE queue_name IS NOT NULL
         UNION ALL
         SELECT queue_name, lane FROM open_lanes
+        WHERE {KEEPS_PLAN}
     """,  # noqa: S608  (of constants)
     sqlite=f"""
         WITH RECURSIVE {OPEN_LANES_SQLITE}, lane (pin, queue_name) AS (
@@ -99,9 +101,6 @@ QUEUES = Statement(
         SELECT queue_name, lane FROM open_lanes
     """,  # noqa: S608  (of constants)
 )
-# Ready tasks of a queue that are looked at for the best one: many of a definition that is paused,
-# or that the worker does not know, may stand before it.
-MOST_LOOKED_AT = 200
 # The best that any worker of the queue may take, of the first ones.
 BEST = Statement(
     postgresql=f"""
@@ -164,7 +163,11 @@ def look_apart(
     connection: BaseDatabaseWrapper, *, worker: str
 ) -> tuple[list[str], set[tuple[str, str]]]:
     """The queues where a task waits that this worker might take; the lanes of `engine.limits`."""
-    rows = select(connection, QUEUES, worker=worker)
+    if is_postgresql(connection):
+        with kept_plan(connection) as series:
+            rows = select(connection, QUEUES, worker=worker, series=series)
+    else:
+        rows = select(connection, QUEUES, worker=worker)
     queues = [queue_name for queue_name, lane in rows if lane is None]
     return queues, {(queue_name, lane) for queue_name, lane in rows if lane is not None}
 

@@ -19,6 +19,7 @@ from taskqueue.engine.statement import fetch
 CHANNEL = "taskqueue"
 # The payload is the queue in which ordinary tasks were enqueued, or one of these.
 ANYWHERE = ""  # Anything else may be there to claim, or is due at some time.
+PLACES = "!places"  # There may be tasks under limits to claim. No queue's name either.
 STOP = "!stop"  # A request to a worker or an attempt, which the next ping finds. No queue's name.
 
 
@@ -81,8 +82,9 @@ class Listener:
 
     def _on_notify(self, notification: Any) -> None:
         """A notification came with the answer to a statement."""
+        left_out = {PLACES} if self._hears_itself else {PLACES, ANYWHERE}
         is_own = notification.pid == self._session.info.backend_pid
-        if self._hears_itself or not is_own or notification.payload != ANYWHERE:
+        if not is_own or notification.payload not in left_out:
             self._heard(notification.payload)
 
     def fileno(self) -> int:

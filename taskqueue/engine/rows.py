@@ -34,6 +34,9 @@ class Claimed(NamedTuple):
     is_apart: bool = False
 
 
+# Ready tasks of a queue that are looked at for the best one: many of a definition that is paused,
+# or that the worker does not know, may stand before it.
+MOST_LOOKED_AT = 200
 # Every ready task of a queue is looked at, however early it was due.
 NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
 
@@ -226,11 +229,17 @@ class Locked(NamedTuple):
 
     partitions: list[PartitionRow]
     limiters: list[LimiterRow]
-    # Partitions and limiters that have notes, whether they could be locked or not.
+    # Partitions and limiters that have notes, whether they could be locked or not; and the subjects
+    # of notes of which there is no row.
     noted: frozenset[str]
+    missing: list[str]
+    # Limiters of these partitions that are not there.
+    lacking: frozenset[str]
     # The limiters of limited queues, by queue, and queues of which nothing may be claimed.
     of_queues: Mapping[str, str]
     paused: frozenset[str]
+    # Whether a task waits that belongs to no partition.
+    has_others: bool
 
 
 class ReadyTask(NamedTuple):
@@ -272,6 +281,8 @@ class Counted(NamedTuple):
     bounds: Mapping[int, tuple[int | None, int | None, float | None, bool]]
     # Limiters that were noted, for which partitions wait that somebody holds.
     skipped: Collection[str]
+    # Priority and time of the ordinary task that is next in a queue, of those that were asked for.
+    rivals: Mapping[str, tuple[int, float]]
 
 
 class Move(NamedTuple):
@@ -284,6 +295,8 @@ class Move(NamedTuple):
     waits_for: str | None
     opens_at: float | None
     holder: str | None
+    # Whether it is to be written where it has tasks left.
+    is_news: bool
     # Whether it had tasks before, and none of them was taken.
     stays: bool
 

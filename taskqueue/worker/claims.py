@@ -184,11 +184,19 @@ class Claims:
             [*unknown, *room.full],
             room=room,
             free=free,
+            slots=self._slots,
             is_first=is_first,
             is_within=is_within,
         )
         room.take(claimed)
         return claimed
+
+    def look_for_lanes(self, connection: BaseDatabaseWrapper) -> None:
+        """Look now and then whether partitions were opened that the last claim did not know."""
+        if self.is_look_due:
+            self._looked_apart_at = time.monotonic()
+            _, lanes = look_apart(connection, worker=self._worker_name)
+            self.limited.see_beside(lanes)
 
     # Tasks that not every worker may take
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.engine.notify import ANYWHERE
+from taskqueue.engine.notify import ANYWHERE, PLACES
 from taskqueue.worker import frames
 from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
@@ -21,7 +22,8 @@ EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
 LOOK_AFTER = 0.005  # Seconds from a claim of announced tasks to one of all queues.
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
-LIMITED_LATER = 0.01  # Seconds after which others have let go of partitions that they held.
+# Seconds after which others have let go of partitions that they held; longer where they have not.
+LIMITED_LATER, LIMITED_LATEST = 0.01, 0.05
 RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
 FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
@@ -59,6 +61,8 @@ class Coordinator:
         self._is_to_reconcile = False
         # What the last claim was allowed of limited queues and definitions, less what it took.
         self._limited: Room | None = None
+        self._limited_later = LIMITED_LATER
+        self._limited_at = math.inf  # When the next token comes for what the last claim left.
         self._full_claims = 0  # How many in a row gave all that was wanted.
         self._note_at = self._sent_at = 0.0
 
@@ -102,8 +106,8 @@ class Coordinator:
             self._enter_records(batch, now)
             self._plan_duties(batch, now)
             self._may_claim = True  # What has ended may have made others ready.
-        if self._has_room_again():
-            self._may_claim = True
+        if self._has_room_again() or now >= self._limited_at:
+            self._may_claim, self._limited_at = True, math.inf
         jobs: list[Job] | None = None
         if (report := self._database.report()) is not None:
             self._recorder.send(now)
@@ -128,6 +132,11 @@ class Coordinator:
 
     def hear(self, queues: set[str], now: float) -> None:
         """Take in that tasks were enqueued in these queues, or something happened `ANYWHERE`."""
+        if PLACES in queues:
+            # With all slots busy it claims soon anyway.
+            self._may_claim = self._may_claim or self._dispatcher.free > 0
+            if not (queues := queues - {PLACES}):
+                return
         names = self._state.queues.serving(queues)
         if ANYWHERE in queues or self._state.queues.is_outranked(names):
             self.look_again()
@@ -178,6 +187,7 @@ class Coordinator:
 
     def _moments(self, now: float) -> Iterator[float]:
         yield now + LONGEST_SLEEP
+        yield self._limited_at
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:
@@ -345,9 +355,13 @@ class Coordinator:
             self._is_dry = not is_full and not count
             self._full_claims = self._full_claims + 1 if is_full else 0
             self._may_claim = self._may_claim or is_full
+        if want:
+            self._limited_at = now + report.limited_in
         if report.is_limited_left:
             self._may_claim, self._is_dry = True, False
-            self._look_at = max(self._look_at, now + LIMITED_LATER)
+            later = LIMITED_LATER if count else self._limited_later
+            self._look_at = max(self._look_at, now + later)
+            self._limited_later = min(LIMITED_LATEST, 2 * later)
         return self._leases.take(report.claimed, report.claimed_at)
 
     def _plan_duties(self, report: Exchange, now: float) -> None:

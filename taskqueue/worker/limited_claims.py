@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.apart import best_ordinary
-from taskqueue.engine.limits.claiming import Claimant, always, claim_limited
-from taskqueue.engine.rows import Claimed, Place, ReadyTask
+from taskqueue.core.outcomes import Outcome
+from taskqueue.engine.limits.claiming import Claimant, Limited, claim_limited
+from taskqueue.engine.limits.lanes import NEWS
+from taskqueue.engine.rows import Claimed, Place
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
 
+# Tasks for each slot that are claimed ahead of free slots. What waits here takes places that other
+# workers could use.
+AHEAD = 2
+REMEMBERED = 10.0  # Seconds for which a lane is served that had no open partition since.
+PATIENT_AFTER = 3  # Claims in a row that got nothing for others' sake: the next one waits for them.
+MOST_HELD = 10_000  # Leases that are remembered: some end without the worker.
 # Seconds after which a worker looks again at the first partitions of a lane, which held only tasks
 # that it does not know.
 PASSED_FOR = 3.0
 
 
 class LimitedClaims:
-    """Claims under limits, in transactions of their own."""
+    """Claims under limits, in transactions of their own or in that which records."""
 
     def __init__(
         self,
@@ -35,18 +42,36 @@ class LimitedClaims:
         self._worker_name, self._host, self._tags = worker_name, host, frozenset(tags)
         self._lease_duration = lease_duration
         # The queues and lanes with open partitions, as the last look saw them.
-        self.lanes: set[tuple[str, str]] = set()
+        self._open: set[tuple[str, str]] = set()
+        # When a lane was last seen open, or claimed from.
+        self._known: dict[tuple[str, str], float] = {}
+        # The leases that were claimed here, as far as it is known.
+        self._held: set[int] = set()
+        self._vain = 0  # Claims in a row that got nothing, though something was there.
         # Whether that look came after the last claim.
         self.has_news = False
-        # Whether something was left that others held at that moment.
-        self.is_left = False
+        # What the last claim told.
+        self.last = Limited(claimed=[])
         # Places in lanes before which nothing was for this worker, and until when they are trusted.
         self._behind: dict[tuple[str, str], Place] = {}
         self._behind_until = 0.0
 
     def see(self, lanes: set[tuple[str, str]]) -> None:
         """Take in what a look has seen."""
-        self.lanes, self.has_news = lanes, bool(lanes)
+        self._open, self.has_news = lanes, bool(lanes)
+        self._remember(lanes)
+
+    def see_beside(self, lanes: set[tuple[str, str]]) -> None:
+        """Take in what a look has seen after a claim that has served the lanes that are known."""
+        known = {*self._known, NEWS}
+        self.see(lanes)
+        self.has_news = not lanes <= known
+
+    def is_next(self, outcomes: Iterable[Outcome]) -> bool:
+        """Whether partitions may be open, or these outcomes give places back."""
+        ended = {outcome.lease_id for outcome in outcomes} & self._held
+        self._held -= ended
+        return bool(self._open or ended)
 
     def claim(
         self,
@@ -56,6 +81,7 @@ class LimitedClaims:
         *,
         room: Room,
         free: int,
+        slots: int,
         is_first: bool = False,
         is_within: bool = False,
     ) -> list[Claimed]:
@@ -64,37 +90,45 @@ class LimitedClaims:
         `is_first`: none that stands behind a better ordinary task of its queue. `is_within`: in the
         caller's transaction.
         """
-        lanes, self.lanes = self.lanes, set()
-        self.has_news = self.is_left = False
-        if want <= 0 or not lanes:
+        self.has_news = False
+        self.last = Limited(claimed=[])
+        want = min(want, free + AHEAD * slots)
+        if want <= 0:
             return []
-        best: dict[str, tuple[int, float] | None] = {}
-
-        def goes(queue_name: str, task: ReadyTask) -> bool:
-            if queue_name not in best:
-                best[queue_name] = best_ordinary(connection, queue_name, unknown)
-            other = best[queue_name]
-            return other is None or (-task.priority, task.run_after) <= (-other[0], other[1])
-
-        if (now := time.monotonic()) >= self._behind_until:
+        now = time.monotonic()
+        for lane in [lane for lane, at in self._known.items() if at < now - REMEMBERED]:
+            del self._known[lane]
+        if now >= self._behind_until:
             self._behind.clear()
             self._behind_until = now + PASSED_FOR
-        limited = claim_limited(
+        # Not with what it has recorded, which others would wait for too.
+        waits = self._vain >= PATIENT_AFTER and not is_within
+        self.last = limited = claim_limited(
             connection,
             self._claimant(room),
-            lanes=lanes,
+            lanes={*self._open, *self._known},
             want=want,
             free=free,
             unknown=unknown,
             lease_duration=self._lease_duration,
-            goes=goes if is_first else always,
+            is_first=is_first,
             is_within=is_within,
+            waits=waits,
             behind=self._behind,
         )
-        self.is_left = limited.is_left
-        if limited.claimed or limited.is_left:
-            self.lanes = lanes  # Until a look, or a claim that gets nothing, says otherwise.
+        self._vain = self._vain + 1 if limited.is_left and not limited.claimed else 0
+        self._remember(limited.opened)
+        if limited.claimed:
+            self._remember(self._open)
+            if len(self._held) > MOST_HELD:
+                self._held.clear()
+            self._held.update(row.lease_id for row in limited.claimed)
+        elif not limited.is_left:
+            self._open = set()  # Until a look says otherwise.
         return limited.claimed
+
+    def _remember(self, lanes: Iterable[tuple[str, str]]) -> None:
+        self._known |= dict.fromkeys(set(lanes) - {NEWS}, time.monotonic())
 
     def _claimant(self, room: Room) -> Claimant:
         """Return the worker as it claims within this room."""

@@ -16,6 +16,7 @@ from taskqueue.core.outcomes import Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import open_worker_connection, transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.limits.claiming import make
 from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
@@ -150,7 +151,7 @@ class WorkerSession:
             exchange.claimed = self._claims.claim_announced(
                 connection, exchange.want, unknown, exchange.announced
             )
-        elif self._claims.limited.lanes and exchange.want:
+        elif exchange.want and self._claims.limited.is_next(exchange.outcomes):
             self._claim_by_rank(exchange)
         elif exchange.writes:
             exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim)
@@ -172,10 +173,16 @@ class WorkerSession:
     def _claim_by_rank(self, exchange: Exchange) -> None:
         """Record, and claim where the last look saw partitions: none waits for ordinary tasks."""
         exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim_within)
-        if self._claims.limited.is_left:
+        last = self._claims.limited.last
+        exchange.is_limited_left, exchange.limited_in = last.is_left, last.opens_in
+        if last.needs_another:
+            # Also where this worker wants nothing more: others would wait behind what it takes.
+            make(self.connection, last)
             self._claim_limited(exchange, is_first=True)
         left = exchange.want - len(exchange.claimed)
-        if len(exchange.claimed) < exchange.free or self._claims.is_look_due:
+        if not last.has_others:
+            self._claims.look_for_lanes(self.connection)
+        elif len(exchange.claimed) < exchange.free or self._claims.is_look_due:
             exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
 
     def _claim_within(self, exchange: Exchange, recorded: Mapping[int, Recorded]) -> list[Claimed]:
@@ -191,15 +198,16 @@ class WorkerSession:
 
     def _claim_limited(self, exchange: Exchange, *, is_first: bool = False) -> None:
         """Claim tasks of partitions, as far as the last look saw any."""
-        limited, left = self._claims.limited, exchange.want - len(exchange.claimed)
         exchange.claimed += self._claims.claim_limited(
             self.connection,
-            left,
+            exchange.want - len(exchange.claimed),
             exchange.unknown,
             free=exchange.free - len(exchange.claimed),
             is_first=is_first,
         )
-        exchange.is_limited_left = limited.is_left
+        last = self._claims.limited.last
+        exchange.is_limited_left = last.is_left
+        exchange.limited_in = min(exchange.limited_in, last.opens_in)
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Move workflows on after the ends that a request has recorded.

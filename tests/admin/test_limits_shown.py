@@ -127,9 +127,9 @@ def test_the_page_of_a_queue_shows_how_its_tenants_share_it(log_in_as: LogIn) ->
     queue = Queue.objects.create(name="default")
     client = log_in_as("staff", "view_queue")
     assert "Tenants" not in client.get(page("queue_change", queue.pk)).content.decode()
-    add.using(fair=Fair("a")).enqueue_many([((key,), {}) for key in ("acme", "acme", "umbrella")])
+    add.using(fair=Fair("a")).enqueue_many([((key,), {}) for key in (4711, 4711, 4712)])
     take(1)
     shown = " ".join(client.get(page("queue_change", queue.pk)).content.decode().split())
-    assert "acme" in shown
-    assert "umbrella" in shown
+    assert "4711" in shown
+    assert "4712" in shown
     assert "Jain" in shown

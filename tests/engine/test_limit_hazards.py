@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from threading import Thread
+from uuid import UUID
 
 import pytest
 from django.db import connection as default_connection
@@ -18,7 +20,7 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits.sweeping import prune_limits
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Limiter, LimitNote, Partition, Slot, Task
-from tests.engine.limit_steps import args, open_lanes, repairs, take
+from tests.engine.limit_steps import args, open_lanes, repairs, take, take_and_tell
 from tests.engine.steps import another_connection, end, make_due, past, promote
 from tests.sample.tasks import add, noop
 from tests.worker_process import wait_until
@@ -38,6 +40,26 @@ def prune_unused() -> None:
     Partition.objects.update(changed_at=past())
     Limiter.objects.update(used_at=past())
     prune_limits(connections["default"])
+
+
+# Notes
+
+
+def test_a_claim_that_cannot_read_all_notes_leaves_those_of_a_limiter_that_it_holds() -> None:
+    """What waits for that limiter is opened by a later claim."""
+    shared = Concurrency(1, name="shared")
+    keyed = add.using(concurrency=[shared, Concurrency(1, key="a", name="key")])
+    keyed.enqueue_many([((key,), {}) for key in range(3)])
+    [running] = take(1)
+    take()
+    assert Partition.objects.filter(state="waiting").count() == 2
+    Partition.objects.filter(id=Partition.objects.filter(state="waiting").first().id).update(
+        state="open", waits_for=None
+    )
+    end(running, OutcomeKind.SUCCEEDED)
+    LimitNote.objects.bulk_create(LimitNote(subject=UUID(int=number)) for number in range(1, 400))
+    take(0)
+    assert repairs() == 0
 
 
 # Sequences
@@ -331,3 +353,46 @@ def test_of_very_many_notes_a_claim_deletes_some() -> None:
     for _ in range(16):
         take()
     assert not LimitNote.objects.exists()
+
+
+# Claims at the same time
+
+
+@pytest.mark.postgresql_only
+def test_a_claim_that_does_not_wait_leaves_what_others_claim_and_says_so() -> None:
+    shared = add.using(concurrency=Concurrency(5, key="a", name="shared"))
+    shared.enqueue_many([((1, 1), {}), ((2, 2), {})])
+    take(0)
+    with another_connection() as other, transaction(other):
+        fetch(
+            other,
+            "SELECT 1 FROM taskqueue_limiter WHERE id = %s FOR UPDATE",
+            (limiter_of("shared", "1"),),
+        )
+        limited = take_and_tell(waits=False)
+        assert args(limited.claimed) == ["[2, 2]"]
+        assert limited.is_left
+    assert args(take(waits=False)) == ["[1, 1]"]
+
+
+@pytest.mark.postgresql_only
+def test_a_note_of_what_others_claim_is_kept_by_a_claim_that_does_not_wait() -> None:
+    one_at_a_time.enqueue_many([((1, 1), {}), ((2, 2), {})])
+    [first] = take()
+    end(first, OutcomeKind.SUCCEEDED)
+    with another_connection() as other, transaction(other):
+        fetch(other, "SELECT 1 FROM taskqueue_limiter FOR UPDATE")
+        limited = take_and_tell(waits=False)
+        assert (limited.claimed, limited.is_left) == ([], True)
+    assert args(take(waits=False)) == ["[2, 2]"]
+
+
+def test_a_partition_that_waits_alone_is_closed_when_its_last_task_is_taken() -> None:
+    one_at_a_time.enqueue_many([((number, 0), {}) for number in range(4)])
+    for number in range(4):
+        [task] = take()
+        assert json.loads(task.args) == [number, 0]
+        assert Partition.objects.get().state == ("empty" if number == 3 else "waiting")
+        end(task, OutcomeKind.SUCCEEDED)
+    assert take() == []
+    assert repairs() == 0

@@ -8,8 +8,7 @@ from django.db import connections
 from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
-from taskqueue.engine.apart import MOST_LOOKED_AT
-from taskqueue.engine.rows import Claimed, Place
+from taskqueue.engine.rows import MOST_LOOKED_AT, Claimed, Place
 from taskqueue.models import Partition, Task
 from taskqueue.worker.limited_claims import LimitedClaims
 from taskqueue.worker.limits import NO_LIMITS
@@ -203,8 +202,10 @@ def first(want: int = 1) -> list[str]:
         QueueQuotas.parse("default"), worker_name="w1", host="h1", tags=(), lease_duration=LEASE
     )
     claims.see(open_lanes())
-    connection = connections["default"]
-    return args(claims.claim(connection, want, [], room=NO_LIMITS, free=want, is_first=True))
+    claimed = claims.claim(
+        connections["default"], want, [], room=NO_LIMITS, free=want, slots=want, is_first=True
+    )
+    return args(claimed)
 
 
 def test_a_limited_task_does_not_go_before_an_older_ordinary_one() -> None:

@@ -63,7 +63,7 @@ def test_what_waits_is_free_of_what_is_no_longer_declared(options: dict[str, Any
     with declaring():
         assert len(claim()) == 3
         assert take(tags={"gpu"}) == []
-        assert not LimitPlan.objects.exists()
+        assert not LimitPlan.objects.filter(name=add.name).exists()
         assert repairs() == 0
 
 

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from taskqueue.control import pause
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import open_worker_connection
-from taskqueue.engine.notify import ANYWHERE, STOP, Listener, notify
+from taskqueue.engine.notify import ANYWHERE, PLACES, STOP, Listener, notify
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
@@ -51,6 +51,17 @@ def test_an_announced_queue_is_claimed_alone_then_all_others_then_the_duties_are
     worker.answer()
     assert kind(worker.next_request(NOW + LOOK_AFTER)) == "none"
     assert kind(worker.next_request(NOW + DUTIES_AFTER)) == "duties"
+
+
+def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_wait() -> None:
+    worker = PlayedWorker(QueueQuotas(), slots=2).rest()
+    worker.coordinator.hear({PLACES}, NOW)
+    assert kind(worker.next_request()) == "none", "It claims when one of its tasks ends."
+    worker.dispatcher.free = 1
+    worker.coordinator.hear({PLACES}, NOW)
+    assert kind(worker.next_request()) == "look for 2"
+    worker.answer()
+    assert kind(worker.next_request()) == "none"
 
 
 def test_the_first_duties_wait_while_each_claim_gives_all_that_was_wanted() -> None:

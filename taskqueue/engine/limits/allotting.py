@@ -100,6 +100,14 @@ class Share:
         self.opens_at = max((moment for moment in moments if moment is not None), default=None)
         return self.opens_at is not None
 
+    def close_if_full(self) -> None:
+        """Note which limiter is full after what was taken, though no task that is known waits.
+
+        Whether others wait is seen when it is written.
+        """
+        full = (limiter.id for limiter in self.limiters if limiter.is_full())
+        self.waits_for = self.waits_for or next(full, None)
+
     def take(self, task: ReadyTask, now: float) -> None:
         """Give the task."""
         for limiter in (*self.limiters, *self.own):
@@ -121,18 +129,18 @@ def allot(
 
     Tasks that must not be claimed ahead are among the first `free`.
 
-    Lanes take turns, first the one with the partition that has given nothing for longest. Within
-    one, the highest priority goes first, then who has given least, then who waits longest; tenants
-    go by their virtual time: start-time fair queueing (Goyal, Vin and Cheng, 1996).
-    `goes(queue_name, task)` says whether a task may be taken at all.
+    Lanes take turns, first the one with the partition that has given nothing for longest, or of
+    several the one with the oldest task. Within one, the highest priority goes first, then who has
+    given least, then who waits longest; tenants go by their virtual time: start-time fair queueing
+    (Goyal, Vin and Cheng, 1996). `goes(queue_name, task)` says whether a task may be taken at all.
     """
     heaps: dict[tuple[str, str], list[tuple[Order, Share]]] = {}
-    oldest: dict[tuple[str, str], tuple[int, float]] = {}
+    oldest: dict[tuple[str, str], tuple[int, float, float]] = {}
     for share in shares:
         if (task := share.next) is not None:
             lane = share.row.queue_name, share.row.lane
             heaps.setdefault(lane, []).append((share.order(task), share))
-            age = -task.priority, share.row.changed_at
+            age = -task.priority, share.row.changed_at, task.run_after
             oldest[lane] = min(age, oldest.get(lane, age))
     for heap in heaps.values():
         heapify(heap)

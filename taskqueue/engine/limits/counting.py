@@ -7,27 +7,40 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.dialect import execute
 from taskqueue.engine.statement import Statement
 
-# Partitions that are looked at.
-MOST_PARTITIONS = 10_000
+# Limiters that are looked at.
+MOST_LIMITERS = 10_000
 # Seconds between two looks at a limit, at most, for it to count as full in between.
 LONGEST_GAP = 30
-# Any number of workers look in turn: each adds the time since the last look of any of them.
+# Any number of workers look in turn: each adds the time since the last look of any of them. The
+# limiters are found by a loose scan of the index of what waits, however many partitions there are.
 #
 # Locks: counts by their names.
 SATURATED = Statement.of(f"""
-INSERT INTO taskqueue_limitcount (what, name, number, counted_at)
-SELECT 'saturated', bound.name, 0.0, {{now}}
-FROM taskqueue_limit AS bound
-WHERE bound.id IN (
-    SELECT limiter.limit_id
-    FROM (
+WITH RECURSIVE waited (id) AS (
+    SELECT (
         SELECT waits_for
         FROM taskqueue_partition
         WHERE waits_for IS NOT NULL
         ORDER BY waits_for
-        LIMIT {MOST_PARTITIONS}
-    ) AS waiting
-    JOIN taskqueue_limiter AS limiter ON limiter.id = waiting.waits_for
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT partition.waits_for
+        FROM taskqueue_partition AS partition
+        WHERE partition.waits_for > waited.id
+        ORDER BY partition.waits_for
+        LIMIT 1
+    )
+    FROM waited
+    WHERE waited.id IS NOT NULL
+)
+INSERT INTO taskqueue_limitcount (what, name, number, counted_at)
+SELECT 'saturated', bound.name, 0.0, {{now}}
+FROM taskqueue_limit AS bound
+WHERE bound.id IN (
+    SELECT (SELECT limit_id FROM taskqueue_limiter WHERE id = first.id)
+    FROM (SELECT id FROM waited WHERE id IS NOT NULL LIMIT {MOST_LIMITERS}) AS first
 )
 ORDER BY bound.name
 ON CONFLICT (what, name) DO UPDATE

@@ -1,7 +1,15 @@
 """SQLite's dialect of the engine's statements: a few short ones under `BEGIN IMMEDIATE`."""
 
 from taskqueue.engine.sqlite import claim as claiming
-from taskqueue.engine.sqlite import duties, enqueue, limits, record, workflows
+from taskqueue.engine.sqlite import (
+    duties,
+    enqueue,
+    limit_count,
+    limit_lock,
+    limit_take,
+    record,
+    workflows,
+)
 
 
 class SQLite:
@@ -28,7 +36,7 @@ class SQLite:
     fold = staticmethod(workflows.fold)
     insert_step_tasks = staticmethod(workflows.insert_step_tasks)
     wake_sleeping = staticmethod(workflows.wake_sleeping)
-    lock_limits = staticmethod(limits.lock_limits)
-    count_limits = staticmethod(limits.count_limits)
-    take_limited = staticmethod(limits.take_limited)
-    reopen_partitions = staticmethod(limits.reopen_partitions)
+    lock_limits = staticmethod(limit_lock.lock_limits)
+    count_limits = staticmethod(limit_count.count_limits)
+    take_limited = staticmethod(limit_take.take_limited)
+    reopen_partitions = staticmethod(limit_take.reopen_partitions)

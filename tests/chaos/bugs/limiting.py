@@ -9,16 +9,16 @@ from taskqueue.engine.statement import change
 from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"
-CLAIMING = f"{ENGINE}.limits.claiming"
+TURN, MOVES = f"{ENGINE}.limits.turn", f"{ENGINE}.limits.moves"
 
 
-def _texts(planting: Planting) -> str:
-    return f"{ENGINE}.{planting.vendor}.limits"
+def _texts(planting: Planting, step: str) -> str:
+    return f"{ENGINE}.{planting.vendor}.limit_{step}"
 
 
 def counts_with_the_lock(planting: Planting) -> None:
     """Places are counted by the snapshot with which the locks were asked for."""
-    path = f"{_texts(planting)}:LOCK"
+    path = f"{_texts(planting, 'lock')}:LOCK"
     planting.rewrite(
         path,
         "SELECT\n    (SELECT jsonb_agg(to_jsonb(candidate)) FROM candidate)::text,",
@@ -30,13 +30,13 @@ def counts_with_the_lock(planting: Planting) -> None:
     )
     import json
 
-    from taskqueue.engine.postgresql import limits
+    from taskqueue.engine.postgresql import limit_lock
 
     kept: dict[str, Any] = {}
 
     def fetching(connection: Any, statement: str, parameters: Any = ()) -> Any:
         rows = before_fetch(connection, statement, parameters)
-        if statement is limits.LOCK:
+        if statement is limit_lock.LOCK:
             ((counted, *others),) = rows
             kept["counted"] = json.loads(counted or "{}")
             time.sleep(0.01)
@@ -48,24 +48,31 @@ def counts_with_the_lock(planting: Planting) -> None:
         running = {id.replace("-", ""): number for id, number in kept["counted"].items()}
         return counted._replace(running=running)
 
-    before_fetch = planting.replace(f"{_texts(planting)}:fetch", fetching)
+    # All claims wait for limiters, as the snapshot is old only then.
+    planting.replace(f"{_texts(planting, 'lock')}:LOCK_AT_ONCE", limit_lock.LOCK)
+    before_fetch = planting.replace(f"{_texts(planting, 'lock')}:fetch", fetching)
     before_count = _replaced(planting, "count_limits", count)
 
 
 def limiters_not_locked(planting: Planting) -> None:
     """Claims of different partitions under one limiter count at the same time."""
-    path = f"{_texts(planting)}:LOCK"
-    planting.rewrite(path, "    ORDER BY own.id\n    FOR UPDATE OF own\n", "    ORDER BY own.id\n")
-    planting.rewrite(
-        path,
-        "WHERE id = noted.id AND id <> ALL (ARRAY(SELECT id FROM needed))\n        LIMIT 1\n"
-        "        FOR UPDATE SKIP LOCKED",
-        "WHERE id = noted.id AND id <> ALL (ARRAY(SELECT id FROM needed))\n        LIMIT 1",
-    )
+    for name, ending in (("LOCK", ""), ("LOCK_AT_ONCE", " SKIP LOCKED")):
+        path = f"{_texts(planting, 'lock')}:{name}"
+        planting.rewrite(
+            path,
+            f"WHERE id = wanted.id\n        LIMIT 1\n        FOR UPDATE{ending}\n",
+            "WHERE id = wanted.id\n        LIMIT 1\n",
+        )
+        planting.rewrite(
+            path,
+            "WHERE id = noted.id AND id <> ALL (ARRAY(SELECT id FROM needed))\n        LIMIT 1\n"
+            "        FOR UPDATE SKIP LOCKED",
+            "WHERE id = noted.id AND id <> ALL (ARRAY(SELECT id FROM needed))\n        LIMIT 1",
+        )
 
     def count(*arguments: Any, **named: Any) -> Any:
         counted = before(*arguments, **named)
-        time.sleep(0.02)
+        time.sleep(0.05)
         return counted
 
     before = _replaced(planting, "count_limits", count)
@@ -78,7 +85,7 @@ def ended_leases_take_places(planting: Planting) -> None:
         "sqlite": ("WHERE lease.finished_at IS NULL\nGROUP BY", "GROUP BY"),
     }[planting.vendor]
     name = "COUNT" if planting.vendor == "postgresql" else "RUNNING"
-    planting.rewrite(f"{_texts(planting)}:{name}", old, new)
+    planting.rewrite(f"{_texts(planting, 'count')}:{name}", old, new)
 
     _leave_slots(planting)
 
@@ -107,7 +114,7 @@ def notes_forgotten_without_lock(planting: Planting) -> None:
 def locked_tasks_are_no_tasks(planting: Planting) -> None:
     """A partition is empty as soon as all of its tasks are held by somebody."""
     planting.rewrite(
-        f"{_texts(planting)}:TAKE",
+        f"{_texts(planting, 'take')}:TAKE",
         "ORDER BY priority DESC, run_after, id\n        LIMIT 1\n    ) AS head ON true",
         "ORDER BY priority DESC, run_after, id\n        LIMIT 1\n        FOR UPDATE SKIP LOCKED\n"
         "    ) AS head ON true",
@@ -116,7 +123,7 @@ def locked_tasks_are_no_tasks(planting: Planting) -> None:
 
 def allotted_counts_as_taken(planting: Planting) -> None:
     """A place stays closed that was allotted to a task which somebody held."""
-    planting.replace(f"{CLAIMING}:_Turn._reopen", lambda self, shares, got: None)
+    planting.replace(f"{TURN}:Turn._reopen", lambda self, shares, got: None)
 
 
 def counters_dropped_early(planting: Planting) -> None:
@@ -134,12 +141,12 @@ def holder_forgotten_on_retry(planting: Planting) -> None:
     """What follows in a sequence starts while a task waits for its retry."""
     from taskqueue.core.states import FINISHED
 
-    planting.replace(f"{CLAIMING}:FINISHED", frozenset({*FINISHED, "retrying"}))
+    planting.replace(f"{MOVES}:FINISHED", frozenset({*FINISHED, "retrying"}))
 
 
 def bounds_of_the_lock(planting: Planting) -> None:
     """A claim goes by numbers of limits that it read before it waited for their limiters."""
-    planting.replace(f"{CLAIMING}:_as_now", lambda row, counted: row)
+    planting.replace(f"{TURN}:as_now", lambda row, counted: row)
 
     def lock(*arguments: Any, **named: Any) -> Any:
         locked = before(*arguments, **named)
@@ -158,12 +165,12 @@ def places_of_lost_sequences(planting: Planting) -> None:
         self._dialect.reopen_partitions(self._connection, before, limiters=[])
         self.is_left = True
 
-    planting.replace(f"{CLAIMING}:_Turn._reopen", reopen)
+    planting.replace(f"{TURN}:Turn._reopen", reopen)
 
 
 def idleness_earns_credit(planting: Planting) -> None:
     """The virtual time of a tenant that was idle is not lifted to that of the others."""
-    planting.replace(f"{CLAIMING}:_lift", lambda shares, floors: None)
+    planting.replace(f"{TURN}:lift_idle", lambda shares, floors: None)
 
 
 def limited_queues_cached(planting: Planting) -> None:

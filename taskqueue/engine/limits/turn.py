@@ -1,0 +1,292 @@
+"""One transaction of a claim under limits: lock, count, allot, take, and write what is left."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.declarations.placement import limiter_of
+from taskqueue.engine.connections import orm_transaction, transaction
+from taskqueue.engine.dialect import as_uuid, dialect_for
+from taskqueue.engine.limits.allotting import Limiter, Share, allot
+from taskqueue.engine.limits.claimant import Claimant
+from taskqueue.engine.limits.lanes import lane_from
+from taskqueue.engine.limits.making import make_limiters
+from taskqueue.engine.limits.moves import (
+    as_now,
+    is_same,
+    is_to_write,
+    lift_idle,
+    move_of,
+    pass_unknown,
+    reopened_of,
+    tasks_of,
+    with_places,
+)
+from taskqueue.engine.notify import PLACES
+from taskqueue.engine.rows import Claimed, Counted, Locked, PartitionRow, Place, ReadyTask, Taking
+from taskqueue.models import Limiter as LimiterModel
+from taskqueue.models.limit import PartitionState
+
+# Subjects of notes of one transaction, and partitions of a lane beyond those that are wanted.
+MOST_NOTED, SPARE = 64, 8
+
+# The limiters of the worker that claims and of its host, by lane.
+Own = Mapping[str, tuple[str, ...]]
+
+
+class Turn:
+    """One transaction of a claim."""
+
+    def __init__(
+        self,
+        connection: BaseDatabaseWrapper,
+        claimant: Claimant,
+        lanes: Collection[tuple[str, str]],
+        *,
+        want: int,
+        free: int,
+        unknown: Sequence[str],
+        lease_duration: timedelta,
+        is_first: bool,
+        is_within: bool,
+        waits: bool,
+        first: UUID,
+        behind: dict[tuple[str, str], Place],
+    ) -> None:
+        self._connection = connection
+        self._is_first, self._is_within, self._waits = is_first, is_within, waits
+        self._dialect = dialect_for(connection)
+        self._claimant = claimant
+        self._lanes, self._first = sorted(lanes), first
+        self._want, self._free = want, free
+        # Partitions of a lane, or of those that wait for a limiter, that are locked at most.
+        self._size = want + SPARE
+        self._unknown = unknown
+        self._lease_duration = lease_duration
+        self._behind = behind
+        # Whether the first partitions of a lane were nothing for this worker, and others follow.
+        self.has_passed = False
+        # Subjects of notes of which there is no row.
+        self.missing: list[str] = []
+        # What limits partitions of which a limiter was pruned meanwhile.
+        self.broken: list[Mapping[str, Any]] = []
+        # Whether something could be taken as soon as others let go of it.
+        self.is_left = False
+        self.has_others = False
+        # In how many seconds the next token comes for what was left.
+        self.opens_in = math.inf
+        # The lanes of partitions that were opened here and have tasks left.
+        self.opened: set[tuple[str, str]] = set()
+
+    def run(self) -> list[Claimed]:
+        """Lock, count, allot and take; the tasks that were leased."""
+        own = self._own_limiters()
+        claimed: list[Claimed] = []
+        with nullcontext() if self._is_within else transaction(self._connection):
+            locked = self._dialect.lock_limits(
+                self._connection,
+                lanes=self._lanes,
+                own=[id for ids in own.values() for id in ids],
+                size=self._size,
+                most=self._size if self._is_within else MOST_NOTED,
+                first=self._first,
+                behind=self._behind,
+                waits=self._waits,
+            )
+            rows = {row.id: row for row in locked.partitions}
+            unseen = locked.noted - {*rows, *(limiter.id for limiter in locked.limiters)}
+            if rows or locked.noted - unseen:
+                claimed = self._take(rows, locked, own)
+        self.has_others = locked.has_others
+        self.missing = locked.missing
+        self.is_left = self.is_left or len(self.missing) < len(unseen)
+        return claimed
+
+    def _take(
+        self,
+        rows: dict[str, PartitionRow],
+        locked: Locked,
+        own: Own,
+    ) -> list[Claimed]:
+        rivals = {queue_name for queue_name, _ in self._lanes} if self._is_first else ()
+        counted = self._dialect.count_limits(
+            self._connection,
+            locked,
+            partitions=list(rows.values()),
+            unknown=self._unknown,
+            want=max(self._want, 1),
+            size=self._size,
+            rivals=sorted(rivals),
+        )
+        self.broken = [
+            row.limits
+            for row in rows.values()
+            if row.limits and not locked.lacking.isdisjoint(row.limiters)
+        ]
+        rows |= {row.id: row for row in counted.freed}
+        shares = self._shares(list(rows.values()), locked, counted, own)
+        self.has_passed = pass_unknown(self._lanes, shares, self._behind, size=self._size)
+        served = [share for share in shares if self._may_serve(share, locked, own)]
+        given = self._allot(served, counted)
+        for share in given:
+            share.close_if_full()
+        return self._write(shares, given, locked, counted)
+
+    def _allot(self, shares: list[Share], counted: Counted) -> list[Share]:
+        """Give each queue its quota; what one cannot give, the others may."""
+        now = counted.now.timestamp()
+
+        def goes(queue_name: str, task: ReadyTask) -> bool:
+            rival = counted.rivals.get(queue_name)
+            return rival is None or (-task.priority, task.run_after) <= (-rival[0], rival[1])
+
+        given: list[Share] = []
+        names = sorted({share.row.queue_name for share in shares if share.tasks})
+        while names and len(given) < self._want:
+            quotas = dict(
+                self._claimant.quotas(self._claimant.serving(names), self._want - len(given))
+            )
+            own = [share for share in shares if share.row.queue_name in quotas]
+            batch = list(allot(own, quotas, free=self._free - len(given), now=now, goes=goes))
+            given += batch
+            counts = Counter(share.row.queue_name for share in batch)
+            short = {name for name, quota in quotas.items() if counts[name] < quota}
+            if not short:
+                break
+            names = [name for name in names if name not in short]
+        return given
+
+    def _own_limiters(self) -> Own:
+        """Return this worker's and its host's limiters, by lane; they are made where missing."""
+        found: dict[str, tuple[str, ...]] = {}
+        wanted: dict[UUID, tuple[str, str]] = {}
+        if self._is_within:  # They may have to be made, in another transaction.
+            self._lanes = [pair for pair in self._lanes if not lane_from(pair[1]).per]
+        for text in {text for _, text in self._lanes}:
+            pairs = [(name, self._claimant.own_key(per)) for name, per in lane_from(text).per]
+            ids = [limiter_of(*pair) for pair in pairs]
+            wanted |= zip(ids, pairs, strict=True)
+            found[text] = tuple(id.hex for id in ids)
+        rows = LimiterModel.objects.using(self._connection.alias).filter(id__in=list(wanted))
+        if wanted:
+            with orm_transaction(self._connection):
+                if rows.count() < len(wanted):
+                    make_limiters(self._connection, wanted.values())
+        return found
+
+    def _shares(
+        self, rows: list[PartitionRow], locked: Locked, counted: Counted, own: Own
+    ) -> list[Share]:
+        now = counted.now.timestamp()
+        limiters = {
+            row.id: Limiter.of(
+                as_now(row, counted), running=counted.running.get(row.id, 0), now=now
+            )
+            for row in locked.limiters
+        }
+        shares = []
+        for row in rows:
+            of_queue = locked.of_queues.get(row.queue_name)
+            wanted = (*row.limiters, *([of_queue] if of_queue else []))
+            share = Share(
+                row=row,
+                limiters=tuple(limiters[id] for id in wanted if id in limiters),
+                own=tuple(limiters[id] for id in own.get(row.lane, ()) if id in limiters),
+                tasks=tasks_of(row, counted),
+            )
+            if share.tenant is not None:
+                share.vtime = row.rank
+            shares.append(share)
+        lift_idle(shares, counted.floors)
+        return shares
+
+    def _may_serve(self, share: Share, locked: Locked, own: Own) -> bool:
+        """Return whether this worker may take of a partition, all of whose limiters are locked."""
+        row = share.row
+        number = len(row.limiters) + (row.queue_name in locked.of_queues)
+        is_whole = len(share.limiters) == number and len(share.own) == len(own.get(row.lane, ()))
+        is_served = (row.queue_name, row.lane) in self._lanes
+        if row.queue_name in locked.paused or not is_served:
+            return False
+        self.is_left = self.is_left or not (is_whole or self._waits)
+        return is_whole
+
+    def _write(
+        self, shares: list[Share], given: list[Share], locked: Locked, counted: Counted
+    ) -> list[Claimed]:
+        """Take what was allotted, and write how partitions and limiters are left."""
+        places: Counter[str] = Counter()
+        tasks: list[tuple[str, tuple[str, ...]]] = []
+        found_in: list[tuple[str | None, str]] = []
+        for share in given:
+            task = share.taken[places[share.row.id]]
+            limiters = (*share.limiters, *share.own)
+            tasks.append((task.id, tuple(limiter.id for limiter in limiters)))
+            partition = None if share.row.limits is None else share.row.id
+            found_in.append((partition, share.row.queue_name))
+            places[share.row.id] += 1
+        moves = []
+        # How many partitions wait for a limiter that was noted.
+        waiting: Counter[str | None] = Counter(row.waits_for for row in counted.freed)
+        waiting.update(counted.skipped)
+        for share in shares:
+            move = move_of(share, counted)
+            if is_to_write(share, move, locked):
+                is_alone = waiting.get(move.waits_for) == 1
+                moves.append(move._replace(is_news=not (is_alone and is_same(share.row, move))))
+            # Of a limited queue the tasks are read once its partition is open.
+            has_tasks = share.next is not None or share.row.limits is None
+            if move.state == PartitionState.OPEN != share.row.state and has_tasks:
+                self.opened.add((share.row.queue_name, share.row.lane))
+        opens = [move.opens_at for move in moves if move.opens_at is not None]
+        if opens:
+            self.opens_in = max(0.0, min(opens) - counted.now.timestamp())
+        used = {each.id: each for share in given for each in (*share.limiters, *share.own)}
+        again = with_places(shares, counted, size=self._size)
+        if not (tasks or moves or again):
+            return []
+        taking = Taking(
+            tasks=tasks,
+            found_in=found_in,
+            moves=moves,
+            starts={
+                id: limiter.tokens.stored()
+                for id, limiter in used.items()
+                if limiter.tokens is not None
+            },
+            again=again,
+        )
+        claimed = self._dialect.take_limited(
+            self._connection,
+            taking,
+            counted,
+            worker=self._claimant.name,
+            lease_duration=self._lease_duration,
+        )
+        if len(claimed) < len(tasks):
+            self._reopen(shares, {as_uuid(row.task_id).hex for row in claimed})
+        self.is_left = self.is_left or bool(again)
+        has_own_place = any(each.id in locked.noted for share in shares for each in share.own)
+        # What this claim could still take, its worker comes back for.
+        is_for_others = len(given) >= self._want or not self.opened <= set(self._lanes)
+        if has_own_place or (is_for_others and (self.opened or self.is_left)):
+            self._dialect.wake_sleeping(self._connection, PLACES)
+        return claimed
+
+    def _reopen(self, shares: list[Share], got: set[str]) -> None:
+        """Open what was closed for the sake of tasks that somebody holds, or has ended."""
+        lost, closed = reopened_of(shares, got)
+        self._dialect.reopen_partitions(
+            self._connection,
+            [share.row for share in (*lost, *closed)],
+            limiters=sorted({each.id for share in lost for each in (*share.limiters, *share.own)}),
+        )
+        self.is_left = True

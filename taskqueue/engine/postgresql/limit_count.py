@@ -1,0 +1,300 @@
+"""Counting places and reading tasks on PostgreSQL, the second statement of a claim under limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.postgresql.claim import PAUSES
+from taskqueue.engine.postgresql.limit_lock import PARTITION, bare, partitions_from
+from taskqueue.engine.rows import (
+    MOST_LOOKED_AT,
+    Counted,
+    Holder,
+    Locked,
+    PartitionRow,
+    ReadyTask,
+    least_by_lane,
+)
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
+from taskqueue.engine.statement import fetch
+
+# Whether this worker may run it: it knows the definition, which is not paused.
+_IS_KNOWN = f"(name <> ALL (%(unknown)s::text[]) AND name <> ALL ({PAUSES}))"
+
+# A statement of its own: its snapshot sees all that was committed by those who held the locks.
+# Notes are deleted here, of what is locked, so that whoever writes one later is not forgotten. Of
+# very many some are left: a million took ten seconds, in which all others waited for the limiter.
+#
+# What waits for a limiter is looked at as what is open: of each lane the first in its order. Across
+# lanes nothing tells them apart, for the virtual time of a tenant is no time of day.
+#
+# Locks: partitions that wait for a limiter that the caller holds, skipping locked ones.
+COUNT = f"""
+WITH RECURSIVE waiting_lane (limiter_id, most, queue_name, lane) AS (
+    SELECT noted.id, noted.most, first.queue_name, first.lane
+    FROM unnest(%(noted)s::uuid[], %(most)s::int[]) AS noted (id, most)
+    CROSS JOIN LATERAL (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = noted.id
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT limiter_id, most, following.queue_name, following.lane
+    FROM waiting_lane
+    CROSS JOIN LATERAL (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE waits_for = waiting_lane.limiter_id
+            AND (queue_name, lane) > (waiting_lane.queue_name, waiting_lane.lane)
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS following
+), forgotten AS (
+    DELETE FROM taskqueue_limitnote
+    WHERE ctid = ANY (ARRAY(
+        SELECT note.ctid
+        FROM unnest(%(subjects)s::uuid[]) AS asked (id)
+        CROSS JOIN LATERAL (
+            SELECT ctid FROM taskqueue_limitnote WHERE subject = asked.id LIMIT 2000
+        ) AS note
+        LIMIT 5000
+    ))
+), freed AS MATERIALIZED (
+    SELECT waiting.*, waiting_lane.most
+    FROM waiting_lane
+    CROSS JOIN LATERAL (
+        SELECT {PARTITION}
+        FROM taskqueue_partition
+        WHERE waits_for = waiting_lane.limiter_id
+            AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+        ORDER BY head_priority DESC, rank, id
+        LIMIT %(size)s
+        FOR UPDATE SKIP LOCKED
+    ) AS waiting
+), asked AS MATERIALIZED (
+    SELECT * FROM unnest(%(partitions)s::uuid[], %(sizes)s::int[]) AS given (id, most)
+    UNION ALL
+    SELECT id, most FROM freed WHERE id <> ALL (%(partitions)s::uuid[])
+), task AS (
+    SELECT asked.id AS partition, ready.*
+    FROM asked
+    CROSS JOIN LATERAL (
+        SELECT
+            id, priority, EXTRACT(epoch FROM run_after)::float8 AS due,
+            COALESCE((limits ->> 'cost')::int, 1) AS cost,
+            {_IS_KNOWN} AS is_known,
+            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1) AS weight
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 2 AND partition = asked.id
+            AND (limits ? 'sequence' OR {_IS_KNOWN}) AND '' <> ALL ({PAUSES})
+            AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
+            AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
+        ORDER BY priority DESC, run_after, id
+        LIMIT asked.most
+    ) AS ready
+    UNION ALL
+    -- The one that holds a sequence up, behind however many others it is.
+    SELECT asked.id, holder.*
+    FROM asked
+    JOIN taskqueue_partition AS own ON own.id = ANY (ARRAY[asked.id])
+    CROSS JOIN LATERAL (
+        SELECT
+            id, priority, EXTRACT(epoch FROM run_after)::float8,
+            COALESCE((limits ->> 'cost')::int, 1), {_IS_KNOWN},
+            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1)
+        FROM taskqueue_task
+        WHERE id = own.holder AND status = 'ready' AND partition = asked.id
+            AND '' <> ALL ({PAUSES})
+            AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
+        LIMIT 1
+    ) AS holder
+    UNION ALL
+    SELECT of_queue.id, ready.*
+    FROM unnest(%(of_queues)s::uuid[], %(queues)s::text[]) AS of_queue (id, queue_name)
+    CROSS JOIN LATERAL (
+        SELECT id, priority, EXTRACT(epoch FROM run_after)::float8 AS due, 1, true, 1::float8
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 0 AND queue_name = of_queue.queue_name
+            AND {_IS_KNOWN} AND '' <> ALL ({PAUSES})
+            AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
+            AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
+        ORDER BY priority DESC, run_after, id
+        LIMIT %(want)s
+    ) AS ready
+), running AS (
+    SELECT limiter.id, count(*) AS number
+    FROM unnest(%(limiters)s::uuid[]) AS limiter (id)
+    CROSS JOIN LATERAL (
+        SELECT lease_id FROM taskqueue_slot WHERE limiter_id = limiter.id OFFSET 0
+    ) AS slot
+    CROSS JOIN LATERAL (
+        SELECT 1 FROM taskqueue_lease WHERE id = slot.lease_id AND finished_at IS NULL LIMIT 1
+    ) AS lease
+    GROUP BY limiter.id
+)
+SELECT
+    clock_timestamp(),
+    (SELECT jsonb_object_agg(id, number) FROM running)::text,
+    (SELECT jsonb_agg(to_jsonb(freed) - 'most') FROM freed)::text,
+    (
+        SELECT jsonb_agg(jsonb_build_array(
+            id, partition, priority, due, cost, is_known, weight
+        ))
+        FROM task
+    )::text,
+    (
+        SELECT jsonb_object_agg(partition.id, jsonb_build_array(
+            task.status, COALESCE((task.limits -> 'sequence' ->> 'halts')::boolean, false)
+        ))
+        FROM asked
+        JOIN taskqueue_partition AS partition ON partition.id = ANY (ARRAY[asked.id])
+        JOIN taskqueue_task AS task ON task.id = ANY (ARRAY[partition.holder])
+    )::text,
+    (
+        SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
+        FROM unnest(%(fair_queues)s::text[], %(fair_lanes)s::text[]) AS fair (queue_name, lane)
+        CROSS JOIN LATERAL (
+            SELECT rank
+            FROM taskqueue_partition
+            WHERE state = 'open' AND queue_name = fair.queue_name AND lane = fair.lane
+            ORDER BY head_priority DESC, rank, id
+            LIMIT 1
+        ) AS least
+    )::text,
+    (
+        SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
+        FROM unnest(%(limiters)s::uuid[]) AS limiter (id)
+        CROSS JOIN unnest(%(fair_queues)s::text[], %(fair_lanes)s::text[])
+            AS fair (queue_name, lane)
+        CROSS JOIN LATERAL (
+            SELECT rank
+            FROM taskqueue_partition
+            WHERE waits_for = limiter.id AND queue_name = fair.queue_name AND lane = fair.lane
+            ORDER BY head_priority DESC, rank, id
+            LIMIT 1
+        ) AS least
+    )::text,
+    (
+        SELECT jsonb_agg(jsonb_build_array(
+            id, COALESCE(concurrency_override, concurrency), COALESCE(rate_override, rate),
+            COALESCE(seconds_override, seconds), smooth
+        ))
+        FROM taskqueue_limit
+        WHERE id = ANY (%(limits)s::bigint[])
+    )::text,
+    -- A lock of a row that turned out to be no longer open is held to the end, by a claim that
+    -- knows nothing of it.
+    (
+        SELECT jsonb_agg(DISTINCT limiter_id)
+        FROM waiting_lane
+        WHERE (
+            SELECT count(*)
+            FROM (
+                SELECT 1
+                FROM taskqueue_partition
+                WHERE waits_for = waiting_lane.limiter_id
+                    AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+                LIMIT %(size)s
+            ) AS waiting
+        ) > (
+            SELECT count(*)
+            FROM freed
+            WHERE waits_for = waiting_lane.limiter_id
+                AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
+        )
+    )::text,
+    -- The best ordinary task of the first ones, or else the last of them: nothing behind is better.
+    (
+        SELECT jsonb_agg(jsonb_build_array(queue.name, best.priority, best.due))
+        FROM unnest(%(rivals)s::text[]) AS queue (name)
+        CROSS JOIN LATERAL (
+            SELECT priority, EXTRACT(epoch FROM run_after)::float8 AS due
+            FROM (
+                SELECT
+                    id, name, priority, run_after,
+                    row_number() OVER (ORDER BY priority DESC, run_after, id) AS number
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 0 AND queue_name = queue.name
+                ORDER BY priority DESC, run_after, id
+                LIMIT {MOST_LOOKED_AT}
+            ) AS first
+            WHERE {_IS_KNOWN} OR number = {MOST_LOOKED_AT}
+            ORDER BY priority DESC, run_after, id
+            LIMIT 1
+        ) AS best
+    )::text
+WHERE {KEEPS_PLAN}
+"""  # noqa: S608  (of constants)
+
+
+def count_limits(
+    connection: BaseDatabaseWrapper,
+    locked: Locked,
+    *,
+    partitions: Sequence[PartitionRow],
+    unknown: Sequence[str],
+    want: int,
+    size: int,
+    rivals: Sequence[str],
+) -> Counted:
+    """Count what runs under locked limiters, and forget the notes of what is locked."""
+    limiters = [limiter.id for limiter in locked.limiters]
+    places = {
+        limiter.id: limiter.concurrency
+        for limiter in locked.limiters
+        if limiter.concurrency is not None
+    }
+    own = [row for row in partitions if row.limits is not None]
+    noted = [id for id in limiters if id in locked.noted]
+    fair = sorted({(row.queue_name, row.lane) for row in partitions if is_fair(row)})
+    of_queues = [row for row in partitions if row.limits is None]
+    parameters = {
+        # One that came meanwhile of another limiter is left: nothing is opened here that waits
+        # for it.
+        "subjects": [*noted, *(row.id for row in partitions)],
+        "noted": noted,
+        "most": [max(1, min(want, places.get(id, want))) for id in noted],
+        "partitions": [row.id for row in own],
+        # No more than could have a place.
+        "sizes": [
+            max(1, min([want, *(places.get(id, want) for id in row.limiters)])) for row in own
+        ],
+        "of_queues": [row.id for row in of_queues],
+        "queues": [row.queue_name for row in of_queues],
+        "limiters": limiters,
+        "limits": sorted({limiter.limit_id for limiter in locked.limiters}),
+        "fair_queues": [queue_name for queue_name, _ in fair],
+        "fair_lanes": [lane for _, lane in fair],
+        "unknown": list(unknown),
+        "want": want,
+        "size": size,
+        "rivals": list(rivals),
+    }
+    with kept_plan(connection) as series:
+        rows = fetch(connection, COUNT, parameters | {"series": series})
+    ((now, running, freed, tasks, holders, floors, others, bounds, skipped, best),) = rows
+    by_partition: dict[str, list[ReadyTask]] = {}
+    for id, partition, *columns in json.loads(tasks or "[]"):
+        task = ReadyTask(bare(id), bare(partition), *columns)
+        by_partition.setdefault(task.partition, []).append(task)
+    return Counted(
+        now=now,
+        running={bare(id): number for id, number in json.loads(running or "{}").items()},
+        freed=partitions_from(freed),
+        tasks=by_partition,
+        holders={bare(id): Holder(*each) for id, each in json.loads(holders or "{}").items()},
+        floors=least_by_lane([*json.loads(floors or "[]"), *json.loads(others or "[]")]),
+        bounds={id: tuple(numbers) for id, *numbers in json.loads(bounds or "[]")},
+        skipped=list(map(bare, json.loads(skipped or "[]"))),
+        rivals={name: (priority, due) for name, priority, due in json.loads(best or "[]")},
+    )
+
+
+def is_fair(row: PartitionRow) -> bool:
+    """Return whether it is a tenant's."""
+    return row.limits is not None and "tenant" in row.limits

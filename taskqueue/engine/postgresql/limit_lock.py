@@ -1,0 +1,233 @@
+"""Locking partitions and limiters on PostgreSQL, the first statement of a claim under limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
+from taskqueue.engine.statement import fetch
+
+# The fields of `PartitionRow`.
+PARTITION = """
+    id, queue_name, lane, limits, limiters, state, head_priority, rank, waits_for,
+    EXTRACT(epoch FROM opens_at)::float8 AS opens_at, holder,
+    EXTRACT(epoch FROM changed_at)::float8 AS changed_at"""
+
+# The fields of `LimiterRow`.
+_LIMITER = """
+        own.id, bound.name,
+        COALESCE(bound.concurrency_override, bound.concurrency) AS concurrency,
+        COALESCE(bound.rate_override, bound.rate) AS rate,
+        COALESCE(bound.seconds_override, bound.seconds) AS seconds,
+        bound.smooth, own.starts, own.limit_id"""
+
+# Locks: partitions, skipping locked ones; then all their limiters, by id; then others that were
+# noted, skipping locked ones. Nobody waits for a partition, and who waits for limiters does so once
+# and in order, so that claims never wait for each other in a circle. Who waits for a limiter reads
+# it as it is then. Notes are read from a random subject on, so that claims at the same time begin
+# with different ones.
+_LOCK = f"""
+WITH RECURSIVE subject (id, is_again) AS (
+    SELECT %(from)s::uuid, false
+    UNION ALL
+    (
+        SELECT following.id, following.is_again
+        FROM subject
+        CROSS JOIN LATERAL (
+            (
+                SELECT note.subject AS id, subject.is_again
+                FROM taskqueue_limitnote AS note
+                WHERE note.subject > subject.id
+                ORDER BY note.subject
+                LIMIT 1
+            )
+            UNION ALL
+            SELECT '00000000-0000-0000-0000-000000000000', true WHERE NOT subject.is_again
+            LIMIT 1
+        ) AS following
+        WHERE NOT (following.is_again AND following.id > %(from)s::uuid)
+    )
+), noted AS MATERIALIZED (
+    SELECT note.id
+    FROM subject
+    CROSS JOIN LATERAL (
+        SELECT subject AS id FROM taskqueue_limitnote WHERE subject = subject.id LIMIT 1
+    ) AS note
+    LIMIT %(most)s
+), candidate AS MATERIALIZED (
+    SELECT best.*
+    FROM unnest(
+        %(queues)s::text[], %(lanes)s::text[],
+        %(priorities)s::int[], %(ranks)s::float8[], %(ids)s::uuid[]
+    ) AS lane (queue_name, name, past_priority, past_rank, past_id)
+    CROSS JOIN LATERAL (
+        SELECT {PARTITION}
+        FROM taskqueue_partition AS partition
+        WHERE state = 'open' AND queue_name = lane.queue_name AND lane = lane.name
+            AND head_priority <= COALESCE(lane.past_priority, 32767)
+            AND (lane.past_id IS NULL OR head_priority < lane.past_priority
+                OR (rank, id) > (lane.past_rank, lane.past_id))
+            AND (limits IS NOT NULL OR EXISTS (
+                SELECT 1
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 0 AND queue_name = partition.queue_name
+            ))
+        ORDER BY head_priority DESC, rank, id
+        LIMIT %(size)s
+        FOR UPDATE SKIP LOCKED
+    ) AS best
+    UNION ALL
+    SELECT own.*
+    FROM noted
+    CROSS JOIN LATERAL (
+        SELECT {PARTITION}
+        FROM taskqueue_partition
+        WHERE id = noted.id
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ) AS own
+    UNION ALL
+    SELECT due.*
+    FROM (
+        SELECT {PARTITION}
+        FROM taskqueue_partition AS partition
+        WHERE partition.opens_at <= statement_timestamp()
+        ORDER BY partition.opens_at
+        LIMIT %(size)s
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+), limited AS MATERIALIZED (
+    SELECT name, limiter_id
+    FROM taskqueue_queue
+    WHERE limiter_id IS NOT NULL
+), wanted AS MATERIALIZED (
+    SELECT jsonb_array_elements_text(limiters)::uuid AS id FROM candidate
+    UNION
+    SELECT limiter_id FROM limited JOIN candidate ON candidate.queue_name = limited.name
+    UNION
+    SELECT unnest(%(own)s::uuid[])
+    ORDER BY id
+), needed AS MATERIALIZED (
+    SELECT {_LIMITER}
+    FROM wanted
+    CROSS JOIN LATERAL (
+        SELECT *
+        FROM taskqueue_limiter
+        WHERE id = wanted.id
+        LIMIT 1
+        FOR UPDATE{{at_once}}
+    ) AS own
+    JOIN taskqueue_limit AS bound ON bound.id = ANY (ARRAY[own.limit_id])
+), noted_too AS MATERIALIZED (
+    SELECT {_LIMITER}
+    FROM noted
+    CROSS JOIN LATERAL (
+        SELECT *
+        FROM taskqueue_limiter
+        WHERE id = noted.id AND id <> ALL (ARRAY(SELECT id FROM needed))
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    ) AS own
+    JOIN taskqueue_limit AS bound ON bound.id = ANY (ARRAY[own.limit_id])
+), limiter AS (
+    SELECT * FROM needed
+    UNION ALL
+    SELECT * FROM noted_too
+)
+SELECT
+    (SELECT jsonb_agg(to_jsonb(candidate)) FROM candidate)::text,
+    (SELECT jsonb_agg(to_jsonb(limiter)) FROM limiter)::text,
+    (SELECT jsonb_agg(id) FROM noted)::text,
+    (
+        SELECT jsonb_agg(id)
+        FROM noted
+        WHERE id <> ALL (ARRAY(SELECT id FROM candidate))
+            AND id <> ALL (ARRAY(SELECT id FROM limiter))
+            AND NOT EXISTS (SELECT 1 FROM taskqueue_partition WHERE id = noted.id)
+            AND NOT EXISTS (SELECT 1 FROM taskqueue_limiter WHERE id = noted.id)
+    )::text,
+    (
+        SELECT jsonb_agg(id)
+        FROM wanted
+        WHERE id <> ALL (ARRAY(SELECT id FROM needed))
+            AND NOT EXISTS (SELECT 1 FROM taskqueue_limiter WHERE id = wanted.id)
+    )::text,
+    (SELECT jsonb_object_agg(name, limiter_id) FROM limited)::text,
+    (
+        SELECT jsonb_agg(name)
+        FROM taskqueue_queue
+        WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
+    )::text,
+    EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready' AND route = 0)
+        OR EXISTS (
+            SELECT 1 FROM taskqueue_task WHERE status IN ('ready', 'running') AND route = 1
+        )
+WHERE {KEEPS_PLAN}
+"""  # noqa: S608  (of constants)
+LOCK = _LOCK.replace("{at_once}", "")
+LOCK_AT_ONCE = _LOCK.replace("{at_once}", " SKIP LOCKED")
+
+
+def lock_limits(
+    connection: BaseDatabaseWrapper,
+    *,
+    lanes: Sequence[tuple[str, str]],
+    own: Sequence[str],
+    size: int,
+    most: int,
+    waits: bool,
+    first: UUID,
+    behind: Mapping[tuple[str, str], Place],
+) -> Locked:
+    """Lock open partitions of these queues and lanes, what was noted, and all their limiters.
+
+    `waits`: for limiters that others hold. `first`: the subject behind which notes are read first.
+    Of the lanes in `behind` those that come after these places.
+    """
+    statement = LOCK if waits else LOCK_AT_ONCE
+    places = [behind.get(lane, NO_PLACE) for lane in lanes]
+    parameters = {
+        "queues": [queue_name for queue_name, _ in lanes], "lanes": [lane for _, lane in lanes],
+        "priorities": [place.priority for place in places],
+        "ranks": [place.rank for place in places], "ids": [place.id for place in places],
+        "own": list(own), "size": size, "most": most, "from": first,
+    }  # fmt: skip
+    with kept_plan(connection) as series:
+        rows = fetch(connection, statement, parameters | {"series": series})
+    ((partitions, limiters, noted, missing, lacking, of_queues, paused, has_others),) = rows
+    return Locked(
+        partitions=partitions_from(partitions),
+        limiters=[LimiterRow(bare(row.pop("id")), **row) for row in json.loads(limiters or "[]")],
+        noted=frozenset(map(bare, json.loads(noted or "[]"))),
+        missing=sorted(map(bare, json.loads(missing or "[]"))),
+        lacking=frozenset(map(bare, json.loads(lacking or "[]"))),
+        of_queues={name: bare(id) for name, id in json.loads(of_queues or "{}").items()},
+        paused=frozenset(json.loads(paused or "[]")),
+        has_others=has_others,
+    )
+
+
+def partitions_from(text: str | None) -> list[PartitionRow]:
+    """Return partitions that a statement gives as JSON."""
+    return [_partition(row) for row in json.loads(text or "[]")]
+
+
+def _partition(row: dict[str, Any]) -> PartitionRow:
+    for name in ("id", "waits_for", "holder"):
+        row[name] = row[name] and bare(row[name])
+    # JSON makes integers of whole ones, and the driver takes no lists of both.
+    row["rank"], row["changed_at"] = float(row["rank"]), float(row["changed_at"])
+    row["opens_at"] = row["opens_at"] and float(row["opens_at"])
+    row["limiters"] = tuple(map(bare, row["limiters"]))
+    return PartitionRow(**row)
+
+
+def bare(id: str) -> str:
+    """Return the 32 hexadecimal digits of an id."""
+    return id.replace("-", "")
