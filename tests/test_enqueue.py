@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.db import connection, transaction
+from django.test import override_settings
 
 from taskqueue import InvalidArguments
 from taskqueue.engine.connections import installed, open_worker_connection
@@ -41,6 +42,7 @@ def test_an_enqueue_writes_one_ready_task_and_returns_what_stands_in_its_row() -
     assert not result.is_finished
 
 
+@override_settings(TASKQUEUE={"CHECK_ARGUMENTS": False})
 @pytest.mark.postgresql_only
 @pytest.mark.django_db(transaction=True)
 def test_parameters_may_be_bound_by_the_server() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.test import override_settings
 
 from taskqueue import InvalidArguments
@@ -24,6 +24,7 @@ from taskqueue.results import get_result
 from taskqueue.testing import assert_enqueued, run_due
 from tests.conftest import Drain
 from tests.sample import typed_tasks as tasks
+from tests.sample.models import Effect
 from tests.sample.tasks import echo
 from tests.sample.typed_tasks import Colour, Level, Line, Order, Shape
 from tests.worker_process import ROOT
@@ -193,13 +194,13 @@ def test_without_an_annotation_only_json_is_admitted() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_bodies_in_worker_processes_are_given_what_was_passed(drain: Drain) -> None:
-    group = Group.objects.create(name="editors")
+    effect = Effect.objects.create(task_id=KEY, attempt=1, note="editors")
     expected = {
         tasks.typed.enqueue(**GIVEN): repr(tuple(GIVEN.values())),
         tasks.typed.enqueue(**STORED): repr(tuple(GIVEN.values())),
         tasks.ship.enqueue(ORDER, Order(DAY)): repr((ORDER, Order(DAY))),
-        tasks.count_members.enqueue(group, DAY): "editors 2026",
-        tasks.count_members.enqueue(group.pk, "2027-01-01"): "editors 2027",  # type: ignore[arg-type]
+        tasks.read_row.enqueue(effect, DAY): "editors 2026",
+        tasks.read_row.enqueue(effect.pk, "2027-01-01"): "editors 2027",  # type: ignore[arg-type]
         tasks.typed_async.enqueue(DAY): 2026,
     }
     chain = (tasks.next_day.s(DAY) | tasks.next_day.s() | tasks.next_day.s()).enqueue()
@@ -216,29 +217,29 @@ def test_bodies_in_worker_processes_are_given_what_was_passed(drain: Drain) -> N
 
 @pytest.mark.django_db(transaction=True)
 def test_a_row_that_was_deleted_is_named(drain: Drain) -> None:
-    group = Group.objects.create(name="editors")
-    result = tasks.count_members.enqueue(group, DAY)
-    assert Task.objects.get().args == [group.pk, "2026-02-03"]
-    key, _ = group.pk, group.delete()
+    effect = Effect.objects.create(task_id=KEY, attempt=1, note="editors")
+    result = tasks.read_row.enqueue(effect, DAY)
+    assert Task.objects.get().args == [effect.pk, "2026-02-03"]
+    key, _ = effect.pk, effect.delete()
     drain("--concurrency", "1")
     result.refresh()
     [error] = result.errors
-    assert error.exception_class_path == "django.contrib.auth.models.Group.DoesNotExist"
-    assert f"auth.Group with the primary key {key} does not exist" in error.message
+    assert error.exception_class_path == "tests.sample.models.Effect.DoesNotExist"
+    assert f"sample.Effect with the primary key {key} does not exist" in error.message
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("group", [Group(name="unsaved"), "many", None, DAY])
-def test_a_row_must_be_saved(group: Any) -> None:
-    with pytest.raises(WrongType, match="must be a saved Group, or its primary key"):
-        tasks.count_members.enqueue(group, DAY)
+@pytest.mark.parametrize("effect", [Effect(note="unsaved"), "many", None, DAY])
+def test_a_row_must_be_saved(effect: Any) -> None:
+    with pytest.raises(WrongType, match="must be a saved Effect, or its primary key"):
+        tasks.read_row.enqueue(effect, DAY)
 
 
 @pytest.mark.django_db
 def test_keys_are_made_of_the_same_values_whichever_form_they_have() -> None:
-    group = Group.objects.create(name="editors")
-    first = tasks.count_members.enqueue(group, DAY)
-    second = tasks.count_members.enqueue(group.pk, "2026-12-31")  # type: ignore[arg-type]
+    effect = Effect.objects.create(task_id=KEY, attempt=1, note="editors")
+    first = tasks.read_row.enqueue(effect, DAY)
+    second = tasks.read_row.enqueue(effect.pk, "2026-12-31")  # type: ignore[arg-type]
     assert second.id == first.id
     by_arguments = tasks.next_day.using(unique_key=True)
     assert by_arguments.enqueue(DAY).id == by_arguments.enqueue("2026-02-03").id  # type: ignore[arg-type]

@@ -161,7 +161,7 @@ def check_option_defaults(app_configs: Any = None, **kwargs: Any) -> list[CheckM
         try:
             check_defaults(pattern, options)
         except InvalidTask as error:
-            found.append(Error(str(error), id="taskqueue.E008"))
+            found.append(Error(str(error), id="taskqueue.E009"))
     try:
         names = [definition.name for definition in registry.all()] if patterns else []
     except Exception:  # `check_schedules` reports it.

@@ -132,7 +132,8 @@ class BaseDefinition(Generic[P, R]):
         if kwargs or tuple(map(type, args)) not in signature.exact_calls:
             signature.check(self.name, args, kwargs)
             plain_args, plain_kwargs = self.stored(args, kwargs, checks=settings.CHECK_ARGUMENTS)
-            signature.learn(args)
+            if not kwargs:
+                signature.learn(args)
         args_text = encode(list(plain_args), limit=limit, what="args") if args else "[]"
         kwargs_text = "{}"
         if kwargs:

@@ -12,10 +12,13 @@ WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = re.compile(
     r"甲( [a-z]+\b(?!\.))?|plain( too)?|echo|unseen|tests\.sample\.\w+\.\w+"
     r"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    r"|https://[\w./%-]+|task\.(failed|\*)|shop\.\*|mail\*"
     r"|queue:mail status:failed|in 5 minutes|manage\.py runworker|\d{4}-\d\d-\d\dT[\d:.+]+"
 )
 """What rows are called, and what is written in searches and commands."""
-TERMS = {"ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "WARNING", "cron"}
+TERMS = {
+    "ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "WARNING", "cron", "URL", "https", "ms",
+}  # fmt: skip
 VALUES = {"finished", "process", "update", "note"}
 """Of options, and names of rows in breadcrumbs: code, which nobody translates."""
 DJANGOS_OWN = {

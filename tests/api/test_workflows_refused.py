@@ -72,7 +72,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str, str]] = [
     ),
     (
         "unbound arguments of a map",
-        {"steps": [step(task=sign_in.name, map=[1], options=KEYLESS)]},
+        {"steps": [step(task=sign_in.name, map=["x"], options=KEYLESS)]},
         "invalid_workflow", "/steps/0", "cannot be called",
     ),
     ("a name over 100", {"steps": [step("a" * 101)]}, "invalid_workflow", "/steps/0", "1 to 100"),

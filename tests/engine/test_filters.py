@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 from django.utils import timezone
 
 from taskqueue import task
@@ -99,6 +100,7 @@ def test_workers_are_those_that_have_held_it() -> None:
 # By what stands in JSON
 
 
+@override_settings(TASKQUEUE={"CHECK_ARGUMENTS": False})
 @pytest.mark.parametrize(
     ("value", "typed"),
     [

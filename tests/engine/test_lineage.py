@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from taskqueue import ArgumentsDoNotBind, InvalidArguments, TransitionRefused
 from taskqueue.control import retry_with
@@ -85,7 +86,12 @@ def test_arguments_are_checked_as_at_an_enqueue() -> None:
         old.retry(args=[1, 2, 3, 4])
     with pytest.raises(InvalidArguments):
         old.retry(args=[{1, 2}])
-    with pytest.raises(InvalidArguments, match="must be at most"):
+    with pytest.raises(InvalidArguments, match="must be int, not str"):
+        old.retry(args=["x"])
+    with (
+        override_settings(TASKQUEUE={"CHECK_ARGUMENTS": False}),
+        pytest.raises(InvalidArguments, match="must be at most"),
+    ):
         old.retry(args=["x" * 100_000])
     assert (Task.objects.count(), Audit.objects.count()) == (1, 0)
 

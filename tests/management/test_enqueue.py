@@ -139,7 +139,7 @@ def test_prune_deletes_what_is_past_its_time_and_says_so() -> None:
     assert Audit.objects.count() == 1
     assert run_json("prune") == {
         "tasks": 0, "occurrences": 0, "operations": 0, "idempotency_keys": 0, "audit": 0,
-        "workers": 0, "workflows": 0, "rollups": 0,
+        "workers": 0, "workflows": 0, "rollups": 0, "alerts": 0, "deliveries": 0,
     }  # fmt: skip
 
 

@@ -10,9 +10,8 @@ from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
-from django.contrib.auth.models import Group
-
 from taskqueue import Batch, task
+from tests.sample.models import Effect
 
 Cents = NewType("Cents", int)
 
@@ -99,10 +98,10 @@ def ship(order: Order, *others: Order) -> str:
     return repr((order, *others))
 
 
-@task(unique_key=lambda group, day: f"{group.name}:{day:%Y}")
-def count_members(group: Group, day: date) -> str:
-    """Return the name of the row."""
-    return f"{group.name} {day.year}"
+@task(unique_key=lambda effect, day: f"{effect.note}:{day:%Y}")
+def read_row(effect: Effect, day: date) -> str:
+    """Return a field of the row."""
+    return f"{effect.note} {day.year}"
 
 
 @task(sensitive=["secret"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import override_settings
 
 from taskqueue import chain, chord, group, workflow
 from taskqueue.control import cancel
@@ -131,6 +132,7 @@ def test_a_paused_workflow_goes_on_when_it_is_resumed() -> None:
     assert_settled(run)
 
 
+@override_settings(TASKQUEUE={"CHECK_ARGUMENTS": False})
 def test_a_map_tolerates_failures_and_sends_as_many_as_it_may() -> None:
     @workflow(name="tests.tolerant")
     def tolerant(wf: Builder) -> None:
@@ -145,6 +147,7 @@ def test_a_map_tolerates_failures_and_sends_as_many_as_it_may() -> None:
     assert_settled(run)
 
 
+@override_settings(TASKQUEUE={"CHECK_ARGUMENTS": False})
 def test_fail_fast_stops_the_map_of_which_too_many_failed() -> None:
     @workflow(name="tests.fast_map", fail_fast=True)
     def fast(wf: Builder) -> None:

@@ -105,7 +105,8 @@ def retry_with_each(
             new_kwargs = dict(old.kwargs if kwargs is None else kwargs)
             if (definition := registry.find(old.name)) is not None:
                 definition.signature.check(old.name, new_args, new_kwargs)
-                new_args, new_kwargs = definition.stored(new_args, new_kwargs)
+                checks = get_settings().CHECK_ARGUMENTS
+                new_args, new_kwargs = definition.stored(new_args, new_kwargs, checks=checks)
             limit = get_settings().MAX_ARGUMENTS
             new_hex = uuid7_hex() if new_id is None else new_id.hex
             placement = _placement_of(old, old.limits)
