@@ -126,6 +126,9 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
 def _try(operation: Any, headers: dict[str, str], made: Everything, *, most: int) -> None:
     real = real_parameters(operation.path, made)
     strategies = [operation.as_strategy(generation_mode=GenerationMode.POSITIVE)]
+    # Under WSGI, as here, a stream is not implemented: 501, which the schema tells.
+    is_stream = operation.path.endswith("/events/stream/")
+    wanted = [each for each in CHECKS if not (is_stream and each is CHECKS[0])]
     if operation.body or operation.query:
         strategies.append(operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
 
@@ -142,7 +145,7 @@ def _try(operation: Any, headers: dict[str, str], made: Everything, *, most: int
         case.cookies = {}  # A session that was made up would only confuse who is asking.
         with atomic():
             answer = case.call(headers=headers)
-            case.validate_response(answer, checks=CHECKS, headers=headers)
+            case.validate_response(answer, checks=wanted, headers=headers)
             set_rollback(True)
 
     ask()
