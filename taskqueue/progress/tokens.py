@@ -66,8 +66,9 @@ def expiry(seconds: float | timedelta) -> int:
     return int(time.time() + lasts) + 1
 
 
-def checked_redirect(path: str) -> str:
-    """Return a path on the same host. Raises ValueError for any other address."""
+def checked_redirect(path: str | None) -> str:
+    """Return a path on the same host; empty for none. Raises ValueError for any other address."""
+    path = path or ""
     is_path = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     if path and (not is_path or len(path) > LONGEST_REDIRECT):
         raise ValueError(

@@ -33,6 +33,17 @@ def test_alerts_are_listed_by_status_and_rule_and_acknowledged(root: ApiClient) 
     problem(root.look("alerts/x/"), 404, "alert_not_found")
 
 
+def test_a_rule_with_several_open_alerts_is_listed_once(root: ApiClient) -> None:
+    for name in ("w1", "w2"):
+        make_worker(name, trouble="no disk")
+    make_rule("disks")
+    make_rule("lanes", "queue_unserved")
+    look_now()
+    listed = root.look("alert-rules/").json()["results"]
+    assert [(each["name"], each["firing"]) for each in listed] == [("disks", 2), ("lanes", 0)]
+    assert root.look("alert-rules/disks/").json()["firing"] == 2
+
+
 def test_a_condition_that_is_pending_is_no_alert(root: ApiClient) -> None:
     make_worker("w1", trouble="no disk")
     make_rule("disks", wait=60)

@@ -71,6 +71,10 @@ def test_a_token_is_bound_to_its_purpose_and_cannot_be_changed() -> None:
             read(each)
 
 
+def test_there_need_be_no_redirect() -> None:
+    assert (checked_redirect(""), checked_redirect(None)) == ("", "")
+
+
 def test_keys_rotate() -> None:
     with override_settings(SECRET_KEY="an older key of the project"):
         token = signed(claims())

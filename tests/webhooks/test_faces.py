@@ -16,7 +16,15 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.webhooks.deliveries import insert_deliveries
 from taskqueue.engine.webhooks.messages import Message
-from taskqueue.models import Audit, Delivery, Endpoint, Event, IdempotencyKey, Operation
+from taskqueue.models import (
+    Audit,
+    Delivery,
+    Endpoint,
+    Event,
+    IdempotencyKey,
+    Operation,
+    Subscription,
+)
 from taskqueue.testing import run_due
 from tests.sample.tasks import add
 from tests.webhooks.receiver import Receiver
@@ -230,3 +238,23 @@ def test_replay_sends_what_was_missed_and_what_was_sent_again(
     ids = [each.headers["webhook-id"] for each in receiver.received]
     assert len(ids) == 4
     assert len(set(ids)) == 2
+
+
+def test_replay_leaves_out_what_became_of_tasks_of_handlers() -> None:
+    endpoint = webhooks.create(URL, kinds=["task.enqueued"]).endpoint
+    add.enqueue(1, 1)
+    pump(project_connection())
+    Subscription.objects.create(subscriber="handler", subject=add.name, kinds=[])
+    cli("replay", endpoint.pk, "--since", "1h")
+    before = Delivery.objects.count()
+    run_due()
+    operation = Operation.objects.get()
+    assert (operation.status, operation.matched, Delivery.objects.count()) == (
+        "finished", 0, before,
+    )  # fmt: skip
+
+
+def test_a_secret_does_not_stand_in_its_text() -> None:
+    made = webhooks.create(URL)
+    assert made.secret.startswith("whsec_")
+    assert made.secret not in repr(made) + str(made)

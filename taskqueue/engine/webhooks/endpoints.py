@@ -36,6 +36,10 @@ class Secret(NamedTuple):
     endpoint: Endpoint
     secret: str
 
+    def __repr__(self) -> str:
+        # Logs and error reports show it.
+        return f"Secret(endpoint={self.endpoint!r}, secret=[redacted])"
+
 
 def create_endpoint(
     url: str,

@@ -17,13 +17,14 @@ from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.events.effects import is_internal
+from taskqueue.engine.events.handling import handled_names
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.webhooks.deliveries import insert_deliveries, send_again
 from taskqueue.engine.webhooks.endpoints import locked_endpoint, require_enabled
 from taskqueue.engine.webhooks.messages import message_of
 from taskqueue.engine.webhooks.subscribing import wants
 from taskqueue.exceptions import InvalidWebhook
-from taskqueue.models import Audience, Delivery, Endpoint, Event, Operation
+from taskqueue.models import Audience, Delivery, Endpoint, Event, Operation, Subscription
 from taskqueue.models.operation import OperationStatus
 from taskqueue.models.webhook import DeliveryStatus
 
@@ -87,10 +88,15 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
         seq__gt=chosen["after"], seq__lte=chosen["last"]
     )
     found = list(events.order_by("seq")[:CHUNK])
+    # What became of handlers' own tasks is told to nobody, here neither.
+    own = handled_names(list(Subscription.objects.using(connection.alias)))
     wanted = [
         event
         for event in found
-        if event.at >= since and not is_internal(event) and wants(endpoint, event)
+        if event.at >= since
+        and event.name not in own
+        and not is_internal(event)
+        and wants(endpoint, event)
     ]
     operation.matched += len(wanted)
     operation.done += _send(connection, endpoint, wanted)
