@@ -84,10 +84,13 @@ def test_a_heartbeat_is_due_every_so_many_seconds() -> None:
     assert not look(connection)
 
 
-def test_a_heartbeat_goes_to_no_address_that_is_not_public() -> None:
+def test_a_heartbeat_goes_to_no_address_that_is_not_public_any_more(settings: Any) -> None:
+    before = settings.TASKQUEUE
+    settings.TASKQUEUE = {**before, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
     make_worker()
     with a_watcher() as (url, asked):
         make_rule("beat", "heartbeat", url=url, mail=[])
+        settings.TASKQUEUE = before
         look_now()
         run_due()
         assert asked == []

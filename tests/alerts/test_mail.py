@@ -176,6 +176,8 @@ def test_no_arguments_or_results_are_mailed() -> None:
         ({"kind": "doctor", "url": "https://a.example"}, "Only a heartbeat"),
         ({"kind": "heartbeat"}, "needs a url"),
         ({"kind": "heartbeat", "url": "ftp://a.example"}, "needs a url"),
+        ({"kind": "heartbeat", "url": "https://10.0.0.1/"}, "cannot be called: .*not public"),
+        ({"kind": "heartbeat", "url": "http://a.example/"}, "cannot be called: .*https"),
         ({"kind": "doctor", "color": "red"}, "has no field 'color'"),
     ],
 )

@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, KindDetails
 from taskqueue.core.suggestions import did_you_mean
+from taskqueue.core.webhook_targets import InvalidURL, target_of
 from taskqueue.declarations.notify import addresses, texts
 from taskqueue.declarations.payload import storable
+from taskqueue.engine.webhooks.checking import allowed_targets
 from taskqueue.exceptions import InvalidAlertRule, InvalidTask
 from taskqueue.models import AlertRule
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
@@ -164,4 +166,8 @@ def _url(kind: AlertKind, value: object) -> str:
         is_url = False
     if not is_url:
         raise InvalidAlertRule("A heartbeat needs a url, such as https://watcher.example/ping.")
+    try:
+        target_of(text, allowed_targets())
+    except InvalidURL as error:
+        raise InvalidAlertRule(f"The url of a heartbeat cannot be called: {error}") from None
     return text
