@@ -54,7 +54,7 @@ class SignalAdmin(ReadOnlyAdmin):
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
         if not isinstance(request, ASGIRequest):
-            return HttpResponse(status=501)
+            return HttpResponse(status=404)
         wanted = visible_to(request.user, self.events_of(object_id))
         if wanted is None:
             raise PermissionDenied

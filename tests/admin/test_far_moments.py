@@ -68,7 +68,7 @@ def test_a_page_shows_moments_for_which_there_is_no_local_time(
     for url, query in variants(route, made):
         response = made.rows["root"].get(url, query)
         text_of(response)
-        assert response.status_code in (200, 302, 400), (url, query)
+        assert response.status_code in (200, 302, 400, PAGES[route].answers), (url, query)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ DELETE_TASK = Act(
 )  # fmt: skip
 
 # The tests' server is no ASGI one; `tests.admin.test_live` asks one that is.
-NO_ASGI = 501
+NO_ASGI = 404
 PAGES: dict[str, Page] = {
     "dashboard/": Page(look=VIEW_TASK),
     "dashboard/stream/": Page(look=VIEW_TASK, answers=NO_ASGI),
