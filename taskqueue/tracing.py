@@ -52,7 +52,7 @@ class AttemptSpan:
 
     @property
     def identity(self) -> str:
-        """What links to this span name; empty: it is not sampled."""
+        """Return the text by which links name this span; empty: it is not sampled."""
         return _traceparent(self._span) if self._span.is_recording() else ""
 
     def enter(self) -> None:

@@ -1,4 +1,4 @@
-"""What tasks under limits cost others: a full key ordinary tasks, and open keys each other."""
+"""The cost of tasks under limits for others: of a full key, and of many open keys."""
 
 from __future__ import annotations
 

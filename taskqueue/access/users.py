@@ -1,4 +1,4 @@
-"""What is asked of users, whatever their model."""
+"""Identity and permissions of users, whatever their model."""
 
 from __future__ import annotations
 

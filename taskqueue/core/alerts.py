@@ -46,7 +46,7 @@ class AlertKind(StrEnum):
 
 
 class AlertScope(StrEnum):
-    """What the pattern of a rule is compared with."""
+    """The kind of name that the pattern of a rule matches."""
 
     ALL = "all"
     QUEUE = "queue"
@@ -76,7 +76,7 @@ class RuleSource(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class KindDetails:
-    """What holds for the rules of a kind."""
+    """The defaults and texts of the rules of a kind."""
 
     # What a rule may be narrowed to.
     scopes: tuple[AlertScope, ...] = ()

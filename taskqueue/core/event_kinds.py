@@ -13,7 +13,7 @@ from taskqueue.core.suggestions import did_you_mean
 
 
 class EventKind(StrEnum):
-    """What happened."""
+    """The kinds of events."""
 
     # It waits for a worker, for its time, or for other tasks of its workflow.
     TASK_ENQUEUED = "task.enqueued"
@@ -58,7 +58,7 @@ class EventKind(StrEnum):
 
     @property
     def noun(self) -> str:
-        """What it happened to, such as `task`."""
+        """Return the noun of the kind, such as `task`."""
         return self.value.partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""What annotations say of arguments: what an enqueue admits, and what the body is given.
+"""Kinds of arguments from annotations: values that are accepted, and values for the body.
 
 | annotation | stored as |
 | --- | --- |

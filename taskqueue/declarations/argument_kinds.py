@@ -27,7 +27,7 @@ class Misfit(Exception):
 
 
 class Kind(ABC):
-    """What an annotation admits."""
+    """The kind of values that an annotation accepts."""
 
     # The words for it in messages.
     words: str
@@ -67,7 +67,7 @@ class Kind(ABC):
 
 
 class Plain(Kind):
-    """What JSON has: text, numbers, true and false, null."""
+    """Values of JSON: text, numbers, true and false, null."""
 
     def __init__(self, words: str, *admitted: type, exact: Iterable[type] = ()) -> None:
         self.words, self._admitted = words, admitted

@@ -17,7 +17,7 @@ LONGEST_PATTERN = 255
 
 
 class Happened(Protocol):
-    """What a filter looks at in an event."""
+    """The part of an event that a filter reads."""
 
     kind: str
     task_id: UUID | None

@@ -20,7 +20,7 @@ WINDOW = KINDS[AlertKind.FAILURE].window or 900
 
 @dataclass(frozen=True, kw_only=True)
 class Notify:
-    """Who is told of tasks that failed for good: `@task(notify=Notify(mail=[...]))`.
+    """The recipients of alerts about failed tasks: `@task(notify=Notify(mail=[...]))`.
 
     With a `threshold` of 1 each failure is told, gathered into a message every five minutes; with
     a higher one it takes so many within `window` seconds. `endpoints` are names of webhook

@@ -15,7 +15,7 @@ from taskqueue.models.workflow import Workflow
 
 
 class Subscriber(StrEnum):
-    """What a subscription is for."""
+    """The purpose of a subscription."""
 
     # A webhook: each event causes a delivery.
     ENDPOINT = "endpoint"

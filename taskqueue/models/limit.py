@@ -167,7 +167,7 @@ class Partition(models.Model):
 
 
 class LimitPlan(models.Model):
-    """What limited a definition when its waiting tasks were last placed, as `engine.limits` tells.
+    """The limits of a definition when its waiting tasks were last placed, by `engine.limits`.
 
     Where the code of a worker that starts says something else, they are placed anew.
     """
@@ -184,7 +184,7 @@ class LimitPlan(models.Model):
 
 
 class LimitCount(models.Model):
-    """What a sweep counts since the beginning, for metrics: few rows, which it alone writes."""
+    """A total that sweeps count for metrics: few rows, which they alone write."""
 
     id = models.BigAutoField(primary_key=True)
     what = models.CharField(max_length=10, choices=choices(CountOfLimits))

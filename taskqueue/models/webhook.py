@@ -17,7 +17,7 @@ LONGEST_ANSWER = 1024
 
 
 class Include(StrEnum):
-    """What a message holds beside the thin body."""
+    """An addition to the thin body of a message."""
 
     # The class and the message of the error.
     ERROR = "error"
@@ -36,7 +36,7 @@ class DisabledFor(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """What became of a delivery."""
+    """The status of a delivery."""
 
     # It is to be sent, for the first time or again.
     WAITING = "waiting"

@@ -1,4 +1,4 @@
-"""What a look at a task or workflow shows to an end user: one indexed read.
+"""The progress of a task or workflow for end users: one indexed read.
 
 Neither its name nor its arguments, errors or workers are read at all.
 """
@@ -74,7 +74,7 @@ FINAL = (SUCCEEDED, FAILED, CANCELLED, GONE, EXPIRED, UNKNOWN)
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What an end user sees."""
+    """The progress that an end user sees."""
 
     state: str
     # The state in words.

@@ -23,7 +23,7 @@ from taskqueue.results.workflows import WorkflowRun
 
 
 class Progress:
-    """What a page shows: by the tag `task_progress`, or through `url` by scripts of its own."""
+    """Progress for a page: shown by the tag `task_progress`, or through `url` by other scripts."""
 
     def __init__(self, token: str) -> None:
         self.token = token

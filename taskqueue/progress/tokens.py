@@ -33,7 +33,7 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Claims:
-    """What a token says."""
+    """The content of a token."""
 
     id: UUID
     is_workflow: bool

@@ -44,7 +44,7 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a server answered."""
+    """The answer of a server."""
 
     status: int
     # The beginning of its body.
@@ -209,7 +209,7 @@ class BoundedSocket:
 
 
 class _Incoming(io.RawIOBase):
-    """What comes in, until the deadline and up to a number of bytes."""
+    """A reader of an answer, until the deadline and up to a number of bytes."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected

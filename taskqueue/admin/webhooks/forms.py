@@ -46,7 +46,7 @@ class ListField(forms.CharField):
 
 
 class EndpointForm(forms.Form):
-    """What people say of an endpoint."""
+    """The fields of an endpoint that people edit."""
 
     url = forms.CharField(
         label=_("URL"), max_length=LONGEST_URL, widget=forms.URLInput(WIDE),

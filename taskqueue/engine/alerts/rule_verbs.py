@@ -1,4 +1,4 @@
-"""What people do to alert rules: create, edit, delete, silence and test them."""
+"""Verbs on alert rules: create, edit, delete, silence and test."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MOST_NAMED = 50
 
 
 class News(NamedTuple):
-    """What is to be told of an incident."""
+    """A message about an incident that is due."""
 
     incident: Incident
     # One of the words above; `passed`: it was raised and cleared since the last message.

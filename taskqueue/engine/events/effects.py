@@ -1,4 +1,4 @@
-"""What events cause: tasks of handlers, and what other kinds of subscribers ask for.
+"""The effects of events: tasks of handlers, and what other kinds of subscribers ask for.
 
 All of it is written in the transaction that numbers the events, by code of this package alone:
 patterns and calls are data, so that whoever numbers events needs no code of the project.

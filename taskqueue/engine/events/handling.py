@@ -46,5 +46,5 @@ def handled_names(subscriptions: Sequence[Subscription]) -> set[str]:
 
 
 def stored(spec: EnqueueSpec) -> dict[str, Any]:
-    """What a handler's subscription keeps, so that whoever numbers events can enqueue its tasks."""
+    """Return the request that a handler's subscription keeps, from which its tasks are enqueued."""
     return {"spec": spec.as_json()}

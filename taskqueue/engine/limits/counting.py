@@ -1,4 +1,4 @@
-"""What a sweep counts of limits for metrics: for how long tasks waited for places, and repairs."""
+"""Counts of limits for metrics: how long tasks waited for places, and repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition may give, and how a claim leaves it. No database."""
+"""Tasks that a partition may give, and its state after a claim. No database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What limits a definition, told so that a later version of the code can be compared with it."""
+"""The limits of a definition as text, to be compared with those of later code."""
 
 from __future__ import annotations
 

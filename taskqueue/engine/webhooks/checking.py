@@ -1,4 +1,4 @@
-"""What an endpoint may be: its URL, its patterns, and who may have errors sent to it."""
+"""Validation of endpoints: the URL, the patterns, and the permission to send errors."""
 
 from __future__ import annotations
 

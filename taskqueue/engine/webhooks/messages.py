@@ -1,4 +1,4 @@
-"""What an endpoint is told of an event: thin, for a receiver fetches what it may see."""
+"""The body of a message about an event: thin, as a receiver fetches what it may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of an attempt to send a webhook: in its log, and for its endpoint."""
+"""The outcome of an attempt to send a webhook: for its log, and for its endpoint."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Attempt:
 
     @property
     def words(self) -> str:
-        """What came of it, without what the receiver wrote."""
+        """Return the outcome in words, without the text of the receiver."""
         if self.status is None:
             return self.error
         return f"The receiver answered {self.status}."
@@ -64,7 +64,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """What follows an attempt: what became of the delivery, or another try in so many seconds."""
+    """The next step after an attempt: the end of the delivery, or the seconds until another try."""
 
     status: DeliveryStatus
     delay: float = 0.0

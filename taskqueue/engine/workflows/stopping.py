@@ -89,7 +89,7 @@ TO_STOP = Statement(
 
 
 class Stopped(NamedTuple):
-    """What one turn has stopped of a workflow."""
+    """The part of a workflow that one turn has stopped."""
 
     number: int
     # Whether others held some of the tasks, which are left to the next turn.

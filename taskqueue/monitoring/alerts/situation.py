@@ -1,4 +1,4 @@
-"""What a look at alert rules reads: each part once, and only where a rule needs it."""
+"""The data that alert rules are judged by: each part is read once, where a rule needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of an event."""
+"""An event as every face shows it."""
 
 from __future__ import annotations
 
