@@ -12,9 +12,11 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import IO
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
 
@@ -247,7 +249,17 @@ def watched_export(browser: Browser) -> None:
     page = browser.get("/export/", urlencode({"csrfmiddlewaretoken": hidden[1]}).encode())
     address = re.search(r'data-taskqueue-progress="([^"]+)"', page)
     assert address is not None
-    wait_until(lambda: '"succeeded"' in browser.get(address[1]), STARTING)
+    look = address[1]
+
+    def has_succeeded() -> bool:
+        try:
+            return '"succeeded"' in browser.get(look)
+        except HTTPError as error:
+            if error.code != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            return False
+
+    wait_until(has_succeeded, STARTING)
 
 
 def _small_folder(tmp_path: Path) -> Path:
