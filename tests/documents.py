@@ -27,7 +27,14 @@ class Page:
 
     def blocks(self, language: str) -> list[str]:
         """The fenced blocks of that language."""
-        return re.findall(rf"^```{language}\n(.*?)^```", self.text, re.MULTILINE | re.DOTALL)
+        pattern = rf'^```{language}(?: title="[^"]*")?\n(.*?)^```'
+        return re.findall(pattern, self.text, re.MULTILINE | re.DOTALL)
+
+    def titled(self, title: str) -> str:
+        """The fenced block of that title."""
+        pattern = rf'^```\w+ title="{title}"\n(.*?)^```'
+        [found] = re.findall(pattern, self.text, re.MULTILINE | re.DOTALL)
+        return found
 
     def block(self, language: str, holding: str) -> str:
         """The first fenced block of that language that holds the text."""
