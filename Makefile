@@ -17,7 +17,7 @@ PYENV := $(wildcard $(HOME)/.pyenv/versions/3.1[123]*/bin)
 MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help environment test test-quick chaos fuzz lint format demo docs screenshots messages benchmark \
+.PHONY: help environment test test-quick chaos fuzz lint format demo docs reference screenshots messages benchmark \
   benchmark-peers matrix wheel clean
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make format       let ruff format the code"
 	@echo 'make demo         see it work; ARGS=--exit ends by itself, ARGS="--exit --postgres"'
 	@echo "make docs         the documentation as a site, in build/site; a warning fails it"
+	@echo "make reference    write the parts of the documentation that the code tells"
 	@echo "make screenshots  pictures of every page of the admin; ARGS=folder to keep them there"
 	@echo "make messages     find the texts to translate, and compile the translations"
 	@echo "make benchmark    measure it against the raw database"
@@ -85,6 +86,9 @@ docs: $(READY)
 	@$(RUN) -m sphinx --quiet --fail-on-warning --keep-going --builder html \
 	  --doctree-dir build/doctrees $(ARGS) docs build/site
 	@echo "The first page is build/site/index.html"
+
+reference: $(READY)
+	@$(RUN) -m docs.generate
 
 screenshots: $(READY)
 	@$(RUN) -m tests.browser.screenshots $(ARGS)
