@@ -16,6 +16,30 @@ DOCS = ROOT / "docs"
 
 
 @dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    title: str
+    text: str
+    # Why it is not run, where the page says so.
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+_BLOCK = re.compile(
+    r"^(?:<!-- not run: (?P<reason>.*?) -->\n+)?"
+    r'(?P<indent> *)```(?P<language>\S*)(?: title="(?P<title>[^"]*)")?\n'
+    r"(?P<text>.*?)^ *```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
 class Page:
     """A page of Markdown."""
 
@@ -24,6 +48,21 @@ class Page:
     @cached_property
     def text(self) -> str:
         return self.path.read_text()
+
+    @cached_property
+    def all_blocks(self) -> list[Block]:
+        """Its fenced blocks of every language."""
+        return [
+            Block(
+                page=self.path.name,
+                line=self.text.count("\n", 0, found.start("text")),
+                language=found["language"],
+                title=found["title"] or "",
+                text=found["text"],
+                reason=found["reason"] or "",
+            )
+            for found in _BLOCK.finditer(self.text)
+        ]
 
     def blocks(self, language: str) -> list[str]:
         """The fenced blocks of that language."""
