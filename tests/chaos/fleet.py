@@ -17,14 +17,14 @@ from tests.chaos.databases import Database
 from tests.chaos.history import Term
 from tests.worker_process import WorkerProcess
 
-LEASE, PING, TAKEOVER_INTERVAL = 6.0, 1.0, 0.5
+LEASE, PING, TAKEOVER_INTERVAL, CRASH_DELAY = 6.0, 1.0, 0.5, 0.5
 LONG_LEASE = 20.0
 """For faults that are not about leases: none runs out because the machine is busy."""
 SETTINGS: dict[str, Any] = {
     "LEASE_DURATION": LEASE,
     "PING_INTERVAL": PING,
     "TAKEOVER_INTERVAL": TAKEOVER_INTERVAL,
-    "CRASH_DELAY": 0.5,
+    "CRASH_DELAY": CRASH_DELAY,
     "PARK_DELAY": 0.5,
     "PARK_LIMIT": 15,
     "STOP_GRACE": 1,

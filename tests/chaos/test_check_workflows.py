@@ -52,26 +52,61 @@ def test_what_is_behind_a_join_counts_too(story: Story) -> None:
     assert found(replace(history, steps=(*history.steps, join), edges=edges)) == {12}
 
 
-@pytest.mark.parametrize(("subject", "expected"), [("w", set()), ("another", {12})])
+PARENT = WORKFLOW._replace(id="above")
+REOPENED = [
+    ("retry", "w", set()),
+    ("resolve", "w", set()),
+    ("retry", "above", set()),
+    ("cancel", "w", {12}),
+    ("retry", "another", {12}),
+]
+
+
+@pytest.mark.parametrize("is_claimed_late", [False, True], ids=["claimed", "sent"])
+@pytest.mark.parametrize(("verb", "subject", "expected"), REOPENED)
 def test_members_that_a_retry_sends_may_come_behind_what_followed_their_cancelled_map(
-    story: Story, subject: str, expected: set[int]
+    story: Story, verb: str, subject: str, expected: set[int], is_claimed_late: bool
 ) -> None:
     behind = story.enqueue()
-    story.end(story.claim(behind), "succeeded")
-    retry = AuditRow(story.now, "eve", "retry", subject, "", "failed")
+    if not is_claimed_late:
+        story.end(story.claim(behind), "succeeded")
+    reopened = AuditRow(story.now, "eve", verb, subject, "", "failed")
     members = [story.enqueue() for _ in range(2)]
+    if is_claimed_late:
+        story.end(story.claim(behind), "succeeded")
     for task in members:
         story.end(story.claim(task), "succeeded")
     history = story.history(
-        workflows=(WORKFLOW,),
-        steps=(step(1, kind="map", members=2), step(2)),
+        workflows=(PARENT, WORKFLOW._replace(parent_step_id=3)),
+        steps=(
+            step(3, kind="workflow", members=1)._replace(workflow_id="above"),
+            step(1, kind="map", members=2),
+            step(2),
+        ),
         edges=(EdgeRow(1, 2, "ended"),),
         members=(
             *(MemberRow(task, 1, place, "succeeded", 1) for place, task in enumerate(members)),
             MemberRow(behind, 2, 0, "succeeded", None),
         ),
     )
-    assert found(replace(history, audits=(*history.audits, retry))) == expected
+    assert found(replace(history, audits=(*history.audits, reopened))) == expected
+
+
+@pytest.mark.parametrize("verb", ["retry", "resolve"])
+def test_a_step_that_is_sent_after_a_retry_waits_for_what_the_retry_sends(
+    story: Story, verb: str
+) -> None:
+    reopened = AuditRow(story.now, "eve", verb, "w", "", "failed")
+    member, behind = story.enqueue(), story.enqueue()
+    story.end(story.claim(behind), "succeeded")
+    story.end(story.claim(member), "succeeded")
+    history = story.history(
+        workflows=(WORKFLOW,),
+        steps=(step(1, kind="map"), step(2)),
+        edges=(EdgeRow(1, 2, "ended"),),
+        members=(MemberRow(member, 1, 0, "succeeded", 1), MemberRow(behind, 2, 0, "succeeded", 1)),
+    )
+    assert found(replace(history, audits=(*history.audits, reopened))) == {12}
 
 
 def test_a_place_has_one_task(story: Story) -> None:

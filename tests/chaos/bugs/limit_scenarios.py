@@ -30,7 +30,11 @@ FOR UPDATE SKIP LOCKED
 
 
 def crowds(trial: Trial) -> None:
-    """Many tasks of a few partitions, which share one limit, on several workers."""
+    """Many tasks of a few partitions, which share limits, on several workers.
+
+    Each key has a partition in each of three queues, so that workers claim under one of its places
+    at the same time from the first task on.
+    """
     trial.lengthen_leases()
     chance = random.Random(4)
     trial.start_workers(4, 6)
@@ -40,9 +44,10 @@ def crowds(trial: Trial) -> None:
         limit_bodies.of_tenant.enqueue_many(
             [((journal, chance.randrange(20), 0.01), {}) for _ in range(20)]
         )
-        limit_bodies.keyed.enqueue_many(
-            [((journal, chance.randrange(10), 0.01), {}) for _ in range(10)]
-        )
+        for queue_name in ("default", "second", "third"):
+            limit_bodies.keyed.using(queue_name=queue_name).enqueue_many(
+                [((journal, key, 0.02), {}) for key in range(4)]
+            )
     _settle(trial)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -32,6 +32,9 @@ NO_CRASH = (
     "The worker ended before it ran its part",
 )
 """And those of leases that were lost without a crash of their bodies."""
+
+REOPENING = ("retry", "resolve")
+"""What people do to a workflow that has steps of it run again."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -148,17 +151,25 @@ class Evidence:
     @cached_property
     def reopened(self) -> Counter[str]:
         """How often each workflow was retried or resolved, also with those that it is a step of."""
-        audits = [row for row in self.history.audits if row.verb in ("retry", "resolve")]
-        own = Counter(row.subject for row in audits)
-        rows = {row.id: row for row in self.history.workflows}
-        workflow_of = {step.id: step.workflow_id for step in self.history.steps}
+        own = Counter(row.subject for row in self.history.audits if row.verb in REOPENING)
         found: Counter[str] = Counter()
-        for id in rows:
-            above: str | None = id
-            while above in rows:
-                found[id] += own[above]
-                above = workflow_of.get(rows[above].parent_step_id or 0)
+        for row in self.history.workflows:
+            found[row.id] = sum(own[id] for id in self.above(row.id))
         return found
+
+    def above(self, workflow_id: str) -> Iterator[str]:
+        """A workflow, and those that it is a step of, at whatever distance."""
+        id: str | None = workflow_id
+        while id in self._parents:
+            yield id
+            id = self._parents[id]
+
+    @cached_property
+    def _parents(self) -> dict[str, str | None]:
+        """The workflow that each is a step of; None where there is none."""
+        workflow_of = {step.id: step.workflow_id for step in self.history.steps}
+        rows = self.history.workflows
+        return {row.id: workflow_of.get(row.parent_step_id or 0) for row in rows}
 
     def database_back(self, at: float, *, within: float = 0.0) -> float:
         """From when on the leases that ran out at that moment may be taken over.

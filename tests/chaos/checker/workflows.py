@@ -15,7 +15,7 @@ from taskqueue.core.workflow_states import (
     WorkflowStatus,
 )
 from taskqueue.declarations.workflows.graph import Edge
-from tests.chaos.checker.evidence import Evidence, Violation, is_finished
+from tests.chaos.checker.evidence import REOPENING, Evidence, Violation, is_finished
 from tests.chaos.checker.graphs import Graphs
 from tests.chaos.history import Change
 from tests.chaos.workflow_rows import EdgeRow, StepRow, WorkflowRow
@@ -63,7 +63,7 @@ def _early_attempts(graphs: Graphs) -> Iterator[Violation]:
                 for id in needed
                 for claim in claims
                 if _is_early(own, claim.number, changes.get(id, []))
-                and not _was_sent_by_retry(graphs, step_id, claim, changes.get(id, []))
+                and not _was_sent_by_retry(graphs, step_id, own, claim, changes.get(id, []))
             )
             if (task_id := next(early, None)) is not None:
                 sentence = "A step ran before what it depends on had ended."
@@ -75,29 +75,38 @@ def _is_early(own: list[Change], claim: int, needed: list[Change]) -> bool:
 
     It may have been retried by hand since then. Or, where both were, by a retry that made it anew.
     """
-    sent = [each.number for each in own if each.before in ("", "blocked") and each.number < claim]
+    sent = [each.number for each in _sent(own, claim)]
     if any(_had_ended(needed, number) for number in (claim, *sent[-1:])):
         return False
     was_retried = any(each.number > claim and is_finished(each.before) for each in own)
     return not (was_retried and needed and needed[0].number > claim)
 
 
-def _was_sent_by_retry(graphs: Graphs, step_id: int, claim: Change, needed: list[Change]) -> bool:
-    """Whether a needed task was made after a claim, and the workflow was retried in between.
+def _was_sent_by_retry(
+    graphs: Graphs, step_id: int, own: list[Change], claim: Change, needed: list[Change]
+) -> bool:
+    """Whether a needed task was made after the one that was claimed was sent, by a retry.
 
     Its map had ended without it, such as one that was cancelled before it sent its members. What
-    runs after any end of that map ran, and stays.
+    runs after any end of that map ran, and stays, even if it was sent and not claimed yet. A
+    workflow also runs again with those that it is a step of, and as a step is resolved.
     """
-    if not needed or needed[0].before or needed[0].number < claim.number:
+    sent = _sent(own, claim.number)[-1:]
+    if not (sent and needed) or needed[0].before or needed[0].number < sent[0].number:
         return False
-    workflow_id = graphs.steps[step_id].workflow_id
+    workflow_ids = set(graphs.evidence.above(graphs.steps[step_id].workflow_id))
     clock, slack = graphs.evidence.bounds.clock, graphs.evidence.bounds.slack
     return any(
-        audit.verb == "retry"
-        and audit.subject == workflow_id
-        and claim.at - clock <= audit.at <= needed[0].at + slack
+        audit.verb in REOPENING
+        and audit.subject in workflow_ids
+        and sent[0].at - clock <= audit.at <= needed[0].at + slack
         for audit in graphs.history.audits
     )
+
+
+def _sent(own: list[Change], before: int) -> list[Change]:
+    """The changes by which a task was made or sent, before that one."""
+    return [each for each in own if each.before in ("", "blocked") and each.number < before]
 
 
 def _had_ended(changes: list[Change], number: int) -> bool:

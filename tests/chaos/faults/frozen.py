@@ -14,34 +14,50 @@ import psutil
 from taskqueue.models import Lease
 from tests.chaos.faults.base import TAKEN_OVER, Fault
 from tests.chaos.faults.outages import OWN_CRASH, no_crashes
-from tests.chaos.fleet import LEASE, LONG_LEASE, ChaosWorker
+from tests.chaos.fleet import LONG_LEASE, ChaosWorker
 from tests.chaos.history import History
 from tests.worker_process import children_of, guardian_of
 
 MOMENT = 1.0
 """Seconds within which a process that wakes too late is killed."""
 MINUTE = (60.0, 62.0)
+WRITABLE = 1.5
+"""Seconds in which others let go of SQLite's write lock."""
 
 
 class Frozen(Fault):
     """SIGSTOP processes of a worker, then SIGCONT."""
 
-    seconds = 9.0
-    frozen_for: ClassVar[tuple[float, float]] = (LEASE + 1.0, LEASE + 3.0)
-    """The least and the most seconds."""
+    seconds = 12.0
+    frozen_for: ClassVar[tuple[float, float]] = (TAKEN_OVER + 1.0, TAKEN_OVER + 3.0)
+    """The least and the most seconds: what it has is to be taken over before it wakes."""
 
     def strike(self) -> None:
         stage = self.stage
         stage.await_load(0.1)
         worker = self.chance.choice(stage.workers)
-        stage.await_lease(worker)
-        began = stage.now()
-        self.freeze(worker)
+        began = self._freeze_at_work(worker)
         time.sleep(self.chance.uniform(*self.frozen_for))
         self.thawed_at = time.monotonic()
         self.thaw(worker)
         stage.note(self.name, began, worker)
         stage.await_load(1)
+
+    def _freeze_at_work(self, worker: ChaosWorker) -> float:
+        """Freeze it while it holds a task; when that was.
+
+        On SQLite it may hold the write lock just then. Nobody can take over anything as long as it
+        keeps that, which is another fault: it goes on, and is frozen a moment later.
+        """
+        stage = self.stage
+        while True:
+            stage.await_lease(worker)
+            began = stage.now()
+            self.freeze(worker)
+            if stage.database.can_be_written(within=WRITABLE):
+                return began
+            self.thaw(worker)
+            stage.hits.clear()
 
     def freeze(self, worker: ChaosWorker) -> None:
         """Stop some processes of the worker."""
