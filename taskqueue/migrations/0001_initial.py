@@ -894,6 +894,8 @@ class Migration(migrations.Migration):
                 ("progress", models.FloatField(null=True)),
                 ("progress_message", models.CharField(db_default="", default="", max_length=1000)),
                 ("progressed_at", models.DateTimeField(null=True)),
+                ("checkpoint", models.JSONField(null=True)),
+                ("checkpointed_at", models.DateTimeField(null=True)),
                 ("wedged_at", models.DateTimeField(null=True)),
                 ("error_class", models.CharField(db_default="", default="", max_length=255)),
                 ("error_message", models.TextField(db_default="", default="")),

@@ -73,6 +73,8 @@ class AttemptRecord:
     stop_requested_by: str
     stop_reason: str
     stop_seen_at: datetime | None
+    # What the body stored for the next attempt.
+    checkpoint: Any
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -154,6 +154,12 @@ class TaskSnapshot(Generic[R]):
         return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
 
     @property
+    def checkpoint(self) -> Any:
+        """Return the state that a body stored last for its next attempt; None if none did."""
+        states = [lease.checkpoint for lease in self._seen_leases()]
+        return next((state for state in reversed(states) if state is not None), None)
+
+    @property
     def worker_names(self) -> list[str]:
         """Return the worker of each attempt."""
         return [lease.worker_id for lease in self._seen_leases()]
