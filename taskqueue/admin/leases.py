@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import OfTaskAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
-from taskqueue.display import EMPTY, as_json, badge, preformatted
+from taskqueue.display import EMPTY, as_json, badge, compact, preformatted
 from taskqueue.models import Lease, Worker
 from taskqueue.monitoring.read_models.attempt import level_name
 from taskqueue.monitoring.read_models.base import WITHOUT_ARGUMENTS, visible_checkpoint
@@ -23,7 +23,8 @@ from taskqueue.monitoring.read_models.base import WITHOUT_ARGUMENTS, visible_che
 def _progress(lease: Lease) -> str:
     if lease.progress is None:
         return EMPTY
-    return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()
+    detail = "" if lease.progress_detail is None else compact(lease.progress_detail)
+    return " ".join(filter(None, (f"{lease.progress:.0f} %", lease.progress_message, detail)))
 
 
 class LeaseAdmin(OfTaskAdmin):

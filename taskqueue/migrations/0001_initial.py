@@ -893,6 +893,7 @@ class Migration(migrations.Migration):
                 ("stop_seen_at", models.DateTimeField(null=True)),
                 ("progress", models.FloatField(null=True)),
                 ("progress_message", models.CharField(db_default="", default="", max_length=1000)),
+                ("progress_detail", models.JSONField(null=True)),
                 ("progressed_at", models.DateTimeField(null=True)),
                 ("checkpoint", models.JSONField(null=True)),
                 ("checkpointed_at", models.DateTimeField(null=True)),

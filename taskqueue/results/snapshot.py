@@ -151,7 +151,9 @@ class TaskSnapshot(Generic[R]):
                 lease = self._leases().last()
         else:
             lease = self._attempts[-1] if self._attempts else None
-        return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
+        if lease is None:
+            return Progress(None, "")
+        return Progress(lease.progress, lease.progress_message, lease.progress_detail)
 
     @property
     def checkpoint(self) -> Any:

@@ -38,6 +38,7 @@ class RunningAttempt:
     started_at: datetime | None = about("null: it is only claimed.")
     progress: float | None = about("Percent.")
     progress_message: str
+    progress_detail: Any = about("What the body reported beside the message, as JSON.")
     stop_requested_at: datetime | None
     stop_requested_by: str
     stop_reason: str
