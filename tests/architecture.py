@@ -60,7 +60,7 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs exports failures forecast idempotency rollups step_ends tally totals wedged "
+        "backlogs checkpoints exports failures forecast idempotency rollups step_ends tally totals wedged "
         "workers",
         siblings=True,
     ),
