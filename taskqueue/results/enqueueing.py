@@ -261,7 +261,7 @@ def _audit(
     where = f"{definition.name} on {definition.options.queue_name}"
     acts = [Act(str(result.id), detail=where) for result in results if result.created]
     acts += [
-        Act(str(result.id), result.status, "arguments and time replaced")
+        Act(str(result.id), result.status, "published again: arguments, time, named options")
         for result in results
         if result.updated
     ]
