@@ -66,7 +66,8 @@ FLOORS = (
     ),
     _layer(
         "leases",
-        "apart broadcast ends limits live_changes multi_worker multi_worker_task record takeover",
+        "apart broadcast ends limits live_changes multi_worker multi_worker_task record stays "
+        "takeover",
         siblings=True,
     ),
     _layer(

@@ -134,6 +134,10 @@ class Options:
         help="Exception classes that are retried, such as ConnectionError or shop.errors.Busy. "
         "The project's tasks must import them. Null: all.",
     )  # fmt: skip
+    retry_on: str = option(
+        Choice(("any", "same")), ENQUEUE, "any", carried="snapshot",
+        help="Which worker takes the next attempt: any, or the same one while it takes tasks.",
+    )  # fmt: skip
     give_up_on: tuple[type[BaseException], ...] = option(
         ExceptionClasses(), Use.TASK, (), carried="snapshot",
         help="Exception classes that are not retried.",

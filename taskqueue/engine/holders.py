@@ -136,7 +136,9 @@ def _check_together(holder: Task, changed: Mapping[str, Any]) -> None:
     workers, worker_names = max(values["workers"], 1), values["worker_names"]
     if worker_names is not None:
         values["worker_names"] = tuple(worker_names)
-    check_together(Options(**values | {"workers": workers}), name=f"Task {holder.id}")
+    retry_on = changed.get("options", holder.options).get("retry_on", "any")
+    options = Options(**values | {"workers": workers, "retry_on": retry_on})
+    check_together(options, name=f"Task {holder.id}")
 
 
 def _json(text: str) -> Cast:

@@ -1031,6 +1031,14 @@ class Migration(migrations.Migration):
             options={"default_permissions": ()},
         ),
         migrations.CreateModel(
+            name="Stay",
+            fields=[
+                ("task_id", models.UUIDField(primary_key=True, serialize=False)),
+                ("worker_name", models.CharField(max_length=150)),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
             name="StepEnd",
             fields=[
                 ("subject", models.UUIDField(primary_key=True, serialize=False)),

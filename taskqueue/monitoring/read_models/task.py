@@ -113,6 +113,7 @@ class TaskDetails(ExportedTask):
     crash_delay: timedelta = about(label=_("Delay after a crash"))
     backoff: dict[str, Any] | None
     retry_for: list[str] | None
+    retry_on: str = about("`any` worker takes the next attempt, or the `same` one.")
     give_up_on: list[str]
     timeout: float | None
     timeout_from: str = about("`start`, or `progress`, which lets the time limit begin anew.")
