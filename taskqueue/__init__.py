@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taskqueue.core import __version__
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
+from taskqueue.core.uuid7 import uuid7 as new_id
 from taskqueue.declarations.admission import Capacity, Debounce, Throttle
 from taskqueue.declarations.batch import Batch
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
@@ -20,6 +21,7 @@ from taskqueue.exceptions import (
     CapacityReached,
     DeadlineExceeded,
     DuplicateTask,
+    EnqueuedBefore,
     GiveUp,
     InvalidArguments,
     InvalidSchedule,
@@ -63,6 +65,7 @@ __all__ = [
     "Debounce",
     "Definition",
     "DuplicateTask",
+    "EnqueuedBefore",
     "Every",
     "Exponential",
     "Fair",
@@ -102,6 +105,7 @@ __all__ = [
     "fan_out",
     "get_result",
     "group",
+    "new_id",
     "task",
     "workflow",
 ]

@@ -275,6 +275,7 @@ class Settings:
     CHECK_ARGUMENTS: bool = _setting(switch, True)
     MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
     MAX_RESULT: int = _setting(whole(2), 1024 * 1024)
+    MAX_CHECKPOINT: int = _setting(whole(2), 64 * 1024)
     LOG_LEVEL: int | str = _setting(log_level, "INFO")
     MAX_LOG: int = _setting(whole(0), 256 * 1024)
     MAX_TRACEBACK: int = _setting(whole(256), 32 * 1024)

@@ -38,6 +38,11 @@ def moment(value: datetime | None) -> SafeString:
     )
 
 
+def compact(value: Any) -> str:
+    """Write a value as JSON on one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def as_json(value: Any) -> SafeString:
     """Show a value as indented JSON, cut if it is long."""
     return preformatted(json.dumps(value, indent=2, ensure_ascii=False))

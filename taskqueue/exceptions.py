@@ -115,7 +115,10 @@ class DuplicateWorkflow(TaskQueueError):
 
 
 class EnqueuedBefore(TaskQueueError):
-    """A task of the id that was to be the new one's is there already: of this id and name."""
+    """A task of the id that was to be the new one's is there already: of this id and name.
+
+    Nothing is written: an id is used once, by `.using(id=...)`.
+    """
 
     def __init__(self, task_id: UUID, name: str) -> None:
         super().__init__(f"Task {task_id} exists already.")

@@ -60,13 +60,14 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs exports failures forecast idempotency rollups step_ends tally totals wedged "
-        "workers",
+        "backlogs checkpoints exports failures forecast idempotency rollups step_ends tally totals "
+        "wedged workers",
         siblings=True,
     ),
     _layer(
         "leases",
-        "apart broadcast ends limits live_changes multi_worker multi_worker_task record takeover",
+        "apart broadcast ends limits live_changes multi_worker multi_worker_task record stays "
+        "takeover",
         siblings=True,
     ),
     _layer(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from taskqueue.exceptions import InvalidArguments, UnsupportedType
 from taskqueue.worker.context import Context
 
 
@@ -35,6 +36,12 @@ def test_a_level_is_a_number_or_a_name(context: Context, said: list[Any], level:
     context.log("careful", level)
     context.log("as always")
     assert said == [(7, logging.WARNING, "", "careful"), (7, logging.INFO, "", "as always")]
+
+
+@pytest.mark.parametrize("detail", [{1, 2}, "x" * 5000, float("inf")])
+def test_a_detail_that_is_large_or_no_json_is_refused(context: Context, detail: Any) -> None:
+    with pytest.raises((InvalidArguments, UnsupportedType), match="detail"):
+        context.progress(1, detail=detail)
 
 
 def test_an_unknown_level_is_refused_with_the_choice(context: Context, said: list[Any]) -> None:

@@ -17,12 +17,12 @@ from taskqueue.display import EMPTY, moment
 # The names of columns in words, for the translators.
 WORDS = (
     _("actor"), _("at"), _("attempt"), _("attempts before retry"), _("before"), _("broadcast"),
-    _("changed"), _("claimed"), _("concurrency"), _("count"), _("crash delay"), _("crashes"),
-    _("created"), _("deadline"), _("declared"), _("detail"), _("enqueued"), _("error"),
-    _("error class"), _("error message"), _("expires"), _("failures"),
-    _("finished"), _("holds unique key"), _("host"), _("id"), _("last finished"),
-    _("last nominal"), _("lease duration"), _("lease seconds"), _("level"), _("logged"),
-    _("logger"), _("max attempts"), _("max crashes"), _("message"), _("metadata"), _("missed"),
+    _("changed"), _("checkpointed"), _("claimed"), _("concurrency"), _("count"), _("crash delay"),
+    _("crashes"), _("created"), _("deadline"), _("declared"), _("detail"), _("enqueued"),
+    _("error"), _("error class"), _("error message"), _("expires"), _("failures"), _("finished"),
+    _("holds unique key"), _("host"), _("id"), _("last finished"), _("last nominal"),
+    _("lease duration"), _("lease seconds"), _("level"), _("logged"), _("logger"),
+    _("max attempts"), _("max crashes"), _("message"), _("metadata"), _("missed"),
     _("missed window"), _("name"), _("next"), _("nominal"), _("nominal until"), _("open slots"),
     _("options"), _("overlap"), _("parked"), _("pause after failures"), _("pause reason"),
     _("paused"), _("paused by"), _("paused until"), _("pid"), _("ping interval"), _("pinned to"),

@@ -14,15 +14,17 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import OfTaskAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
-from taskqueue.display import EMPTY, badge, preformatted
+from taskqueue.display import EMPTY, as_json, badge, compact, preformatted
 from taskqueue.models import Lease, Worker
 from taskqueue.monitoring.read_models.attempt import level_name
+from taskqueue.monitoring.read_models.base import WITHOUT_ARGUMENTS, visible_checkpoint
 
 
 def _progress(lease: Lease) -> str:
     if lease.progress is None:
         return EMPTY
-    return f"{lease.progress:.0f} % {lease.progress_message}".rstrip()
+    detail = "" if lease.progress_detail is None else compact(lease.progress_detail)
+    return " ".join(filter(None, (f"{lease.progress:.0f} %", lease.progress_message, detail)))
 
 
 class LeaseAdmin(OfTaskAdmin):
@@ -41,9 +43,11 @@ class LeaseAdmin(OfTaskAdmin):
     fieldsets = (
         (None, {"fields": (
             "id", "task_link", "attempt", "shown_status", "worker_link", "progress_text",
+            "shown_checkpoint",
         )}),
         (_("Times"), {"fields": (
-            "claimed_at", "started_at", "progressed_at", "wedged_at", "expires_at", "finished_at",
+            "claimed_at", "started_at", "progressed_at", "checkpointed_at", "wedged_at",
+            "expires_at", "finished_at",
         )}),
         (_("Error"), {"fields": ("error_class", "message", "shown_traceback")}),
         (_("Stop"), {"fields": (
@@ -56,6 +60,11 @@ class LeaseAdmin(OfTaskAdmin):
     @admin.display(description=_("worker"))
     def worker_link(self, lease: Lease) -> SafeString:
         return self.links.to_list(Worker, lease.worker_id, q=lease.worker_id)
+
+    @admin.display(description=_("checkpoint"))
+    def shown_checkpoint(self, lease: Lease) -> SafeString:
+        state = visible_checkpoint(lease.task.name, lease.checkpoint, WITHOUT_ARGUMENTS)
+        return EMPTY if state is None else as_json(state)
 
     progress_text = cell(_("progress"), _progress)
     message = cell(_("message"), preformatted, "error_message")

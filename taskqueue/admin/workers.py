@@ -44,7 +44,7 @@ MOST_WORKERS, MOST_HELD, MOST_PAST = 200, 50, 20
 NEWEST = 10_000
 COLUMNS = (
     "task_id", "attempt", "status", "claimed_at", "started_at", "finished_at", "progress",
-    "progress_message", "stop_requested_at", "wedged_at", "error_class",
+    "progress_message", "progress_detail", "stop_requested_at", "wedged_at", "error_class",
 )  # fmt: skip
 # The condition of the index of what runs: in the text, or SQLite would not use it.
 IS_RUNNING = "taskqueue_lease.status = 'running'"

@@ -85,6 +85,7 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.InvalidWorkflow, 422, "invalid_workflow", ""),
     (own.InvalidTask, 422, "invalid_option", ""),
     (own.IdempotencyKeyReused, 422, "idempotency_key_reused", ""),
+    (own.EnqueuedBefore, 409, "task_exists", ""),
     (own.CapacityReached, 409, "capacity_reached", ""),
     (own.ChangedMeanwhile, 412, "precondition_failed", ""),
     (own.TransitionRefused, 409, "transition_refused", ""),

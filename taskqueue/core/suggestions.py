@@ -15,7 +15,7 @@ _WORDS = {
     "timeout": "execution_timeout job_timeout max_runtime soft_time_limit time_limit",
     "max_attempts": "attempts max_retries max_tries retries retry tries",
     "backoff": "default_retry_delay retry_backoff retry_delay retry_interval retry_policy",
-    "retry_for": "autoretry_for retry_on retry_when",
+    "retry_for": "autoretry_for retry_when",
     "give_up_on": "discard_on dont_autoretry_for no_retry_on throws",
     "queue_name": "lane queue",
     "expires_after": "expire expires expires_in expiry max_age ttl",

@@ -26,6 +26,11 @@ def uuid7_hex() -> str:
     return f"{_number():032x}"
 
 
+def made_at(id: UUID) -> float:
+    """Return when a version 7 UUID was made, in seconds since 1970."""
+    return (id.int >> 80) / 1000
+
+
 def uuid7_hexes(count: int) -> list[str]:
     """Return the digits of this many new UUIDs, in order."""
     first = _reserve(count)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from taskqueue.declarations.payload import encode
 from taskqueue.exceptions import Stopped
+
+LARGEST_DETAIL = 4096
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -30,20 +33,25 @@ class AttemptContext:
     _task_name: str = ""
     _queue_name: str = ""
     _lease_id: int
-    _report_progress: Callable[[int, float, str], None]
+    _report_progress: Callable[[int, float, str, str | None], None]
     _report_line: Callable[[int, int, str, str], None]
     _stop_reason: str | None = None
     _is_stopped: bool = False
 
-    def progress(self, done: float, total: float = 100, message: str = "") -> None:
+    def progress(
+        self, done: float, total: float = 100, message: str = "", *, detail: Any = None
+    ) -> None:
         """Report that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
 
-        Raises ValueError for a total that is not positive.
+        `detail` is a JSON value that is shown beside the message, of up to 4 KiB. Raises ValueError
+        for a total that is not positive, and `InvalidArguments` or `UnsupportedType` for a detail
+        that JSON cannot keep as it is or that is larger.
         """
         if not total > 0:
             raise ValueError(f"total must be more than 0, not {total!r}.")
         percent = min(100.0, max(0.0, 100.0 * done / total))
-        self._report_progress(self._lease_id, percent, str(message))
+        text = None if detail is None else encode(detail, limit=LARGEST_DETAIL, what="detail")
+        self._report_progress(self._lease_id, percent, str(message), text)
 
     def log(self, message: object, level: int | str = logging.INFO) -> None:
         """Add a log line to this attempt. Never blocks.

@@ -34,6 +34,8 @@ R = TypeVar("R")
 class BaseDefinition(Generic[P, R]):
     """A function with its options, for the engine, the worker and the faces. Immutable."""
 
+    # The names of the options that `.using()` was given.
+    given: frozenset[str] = frozenset()
     # Whether annotations say what is admitted, and what the body is given.
     has_typed_arguments = True
 
@@ -103,7 +105,9 @@ class BaseDefinition(Generic[P, R]):
         if changes.get("unique_per") is not None and changed.unique_key is None:
             raise InvalidTask(f"{self.name}: unique_per needs a unique_key.")
         _check_keys(self.name, changed, self.signature)
-        return type(self)(self.body, changed)
+        used = type(self)(self.body, changed)
+        used.given = self.given | changes.keys()
+        return used
 
     def without_key(self) -> Self:
         """Return the same definition for a task that holds no unique key, whoever else does."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import nearest_option
@@ -57,6 +58,7 @@ from taskqueue.declarations.option_kinds import (
     Whole,
     WorkerNames,
 )
+from taskqueue.declarations.own_ids import OwnId
 from taskqueue.declarations.per import Per
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import Duration, InvalidTask
@@ -96,6 +98,10 @@ class Options:
         When(past_is_now=True), Use.USING | Use.REST, rest_highest=YEAR,
         label=_("When"), help="When the task may start; a time in the past means now.",
     )  # fmt: skip
+    id: UUID | None = option(
+        OwnId(), Use.USING | Use.REST,
+        help="The id of the new task: a UUID of version 7 that was just made. Each is used once.",
+    )  # fmt: skip
     unique_key: UniqueKey | None = option(
         UniqueKeyKind(), label=_("Unique key"),
         help=_("No second task is enqueued while a task holds this key."),
@@ -127,6 +133,10 @@ class Options:
         ExceptionClasses(), carried="snapshot",
         help="Exception classes that are retried, such as ConnectionError or shop.errors.Busy. "
         "The project's tasks must import them. Null: all.",
+    )  # fmt: skip
+    retry_on: str = option(
+        Choice(("any", "same")), ENQUEUE, "any", carried="snapshot",
+        help="Which worker takes the next attempt: any, or the same one while it takes tasks.",
     )  # fmt: skip
     give_up_on: tuple[type[BaseException], ...] = option(
         ExceptionClasses(), Use.TASK, (), carried="snapshot",

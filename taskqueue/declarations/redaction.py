@@ -28,6 +28,14 @@ def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Shown
     return None if definition is None else redacted_for(definition, args, kwargs)
 
 
+def redacted_state(name: str, state: Any) -> Any:
+    """Return the checkpoint of a task in the same way: that of one with secrets may hold them."""
+    definition = registry.find(name)
+    if definition is None:
+        return None
+    return REDACTED if definition.options.sensitive else state
+
+
 def redacted_workflow(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> ShownArguments | None:

@@ -40,6 +40,11 @@ def check_together(options: Options, *, name: str) -> None:
             f"{name}: unique_per holds the key until the end of the period; leave out unique_for."
         )
     is_apart = is_shared or names is not None
+    if options.retry_on == "same" and (is_apart or options.limits.has_any):
+        raise InvalidTask(
+            f"{name}: retry_on='same' excludes workers, worker_names, broadcast and limits: those "
+            "decide which worker takes the next attempt."
+        )
     check_limits(name, options.limits, priority=options.priority, is_apart=is_apart)
     if options.admission is not None:
         _check_admission(options, options.admission, name=name)

@@ -23,7 +23,14 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import reopen
 from taskqueue.engine.debouncing import debounce
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.holders import TRIES, arguments_of, enqueued_of, holder_of, release_expired
+from taskqueue.engine.holders import (
+    TRIES,
+    arguments_of,
+    enqueued_of,
+    holder_of,
+    options_of,
+    release_expired,
+)
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.places import Places
@@ -167,13 +174,26 @@ def meet_holder(
 def _replace(
     connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
-    """Give a holder that nobody runs new arguments and a new time; whether that changes it."""
+    """Give a holder that nobody runs new arguments, a new time and the options that were named.
+
+    Returns whether that changes it. Raises `InvalidTask` where these options do not go with those
+    that it has.
+    """
     now = spec.at or dialect_for(connection).now(connection)
     run_after = spec.run_after_at(now)
-    if _is_alike(holder, spec, payload, run_after=run_after, now=now):
+    options = options_of(spec, payload, holder, now=now)
+    is_alike = _is_alike(holder, spec, payload, run_after=run_after, now=now)
+    if is_alike and not options:
         return False
     waiting = Task.objects.using(connection.alias).filter(id=holder.id, status__in=sorted(PENDING))
-    return make_due(waiting, due=run_after, now=now, **arguments_of(payload, holder)) > 0
+    columns = arguments_of(payload, holder) | options
+    if is_alike:  # It keeps its place in line.
+        updated = waiting.update(**columns)
+    else:
+        updated = make_due(waiting, due=run_after, now=now, **columns)
+    if updated and options:
+        wake(connection, ANYWHERE)
+    return updated > 0
 
 
 def _is_alike(
@@ -213,9 +233,12 @@ def _restart(
             tasks,
             due=spec.run_after_at(now),
             now=now,
-            **arguments_of(payload, holder),
-            deadline_at=spec.deadline_at or later(now, spec.deadline_in),
-            expires_at=later(now, spec.expires_in),
+            **arguments_of(payload, holder)
+            | options_of(spec, payload, holder, now=now, begins_anew=True)
+            | {
+                "deadline_at": spec.deadline_at or later(now, spec.deadline_in),
+                "expires_at": later(now, spec.expires_in),
+            },
         )
         act = Act(str(task.id), before=holder.status, detail="published again")
         audit(connection, "task", "retry", [act], person=person("", f"restart={spec.restart}"))

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import JSONField, TextField, Value
 from django.db.models.functions import Cast
 
+from taskqueue.declarations.options import SNAPSHOT, Options
+from taskqueue.declarations.together import check_together
 from taskqueue.engine.dialect import execute
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.engine.specs import (
+    OPTION_COLUMNS,
+    Enqueued,
+    EnqueueSpec,
+    Payload,
+    claim_columns,
+)
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Task
 from taskqueue.models.task import Route
@@ -62,6 +73,72 @@ def arguments_of(payload: Payload, holder: Task) -> dict[str, Any]:
     elif holder.partition is not None:
         columns |= {"partition": None, "limits": None, "route": Route.ORDINARY.value}
     return columns
+
+
+# Options that choose the claim.
+_ROUTING = frozenset({"workers", "worker_names", "broadcast"})
+_AS_THEY_ARE = frozenset(OPTION_COLUMNS) - _ROUTING - {"restart"}
+_IN_SNAPSHOT = frozenset(option.name for option in SNAPSHOT)
+
+
+def options_of(
+    spec: EnqueueSpec,
+    payload: Payload,
+    holder: Task,
+    *,
+    now: datetime,
+    begins_anew: bool = False,
+) -> dict[str, Any]:
+    """Return the columns of a holder that change by the options that a call named.
+
+    Unless it begins anew, a task of which a worker has succeeded keeps its number of workers.
+    Raises `InvalidTask` where the options do not go with the others that the task has.
+    """
+    given = spec.given
+    wanted = spec.columns_at(now)
+    columns: dict[str, Any] = {name: wanted[name] for name in _AS_THEY_ARE & given}
+    if "deadline" in given:
+        columns["deadline_at"] = wanted["deadline_at"]
+    if "expires_after" in given:
+        columns["expires_at"] = wanted["expires_at"]
+    if not given.isdisjoint(_IN_SNAPSHOT):
+        own = json.loads(spec.options)
+        kept = {name: value for name, value in holder.options.items() if name not in given}
+        named = {name: own[name] for name in _IN_SNAPSHOT & given if name in own}
+        columns["options"] = kept | named
+    has_moved = begins_anew or not holder.successes
+    if not given.isdisjoint(_ROUTING) and payload.placement is None and has_moved:
+        columns |= _routing_of(spec, holder)
+    changed = {name: value for name, value in columns.items() if getattr(holder, name) != value}
+    if "metadata" in given and json.loads(spec.metadata) != holder.metadata:
+        changed["metadata"] = _json(spec.metadata)
+    if changed:
+        _check_together(holder, changed)
+    return changed
+
+
+def _routing_of(spec: EnqueueSpec, holder: Task) -> dict[str, Any]:
+    broadcast = spec.broadcast if "broadcast" in spec.given else holder.broadcast
+    if broadcast and holder.broadcast:
+        return {}
+    workers = spec.workers if "workers" in spec.given else max(holder.workers, 1)
+    named = "worker_names" in spec.given or holder.broadcast
+    names = spec.worker_names if named else holder.worker_names
+    columns = claim_columns(workers=workers, worker_names=names, broadcast=broadcast)
+    return columns | {"worker_names": None if names is None else list(names)}
+
+
+def _check_together(holder: Task, changed: Mapping[str, Any]) -> None:
+    names = ("workers", "worker_names", "broadcast", "lease_duration", "ping_interval")
+    values = {name: changed.get(name, getattr(holder, name)) for name in names}
+    if values["broadcast"]:  # Its workers are those that it found alive.
+        values["worker_names"] = None
+    workers, worker_names = max(values["workers"], 1), values["worker_names"]
+    if worker_names is not None:
+        values["worker_names"] = tuple(worker_names)
+    retry_on = changed.get("options", holder.options).get("retry_on", "any")
+    options = Options(**values | {"workers": workers, "retry_on": retry_on})
+    check_together(options, name=f"Task {holder.id}")
 
 
 def _json(text: str) -> Cast:

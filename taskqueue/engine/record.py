@@ -10,7 +10,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.core.states import FINISHED, LeaseStatus, TaskStatus
+from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.ends import announce
@@ -18,6 +18,7 @@ from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended, LogLine, Note
 from taskqueue.engine.sessions import limit_idleness, take_write_lock
+from taskqueue.engine.stays import keep_on_worker
 from taskqueue.engine.tally import Tally
 
 logger = logging.getLogger("taskqueue.engine")
@@ -67,6 +68,7 @@ def record(
     ends = []
     # Of tasks of workflows that succeeded, by lease.
     told: dict[int, Outcome] = {}
+    staying: list[int] = []
     for lease_id, (status, _, step_id) in recorded.items():
         if status in FINISHED:
             subject = subjects[lease_id]
@@ -76,6 +78,12 @@ def record(
                 outcome = told[lease_id]
                 end = end._replace(updates=outcome.updates, has_fan=outcome.has_fan)
             ends.append(end)
+        elif status in WAITING and subjects[lease_id].stays:
+            staying.append(lease_id)
+    if staying:
+        # A worker that does not know the definition is none to stay on.
+        parked = {each.lease_id for each in endings if each.kind == OutcomeKind.PARKED}
+        keep_on_worker(connection, set(staying) - parked)
     recorded.update(shared)
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)

@@ -94,6 +94,8 @@ class Note(NamedTuple):
     started: float | None
     progress: float | None
     message: str | None
+    # As JSON text.
+    detail: str | None = None
 
 
 class LogLine(NamedTuple):

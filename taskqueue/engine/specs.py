@@ -67,6 +67,8 @@ class EnqueueSpec:
     restart: str | None = None
     # Its limits as data, for whoever enqueues without the project's code; empty: none.
     limit_plan: str = ""
+    # The options that the caller named, which a holder of the key gets too; never stored.
+    given: frozenset[str] = frozenset()
     # The moment of the enqueue, where many share one; None: when its statement runs.
     at: datetime | None = None
 
@@ -127,7 +129,7 @@ class EnqueueSpec:
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as plain JSON, with the version of this form."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in STORED_FIELDS}
         for name in DURATIONS:
             values[name] = None if values[name] is None else values[name].total_seconds()
         for name in MOMENTS:
@@ -141,7 +143,7 @@ class EnqueueSpec:
         """Return the spec that `as_json` stored. Raises ValueError for another version's."""
         values = dict(stored)
         version = values.pop("version", None)
-        strange = values.keys() ^ {field.name for field in fields(cls)}
+        strange = values.keys() ^ STORED_FIELDS
         if version != VERSION or strange:
             raise ValueError(f"version {version}, unexpected or missing fields {sorted(strange)}")
         for name in DURATIONS:
@@ -190,9 +192,11 @@ MOMENTS = ("run_at", "deadline_at", "at")
 NOT_STORED = frozenset(
     {
         "run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at",
-        "unique_per", "places", "when_full", "debounce_in", "debounce_most", "limit_plan",
+        "unique_per", "places", "when_full", "debounce_in", "debounce_most", "limit_plan", "given",
     }
 )  # fmt: skip
+# The fields of the form that is kept for later enqueues.
+STORED_FIELDS = frozenset(field.name for field in fields(EnqueueSpec)) - {"given"}
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
 KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
@@ -295,6 +299,7 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
         expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
         unique_scope=definition.unique_scope,
         limit_plan=definition.limit_plan,
+        given=definition.given,
         **held_as(options),
         **_columns(options, settings),
     )

@@ -39,6 +39,10 @@ class SubjectLike(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def stays(self) -> bool:
+        """Whether its next attempt is for the same worker."""
+
+    @property
     def ready_at(self) -> float | None:
         """When the task became ready, by the monotonic clock; None: not known."""
 
@@ -50,6 +54,7 @@ class Subject(NamedTuple):
     queue_name: str
     name: str
     ready_at: float | None
+    stays: bool = False
 
 
 class _Row:

@@ -14,6 +14,7 @@ from taskqueue.models.pause import Pause
 from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Arrival, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
+from taskqueue.models.stay import Stay
 from taskqueue.models.task import Task
 from taskqueue.models.webhook import Delivery, Endpoint
 from taskqueue.models.worker import Worker
@@ -51,6 +52,7 @@ __all__ = [
     "Rollup",
     "Schedule",
     "Slot",
+    "Stay",
     "Step",
     "StepCalls",
     "StepEnd",

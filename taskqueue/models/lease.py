@@ -49,7 +49,11 @@ class Lease(models.Model):
     # Percent, as the body said last; of one that said any and succeeded, 100.
     progress = models.FloatField(null=True)
     progress_message = models.CharField(max_length=1000, default="", db_default="")
+    progress_detail = models.JSONField(null=True)
     progressed_at = models.DateTimeField(null=True)
+    # What the body stored for the attempts after it, and when.
+    checkpoint = models.JSONField(null=True)
+    checkpointed_at = models.DateTimeField(null=True)
     # When it was found to run for far longer than its like, with no sign of progress.
     wedged_at = models.DateTimeField(null=True)
     error_class = models.CharField(max_length=255, default="", db_default="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -141,7 +142,10 @@ def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Event
     if lease.wedged_at is not None:
         yield Event(lease.wedged_at, What.WEDGED)
     if lease.progressed_at is not None and lease.progress is not None:
-        said = f": {lease.progress_message}" if lease.progress_message else ""
+        has_detail = lease.progress_detail is not None
+        detail = json.dumps(lease.progress_detail, ensure_ascii=False) if has_detail else ""
+        words = " ".join(filter(None, (lease.progress_message, detail)))
+        said = f": {words}" if words else ""
         yield Event(
             lease.progressed_at, What.PROGRESSED, attempt=number,
             detail=f"{lease.progress:g} %{said}",

@@ -38,6 +38,11 @@ LOOK_AT_TASK = f"""
             WHERE lease.task_id = task.id AND lease.status = 'running'
             ORDER BY lease.attempt DESC LIMIT 1
         ),
+        (
+            SELECT lease.progress_detail FROM taskqueue_lease lease
+            WHERE lease.task_id = task.id AND lease.status = 'running'
+            ORDER BY lease.attempt DESC LIMIT 1
+        ),
         CASE WHEN task.status = 'ready' AND task.route = 0 THEN (
             SELECT COUNT(*)
             FROM (
@@ -82,6 +87,8 @@ class Look:
     # None: it has not said.
     percent: float | None = None
     message: str = ""
+    # What the body reported beside the message.
+    detail: Any = None
     # How many are before it in its queue, up to `CAP + 1`; None: it does not wait in line.
     position: int | None = None
     # Of a workflow: its tasks that have ended, and all that are known.
@@ -109,7 +116,8 @@ class Look:
         """The same for programs; what is unknown is left out."""
         fields = {
             "state": self.state, "text": self.text, "is_finished": self.is_finished,
-            "percent": self.percent, "message": self.message or None, "position": self.position,
+            "percent": self.percent, "message": self.message or None, "detail": self.detail,
+            "position": self.position,
             "ended": self.ended, "total": self.total, "result": self.result,
             "result_text": self.result_text or None, "redirect": self.redirect or None,
         }  # fmt: skip
@@ -154,12 +162,15 @@ def _look_at_task(claims: Claims) -> Look:
     rows = _fetched(LOOK_AT_TASK, claims)
     if not rows:
         return _gone()
-    status, percent, message, position = rows[0]
+    status, percent, message, detail, position = rows[0]
     if status in PENDING:
         return Look(state=WAITING, text=_in_line(position), percent=0.0, position=position)
     if status == TaskStatus.RUNNING:
         said = (message or "")[:LONGEST_MESSAGE]
-        return Look(state=RUNNING, text=_("Running"), percent=_rounded(percent), message=said)
+        return Look(
+            state=RUNNING, text=_("Running"), percent=_rounded(percent), message=said,
+            detail=None if detail is None else json.loads(detail),
+        )  # fmt: skip
     return _ended(status, claims)
 
 

@@ -22,7 +22,7 @@ from taskqueue.engine.control.audit import Act, Person, audit, person
 from taskqueue.engine.control.copying import enqueued_once
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, spec_of, traced
-from taskqueue.exceptions import DuplicateTask, EnqueuedBefore
+from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, InvalidTask
 from taskqueue.results.handle import TaskResult, get_result
 
 R = TypeVar("R")
@@ -32,7 +32,8 @@ def enqueue(
     definition: BaseDefinition[Any, R], args: Any, kwargs: Any, *, task_id: str = ""
 ) -> TaskResult[R]:
     """Write one task of a definition, with this id if one is given. See `Definition.enqueue`."""
-    payload = _payload(definition, task_id or uuid7_hex(), args, kwargs)
+    own = definition.options.id
+    payload = _payload(definition, own.hex if own else task_id or uuid7_hex(), args, kwargs)
     if tracing.active is None:
         result = _write(definition, spec_of(definition), payload)
     else:
@@ -47,9 +48,13 @@ def enqueue(
 def _write(
     definition: BaseDefinition[Any, R], spec: EnqueueSpec, payload: Payload
 ) -> TaskResult[R]:
-    on_duplicate = definition.options.on_duplicate
+    on_duplicate, own = definition.options.on_duplicate, definition.options.id
     try:
-        enqueued = engine.enqueue(spec, payload, on_duplicate=on_duplicate)
+        if own is None:
+            enqueued = engine.enqueue(spec, payload, on_duplicate=on_duplicate)
+        else:
+            with enqueued_once(project_connection(), own):
+                enqueued = engine.enqueue(spec, payload, on_duplicate=on_duplicate)
     except DuplicateTask as duplicate:
         _name_holder(duplicate, [])
         raise
@@ -67,6 +72,11 @@ def enqueue_many(
 
     `task_ids` and `at` let tasks of several definitions run in one order.
     """
+    own = definition.options.id
+    if own is not None:
+        calls, task_ids = list(calls), [own.hex]
+        if len(calls) != 1:
+            raise InvalidTask(f"id= names one task, and these are {len(calls)}. Leave it out.")
     payloads = _payloads(definition, calls, task_ids)
     if tracing.active is None:
         enqueued = _write_many(definition, spec_of(definition), payloads, at)
@@ -89,9 +99,12 @@ def _write_many(
 ) -> Sequence[Enqueued]:
     if at is not None:
         spec = replace(spec, at=at)
-    on_duplicate = definition.options.on_duplicate
+    on_duplicate, own = definition.options.on_duplicate, definition.options.id
     try:
-        return engine.enqueue_many(spec, payloads, on_duplicate=on_duplicate)
+        if own is None:
+            return engine.enqueue_many(spec, payloads, on_duplicate=on_duplicate)
+        with enqueued_once(project_connection(), own):
+            return engine.enqueue_many(spec, payloads, on_duplicate=on_duplicate)
     except DuplicateTask as duplicate:
         _name_holder(duplicate, payloads)
         raise
@@ -176,8 +189,10 @@ def enqueue_by_hand(
     """Enqueue a task with an audit entry, and return the `TaskResult`. Arguments are not audited.
 
     `new_id` is the id of the new task, which is enqueued once: the second call with it raises
-    `EnqueuedBefore` and writes nothing. Raises as `BaseDefinition.enqueue` does.
+    `EnqueuedBefore` and writes nothing; the option `id` goes before it. Raises as
+    `BaseDefinition.enqueue` does.
     """
+    new_id = definition.options.id or new_id
     connection = project_connection()
     task_id = "" if new_id is None else new_id.hex
     with enqueued_once(connection, new_id):
@@ -209,6 +224,9 @@ def enqueue_batches_by_hand(
     with atomic(using=connection.alias):
         # One moment and rising ids: they run in the order of the request.
         at, ids = dialect_for(connection).now(connection), uuid7_hexes(len(wishes))
+        for place, (definition, *_) in enumerate(wishes):
+            if definition.options.id is not None:
+                ids[place] = definition.options.id.hex
         for places in batches:
             definition = wishes[places[0]][0]
             try:
@@ -243,7 +261,7 @@ def _audit(
     where = f"{definition.name} on {definition.options.queue_name}"
     acts = [Act(str(result.id), detail=where) for result in results if result.created]
     acts += [
-        Act(str(result.id), result.status, "arguments and time replaced")
+        Act(str(result.id), result.status, "published again: arguments, time, named options")
         for result in results
         if result.updated
     ]

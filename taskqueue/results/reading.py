@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from django.core.exceptions import SynchronousOnlyOperation
@@ -23,11 +23,23 @@ ONE_ACT = 60
 _NO_SUCCESS = frozenset({LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED})
 
 
-class Progress(NamedTuple):
-    """The progress that a running body reports: 0 to 100, or None before it reports any."""
-
+class _Said(NamedTuple):
     percent: float | None
     message: str
+
+
+class Progress(_Said):
+    """The progress that a running body reports: 0 to 100, or None before it reports any.
+
+    A pair of percent and message; `detail` is the JSON value that the body gave besides, or None.
+    """
+
+    detail: Any
+
+    def __new__(cls, percent: float | None, message: str, detail: Any = None) -> Self:
+        progress = super().__new__(cls, percent, message)
+        progress.detail = detail
+        return progress
 
 
 class Failure(NamedTuple):
@@ -73,6 +85,8 @@ class AttemptRecord:
     stop_requested_by: str
     stop_reason: str
     stop_seen_at: datetime | None
+    # What the body stored for the next attempt.
+    checkpoint: Any
 
 
 @dataclass(frozen=True, kw_only=True)

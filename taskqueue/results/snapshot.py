@@ -151,7 +151,15 @@ class TaskSnapshot(Generic[R]):
                 lease = self._leases().last()
         else:
             lease = self._attempts[-1] if self._attempts else None
-        return Progress(lease.progress, lease.progress_message) if lease else Progress(None, "")
+        if lease is None:
+            return Progress(None, "")
+        return Progress(lease.progress, lease.progress_message, lease.progress_detail)
+
+    @property
+    def checkpoint(self) -> Any:
+        """Return the state that a body stored last for its next attempt; None if none did."""
+        states = [lease.checkpoint for lease in self._seen_leases()]
+        return next((state for state in reversed(states) if state is not None), None)
 
     @property
     def worker_names(self) -> list[str]:

@@ -126,7 +126,8 @@ class Runner:
         self._connection = project_connection()
         self._choice = choice
         self._policy = EndPolicy.of(get_settings())
-        self._tally = Tally()
+        self._job: Job | None = None
+        self._tally = Tally(self._subject_of)
         self._workers = Workers(self._connection, choice)
         self._duties = duties or new_duties()
         self._is_at_work = False
@@ -157,8 +158,11 @@ class Runner:
         self._duties.step(self._connection, time.monotonic() + seconds_ahead())
         return bool(lost) or self._duties.has_changed
 
+    def _subject_of(self, lease_id: int) -> Job | None:
+        return self._job if self._job is not None and self._job.lease_id == lease_id else None
+
     def _run(self, worker_name: str, claimed: Claimed) -> Run:
-        job = Job(claimed, time.monotonic() + seconds_ahead())
+        job = self._job = Job(claimed, time.monotonic() + seconds_ahead())
         attempt = PlayedAttempt(Order._make(job.order), worker_name, self._tally)
         outcome = self._record(attempt, job, attempt.run_here())
         if self._choice.backoff == "skip" and EFFECTS[outcome].counts_as:
@@ -269,8 +273,8 @@ class Workers:
             return list(self._choice.workers)
         names = {NAME: None}
         most = 1
-        for task in self._apart().only("worker_names", "broadcast", "workers"):
-            names |= dict.fromkeys(task.worker_names or ())
+        for task in self._apart().only("worker_names", "pinned_to", "broadcast", "workers"):
+            names |= dict.fromkeys(task.worker_names or filter(None, [task.pinned_to]))
             if task.worker_names is None and not task.broadcast:
                 most = max(most, task.workers)
         return [*names, *(f"{NAME}-{place}" for place in range(2, most + 1))]

@@ -6,6 +6,8 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
+
 from taskqueue.declarations.context import AttemptContext
 from taskqueue.exceptions import TaskQueueError
 
@@ -27,6 +29,38 @@ class Context(AttemptContext):
         from taskqueue.results import get_result
 
         return get_result(self.task_id)
+
+    @property
+    def checkpoint(self) -> Any:
+        """The state that an attempt of this task stored last; None if there is none.
+
+        It is read anew each time. An `async def` body awaits `acheckpoint()`.
+        """
+        # It loads the models, as the others that are imported where they are needed.
+        from taskqueue.engine.checkpoints import latest_checkpoint
+        from taskqueue.engine.connections import project_connection
+
+        return latest_checkpoint(project_connection(), lease_id=self._lease_id)
+
+    async def acheckpoint(self) -> Any:
+        """Return the same as `checkpoint`."""
+        return await sync_to_async(lambda: self.checkpoint)()
+
+    def save_checkpoint(self, state: Any) -> None:
+        """Store a JSON value for the next attempt, in the transaction that the body is in.
+
+        None lets the next attempt begin anew. Raises `InvalidArguments` or `UnsupportedType` for
+        what JSON cannot keep as it is or is larger than MAX_CHECKPOINT, and `LeaseEnded` where
+        somebody else may hold the task by now.
+        """
+        from taskqueue.engine.checkpoints import save_checkpoint
+        from taskqueue.engine.connections import project_connection
+
+        save_checkpoint(project_connection(), state, lease_id=self._lease_id)
+
+    async def asave_checkpoint(self, state: Any) -> None:
+        """Do the same as `save_checkpoint()`."""
+        await sync_to_async(self.save_checkpoint)(state)
 
     # Its span, while attempts are traced.
     _span: AttemptSpan | None = None

@@ -36,6 +36,7 @@ from taskqueue.engine.schedules.ends import HAS_ENDED_RUNS
 from taskqueue.engine.schedules.serving import NEXT_SCHEDULE, Scheduler
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.sessions import owns_session
+from taskqueue.engine.stays import HAS_STAYS, release_stays
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
@@ -72,7 +73,7 @@ LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
     HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED, HAS_PARTITIONS, NEXT_TOKEN,
-    WANTED_KINDS, HAS_NEW_EVENTS, NEXT_ALERT,
+    WANTED_KINDS, HAS_NEW_EVENTS, NEXT_ALERT, HAS_STAYS,
 )  # fmt: skip
 
 
@@ -104,6 +105,7 @@ class Duties:
             self._take_over.step,
             Timed(Departures(policy, tally).step, every=interval, again=interval).step,
             self._look_after_broadcasts,
+            self._release_stays,
             self._serve_schedules,
             self._serve_operations,
             self._advance_workflows,
@@ -126,6 +128,7 @@ class Duties:
             Timed(lift_pauses, every=30).step,
             Timed(call_roll, every=15).step,
         )
+        self._stays = Timed(release_stays, every=interval, again=0.1)
         self._batches_at = 0.0
         # The kinds of events that anybody wanted at the last look, separated by spaces.
         self.wanted_events = ""
@@ -176,6 +179,10 @@ class Duties:
             overdue = multi_worker.end_overdue(turn.connection, policy=self._policy)
             log_failed_tasks(turn.connection, overdue)
         return None
+
+    def _release_stays(self, turn: Turn) -> float | None:
+        """Let others take what waits for a worker that is gone."""
+        return self._stays.step(turn) if turn.forecast.holds(HAS_STAYS) else None
 
     def _serve_schedules(self, turn: Turn) -> float | None:
         """Serve the schedules that are due, and those of which a run has ended."""

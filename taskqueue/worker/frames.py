@@ -20,6 +20,7 @@ _IS_SUCCESS = 0xFFFFFFFF
 PLAIN = 5
 Frame = tuple[Any, ...]
 Line = tuple[int, float, int, str, str]  # Lease, moment, level, logger, text.
+Said = tuple[float, str, str | None]  # Percent, message, and detail as JSON text.
 
 
 def pack(frame: Frame) -> bytes:

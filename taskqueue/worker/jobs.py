@@ -42,6 +42,11 @@ class Order(NamedTuple):
     ready_at: float | None  # Since when the task was ready, by the same clock.
     crashes: int = 0  # Attempts before this one that were lost.
 
+    @property
+    def stays(self) -> bool:
+        """False: what a child records itself are successes."""
+        return False
+
     def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
         """The context that its body sees."""
         snapshot = snapshots.loaded(self.options) if self.options else {}
@@ -81,6 +86,8 @@ class Job:
     timeout: float | None = None
     # Whether progress renews its time limit.
     renews_limit = False
+    # Whether its next attempt is for this worker.
+    stays = False
     # Whether it is a run of a schedule, which is to hear of its end.
     is_scheduled = False
     # Whether it belongs to a step of a workflow.
@@ -107,6 +114,7 @@ class Job:
                 self.snapshot = snapshot
                 self.timeout = snapshot.get("timeout")
                 self.renews_limit = snapshot.get("timeout_from") == "progress"
+                self.stays = snapshot.get("retry_on") == "same"
                 self.is_scheduled = "schedule" in snapshot
                 self.is_step = snapshots.STEP in snapshot
         if claimed.waited is not None:

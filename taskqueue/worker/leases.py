@@ -11,7 +11,7 @@ from taskqueue.core.outcomes import SUCCESS, Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.tally import SubjectLike
-from taskqueue.worker.frames import Line
+from taskqueue.worker.frames import Line, Said
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.logs import log_unlogged
 from taskqueue.worker.meter import ProgressLine
@@ -123,7 +123,7 @@ class PendingWrites:
         self.unknown: dict[str, float] = {}
         self._logged_unknown: set[str] = set()
         self.lines: list[Line] = []
-        self.progress: dict[int, tuple[float, str]] = {}
+        self.progress: dict[int, Said] = {}
 
     def take(self) -> tuple[list[Outcome], list[Line]]:
         """The outcomes, and the lines that stand before them."""
@@ -156,8 +156,8 @@ class PendingWrites:
         """Progress, and the starts of bodies that run for a while."""
         progress, self.progress = self.progress, {}
         notes = {
-            lease_id: Note(lease_id, None, percent, message)
-            for lease_id, (percent, message) in progress.items()
+            lease_id: Note(lease_id, None, percent, message, detail)
+            for lease_id, (percent, message, detail) in progress.items()
         }
         for job in running:
             if job.started_at is None or job.noted:
@@ -174,7 +174,8 @@ class PendingWrites:
         self.lines = lines + self.lines
         for note in notes:
             if note.progress is not None:
-                self.progress.setdefault(note.lease_id, (note.progress, note.message or ""))
+                said = (note.progress, note.message or "", note.detail)
+                self.progress.setdefault(note.lease_id, said)
 
 
 def aged_lines(lines: list[Line], now: float) -> list[LogLine]:

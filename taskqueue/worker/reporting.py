@@ -13,7 +13,7 @@ from taskqueue.conf import get_settings
 from taskqueue.declarations.payload import storable
 from taskqueue.worker import frames
 from taskqueue.worker.context import Context, _current
-from taskqueue.worker.frames import Frame, Line, pack
+from taskqueue.worker.frames import Frame, Line, Said, pack
 
 FLUSH_INTERVAL = 0.25  # Seconds between two reports of a running body.
 LONGEST_LINE = 8192
@@ -32,13 +32,13 @@ class Reports:
         self._max_log = max_log
         self._buffering = threading.Lock()
         self._lines: list[Line] = []
-        self._progress: dict[int, tuple[float, str]] = {}
+        self._progress: dict[int, Said] = {}
         self._log_sizes: dict[int, int] = {}
         self.has_reports = threading.Event()
         # Called with the lease of a body that reports progress.
         self.on_progress: Callable[[int], object] = lambda lease_id: None
 
-    def take(self) -> tuple[list[Line], dict[int, tuple[float, str]]]:
+    def take(self) -> tuple[list[Line], dict[int, Said]]:
         """The lines, and the latest progress by lease."""
         with self._buffering:
             lines, self._lines = self._lines, []
@@ -46,10 +46,12 @@ class Reports:
             self.has_reports.clear()
         return lines, progress
 
-    def report_progress(self, lease_id: int, percent: float, message: str) -> None:
-        """Keep the latest progress of an attempt."""
+    def report_progress(
+        self, lease_id: int, percent: float, message: str, detail: str | None
+    ) -> None:
+        """Keep the latest progress of an attempt; the detail is JSON text."""
         with self._buffering:
-            self._progress[lease_id] = percent, storable(message, limit=LONGEST_MESSAGE)
+            self._progress[lease_id] = percent, storable(message, limit=LONGEST_MESSAGE), detail
         self.on_progress(lease_id)
         self.has_reports.set()
 

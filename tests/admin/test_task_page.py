@@ -108,12 +108,13 @@ def test_a_task_of_several_workers_has_a_row_for_each_attempt(log_in_as: LogIn) 
 
 def test_what_is_asked_to_stop_says_by_whom_until_it_has(log_in_as: LogIn) -> None:
     task, client = task_that_is(TaskStatus.RUNNING), log_in_as("superuser")
-    Lease.objects.update(progress=42.5, progress_message="row 4")
+    Lease.objects.update(progress=42.5, progress_message="row 4", progress_detail={"bad": "<2"})
     control.request_stop(task.id, by="anna", reason="too long")
     page = page_of(client, task).content.decode()
     assert "Attempt 1 was asked to stop by anna (reason: too long)." in page
     assert 'value="42.5"' in page
     assert "row 4" in page
+    assert "{&quot;bad&quot;: &quot;&lt;2&quot;}" in page
 
 
 def test_why_it_waits_stands_on_the_page(log_in_as: LogIn) -> None:

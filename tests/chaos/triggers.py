@@ -16,6 +16,7 @@ _FROZEN = (
     "finished_at",
     "progress",
     "progress_message",
+    "progress_detail",
     "error_class",
     "error_message",
     "traceback",

@@ -31,7 +31,18 @@ SHOP = "\n\n".join([README.blocks("python")[0], page("bodies.md").blocks("python
 PREPARED = {
     "api.md": "from django.urls import include, path",
     "async.md": "from taskqueue import task",
+    "bodies.md": (
+        "from unittest.mock import create_autospec\n"
+        "from taskqueue import Context\n"
+        "context = create_autospec(Context, instance=True)\n"
+    ),
     "deployment.md": "import os, pathlib; BASE_DIR = pathlib.Path()",
+    "enqueue.md": (
+        "from unittest.mock import Mock\n"
+        "from taskqueue import task\n"
+        "order = Mock(pk=42)\n"
+        "build_report = task(lambda month: month, name='shop.build_report')\n"
+    ),
     "events.md": "seq = 0",
     "limits.md": "from taskqueue import Concurrency, Rate, task",
     "metrics.md": "import os; from django.http import HttpResponse",

@@ -107,6 +107,13 @@ def test_notes_keep_the_start_and_the_last_progress() -> None:
     assert (lease.started_at, lease.progress) == (started_at, 50.0)
     assert lease.progress_message == "a quarter"
     assert result.progress == (50.0, "a quarter")
+    assert result.progress.detail is None
+    write_notes(connection, [Note(claimed.lease_id, None, 60.0, "", '{"row":"7"}')])
+    write_notes(connection, [Note(claimed.lease_id, 1.0, None, None)])
+    assert result.progress == (60.0, "")
+    assert result.progress.detail == {"row": "7"}
+    write_notes(connection, [Note(claimed.lease_id, None, 70.0, "on")])
+    assert result.progress.detail is None
     assert end(claimed, OutcomeKind.SUCCEEDED) == "succeeded"
     assert lease_of(claimed).started_at == task_of(result).started_at == started_at
 

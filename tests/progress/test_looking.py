@@ -60,9 +60,12 @@ def test_a_task_is_seen_from_its_place_in_line_to_its_end() -> None:
     assert seen(progress)["text"] == "Waiting: it is next in line"
     claimed = claim_one()
     assert seen(progress) == {"state": "running", "text": "Running", "is_finished": False}
-    Lease.objects.filter(task_id=task.id).update(progress=41.66, progress_message="row <b>4</b>")
+    Lease.objects.filter(task_id=task.id).update(
+        progress=41.66, progress_message="row <b>4</b>", progress_detail={"rows": [4]}
+    )
     told = seen(progress)
     assert (told["percent"], told["message"]) == (41.7, "row <b>4</b>")
+    assert told["detail"] == {"rows": [4]}
     end(claimed, OutcomeKind.SUCCEEDED, return_value=json.dumps(CANARY))
     assert seen(progress) == {
         "state": "succeeded", "text": "Finished", "percent": 100.0, "is_finished": True,

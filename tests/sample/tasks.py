@@ -264,7 +264,7 @@ def log_line() -> None:
 @task(takes_context=True)
 def report_progress(context: Context, wait_for: str = "") -> None:
     """Says how far it is, and waits for a file to appear."""
-    context.progress(1, 4, "a quarter")
+    context.progress(1, 4, "a quarter", detail={"rows": [1, "ä"]})
     while wait_for and not os.path.exists(wait_for):
         time.sleep(0.01)
 

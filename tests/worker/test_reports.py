@@ -85,7 +85,9 @@ def test_progress_shows_while_the_body_runs(
     wait_until(lambda: result.progress.percent == 25, 30)
     result.refresh()
 
-    assert (result.status, result.progress.message) == ("running", "a quarter")
+    assert result.status == "running"
+    assert result.progress == (25, "a quarter")
+    assert result.progress.detail == {"rows": [1, "ä"]}
     assert result.started_at is not None
     go.touch()
     assert result.wait(30).status == "succeeded"

@@ -15,7 +15,7 @@ from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_LOGS, VI
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.display import short_duration
+from taskqueue.display import as_json, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
 from taskqueue.monitoring.history import (
@@ -28,6 +28,7 @@ from taskqueue.monitoring.history import (
     seconds_between,
 )
 from taskqueue.monitoring.read_models.attempt import log_lines
+from taskqueue.monitoring.read_models.base import visible_checkpoint
 from taskqueue.monitoring.timeline import title_of
 
 # Rows that a task's page shows; the lists show the rest.
@@ -71,13 +72,17 @@ def _newest(rows: Any, most: int) -> list[Any]:
     return list(rows[:most])[::-1]
 
 
-def shown_history(request: HttpRequest, history: History, now: datetime) -> dict[str, Any]:
+def shown_history(
+    request: HttpRequest, history: History, task: Task, now: datetime
+) -> dict[str, Any]:
     """Return the rows as the template takes them, newest attempts and audit entries first."""
     leases: list[Any] | None = history.leases
     if leases is not None:
         keys = _worker_keys(leases) if request.user.has_perm(VIEW_WORKERS) else {}
         for lease in leases:
             lease.worker_key = keys.get(lease.worker_id)
+            state = visible_checkpoint(task.name, lease.checkpoint, request.user)
+            lease.shown_checkpoint = None if state is None else as_json(state)
             lease.run_seconds = seconds_between(begun_at(lease), lease.finished_at or now)
     return {
         "leases": leases and leases[::-1],

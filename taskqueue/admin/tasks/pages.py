@@ -91,7 +91,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
             "is_live": task.status not in FINISHED,
             "once": uuid7(),
             "may_act": any(verb.is_for(user) for verb in BUTTONS.values()),
-            **shown_history(request, history, now),
+            **shown_history(request, history, task, now),
         }
 
 

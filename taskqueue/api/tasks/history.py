@@ -29,12 +29,12 @@ from taskqueue.api.fields import Strict
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.api.views import Digits
 from taskqueue.core.states import FINISHED
-from taskqueue.engine.connections import database_alias, project_connection
-from taskqueue.engine.control.locking import id_of, status_of
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.locking import id_of
 from taskqueue.models import Lease
 from taskqueue.monitoring.following import LEVELS, LinePage, line_page
-from taskqueue.monitoring.read_models.attempt import ShownAttempt
-from taskqueue.monitoring.read_models.base import about, from_rows, json_form
+from taskqueue.monitoring.read_models.attempt import ShownAttempt, shown_attempts
+from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.monitoring.timeline import TimelineEvent, timeline_of
 from taskqueue.monitoring.why import Reason, why
@@ -72,10 +72,10 @@ class TaskAttempts(ApiView):
         """Every attempt by every worker, oldest first, with its traceback."""
         after, limit = self.parameters["after"], self.parameters["limit"]
         known = id_of(task_id)
-        status_of(project_connection(), known)  # Raises 404.
+        name = row_of(known).name  # Raises 404.
         leases = Lease.objects.using(database_alias()).filter(task_id=known, attempt__gt=after)
         found = list(leases.defer("return_value").order_by("attempt")[: limit + 1])
-        attempts, url = from_rows(ShownAttempt, found[:limit]), None
+        attempts, url = shown_attempts(found[:limit], name, request.user), None
         if len(found) > limit:
             last = str(attempts[-1].attempt)
             url = replace_query_param(request.build_absolute_uri(), "after", last)

@@ -237,4 +237,5 @@ def _batches(tasks: Sequence[Wanted], places: Iterable[int], *, compared: int) -
 def _is_alike(one: Wanted, other: Wanted) -> bool:
     """Whether they are of one type, and have the same options."""
     own, others = one.definition, other.definition
-    return own.name == others.name and own.options == others.options
+    is_same = own.name == others.name and own.options == others.options
+    return is_same and own.given == others.given

@@ -20,6 +20,7 @@ from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
 from taskqueue.declarations.options import DAY, YEAR, options_for
+from taskqueue.declarations.own_ids import OwnId
 from taskqueue.declarations.per import Per
 from taskqueue.exceptions import InvalidTask
 
@@ -150,6 +151,20 @@ class UniqueKeyField(OneOf):
     }
 
 
+class OwnIdField(DescribedField):
+    """The id of the new task."""
+
+    json_schema = {"type": "string", "format": "uuid"}
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Not a valid string.")
+        try:
+            return OwnId().check("id", data)
+        except InvalidTask as error:
+            raise serializers.ValidationError(str(error).removeprefix("id: ")) from None
+
+
 class OptionsOf(Strict):
     """The options that a request may give, each with the field of its kind."""
 
@@ -238,6 +253,7 @@ FIELDS: dict[type[kinds.Kind], Any] = {
     kinds.UniqueKeyKind: UniqueKeyField,
     kinds.HoldTime: UniqueForField,
     Per: UniquePerField,
+    OwnId: OwnIdField,
     kinds.JsonObject: serializers.DictField,
 }
 CHANGEABLE = frozenset(ChangeableOptions().fields)

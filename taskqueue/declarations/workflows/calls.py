@@ -61,6 +61,8 @@ def require_callee(value: object) -> Callee:
             f"A step runs a function under @task or @workflow, not one of type "
             f"{type(value).__name__}."
         )
+    if isinstance(value, BaseDefinition) and value.options.id is not None:
+        raise InvalidWorkflow(f"{value.name}: a step of a workflow takes no id= of its own.")
     return value
 
 

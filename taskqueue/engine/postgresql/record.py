@@ -216,14 +216,14 @@ ORDER BY line.place
 WRITE_NOTES = """
 WITH held AS MATERIALIZED (
     SELECT
-        lease.id, lease.task_id, note.progress, note.message,
+        lease.id, lease.task_id, note.progress, note.message, note.detail::jsonb AS detail,
         COALESCE(
             lease.started_at, clock_timestamp() - note.started * interval '1 second'
         ) AS started_at
     FROM (
         SELECT *
-        FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::text[])
-            AS note (lease_id, started, progress, message)
+        FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::text[], %s::text[])
+            AS note (lease_id, started, progress, message, detail)
         ORDER BY lease_id
     ) AS note
     JOIN LATERAL (
@@ -238,6 +238,9 @@ WITH held AS MATERIALIZED (
     SET started_at = held.started_at,
         progress = COALESCE(held.progress, lease.progress),
         progress_message = COALESCE(held.message, lease.progress_message),
+        progress_detail = CASE
+            WHEN held.progress IS NULL THEN lease.progress_detail ELSE held.detail
+        END,
         progressed_at = CASE
             WHEN held.progress IS NULL THEN lease.progressed_at ELSE clock_timestamp()
         END

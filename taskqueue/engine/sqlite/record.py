@@ -103,6 +103,10 @@ UPDATE taskqueue_lease
 SET started_at = COALESCE(taskqueue_lease.started_at, json_extract(note.value, '$[1]')),
     progress = COALESCE(json_extract(note.value, '$[2]'), taskqueue_lease.progress),
     progress_message = COALESCE(json_extract(note.value, '$[3]'), taskqueue_lease.progress_message),
+    progress_detail = CASE
+        WHEN json_extract(note.value, '$[2]') IS NULL THEN taskqueue_lease.progress_detail
+        ELSE json_extract(note.value, '$[4]')
+    END,
     progressed_at = CASE
         WHEN json_extract(note.value, '$[2]') IS NULL THEN taskqueue_lease.progressed_at ELSE %s
     END
@@ -278,7 +282,8 @@ def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> No
 def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
     moment = clock()
     packed = rows(
-        (note.lease_id, ago(moment, note.started), note.progress, note.message) for note in notes
+        (note.lease_id, ago(moment, note.started), note.progress, note.message, note.detail)
+        for note in notes
     )
     with connection.cursor() as cursor:
         cursor.execute(NOTE_LEASES, (stored(moment), packed))

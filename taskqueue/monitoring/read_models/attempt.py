@@ -16,7 +16,13 @@ from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.models.parts import DatabaseClock
-from taskqueue.monitoring.read_models.base import about, columns_of, from_row
+from taskqueue.monitoring.read_models.base import (
+    Viewer,
+    about,
+    columns_of,
+    from_row,
+    visible_checkpoint,
+)
 from taskqueue.results.reading import did_not_succeed, failure_of
 
 STATUSES = [status.value for status in LeaseStatus]
@@ -32,6 +38,7 @@ class RunningAttempt:
     started_at: datetime | None = about("null: it is only claimed.")
     progress: float | None = about("Percent.")
     progress_message: str
+    progress_detail: Any = about("What the body reported beside the message, as JSON.")
     stop_requested_at: datetime | None
     stop_requested_by: str
     stop_reason: str
@@ -59,6 +66,19 @@ class ShownAttempt(RunningAttempt):
     error_class: str
     error_message: str
     traceback: str
+    checkpoint: Any = about(
+        "What the body stored for the next attempt; null also if you may not view it. Hidden where"
+        " the task has sensitive arguments."
+    )
+    checkpointed_at: datetime | None
+
+
+def shown_attempts(leases: Iterable[Lease], name: str, viewer: Viewer) -> list[ShownAttempt]:
+    """Make the read models of the attempts of a task."""
+    return [
+        from_row(ShownAttempt, lease, checkpoint=visible_checkpoint(name, lease.checkpoint, viewer))
+        for lease in leases
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from taskqueue.declarations.redaction import (
     ShownArguments,
     redacted,
     redacted_context,
+    redacted_state,
     redacted_workflow,
 )
 
@@ -40,8 +41,9 @@ class ViewerWithout:
 
 
 EVERYTHING = ViewerWithout()
+WITHOUT_ARGUMENTS = ViewerWithout(frozenset({VIEW_ARGUMENTS}))
 # The viewer of the CLI: arguments that cannot be redacted stay hidden on a terminal.
-COMMAND_LINE = ViewerWithout(frozenset({VIEW_ARGUMENTS}))
+COMMAND_LINE = WITHOUT_ARGUMENTS
 
 
 def visible_arguments(
@@ -68,6 +70,11 @@ def visible_call(
 def visible_context(name: str, context: dict[str, Any], viewer: Viewer) -> dict[str, Any] | None:
     """The context of a workflow, in the same way."""
     return _visible(lambda: redacted_context(name, context), context, viewer) if context else {}
+
+
+def visible_checkpoint(name: str, state: Any, viewer: Viewer) -> Any:
+    """The checkpoint of an attempt, in the same way; one of a task with secrets is hidden whole."""
+    return None if state is None else _visible(lambda: redacted_state(name, state), state, viewer)
 
 
 def _visible(redact: Callable[[], M | None], whole: M, viewer: Viewer) -> M | None:

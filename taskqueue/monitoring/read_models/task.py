@@ -26,6 +26,7 @@ from taskqueue.monitoring.read_models.attempt import (
     RunningAttempt,
     ShownAttempt,
     failures_of,
+    shown_attempts,
 )
 from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import (
@@ -112,6 +113,7 @@ class TaskDetails(ExportedTask):
     crash_delay: timedelta = about(label=_("Delay after a crash"))
     backoff: dict[str, Any] | None
     retry_for: list[str] | None
+    retry_on: str = about("`any` worker takes the next attempt, or the `same` one.")
     give_up_on: list[str]
     timeout: float | None
     timeout_from: str = about("`start`, or `progress`, which lets the time limit begin anew.")
@@ -231,7 +233,9 @@ def task_history(task: Task, viewer: Viewer) -> TaskHistory:
         task,
         viewer,
         retries=list(_retries(task)),
-        latest_attempts=from_rows(ShownAttempt, leases.order_by("-attempt")[:MOST_ROWS])[::-1],
+        latest_attempts=shown_attempts(leases.order_by("-attempt")[:MOST_ROWS], task.name, viewer)[
+            ::-1
+        ],
         audit=from_rows(ShownAuditEntry, entries.order_by("id")[:MOST_ROWS]),
     )
 
@@ -242,7 +246,7 @@ def _shown(
     attempts = running = errors = None
     if viewer.has_perm(VIEW_LEASES):
         leases = Lease.objects.using(database_alias()).filter(task_id=task.id)
-        lean = leases.defer("traceback", "return_value").order_by("-attempt")
+        lean = leases.defer("traceback", "return_value", "checkpoint").order_by("-attempt")
         attempts = list(lean[:MOST_ATTEMPTS])[::-1]
         holding = [lease for lease in attempts if lease.status == LeaseStatus.RUNNING]
         running, errors = from_rows(RunningAttempt, holding), failures_of(task, attempts)

@@ -17,7 +17,7 @@ Code = Literal[
     # Before it runs.
     "blocked", "not_due", "debounced", "retry_due", "due", "deadline_passed", "expired",
     "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking",
-    "workers_absent", "worker_trouble",
+    "workers_absent", "worker_trouble", "stays",
     "slots_busy", "own_slots_busy", "behind", "in_line",
     # Under limits.
     "tags_missing", "queue_full", "limit_full", "own_full", "limit_zero", "rate_used",
@@ -59,6 +59,10 @@ SENTENCES: dict[Code, str] = {
     ),
     "workers_absent": _("Only certain workers may run it, and none of them is running: {subject}."),
     "worker_trouble": _("The worker {subject} cannot work: {trouble}"),
+    "stays": _(
+        "Its next attempt is for the worker {subject}, which ran the last one, while that takes"
+        " tasks."
+    ),
     "slots_busy": _("All {slots} slots of the workers of the queue {subject} are busy."),
     "own_slots_busy": _(
         "All {slots} slots that the workers of its queue may give to {subject} are busy."

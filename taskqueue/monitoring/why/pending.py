@@ -56,6 +56,8 @@ class Surroundings:
     def takers(self) -> list[ShownWorker]:
         """Those of them that claim tasks, and that the task allows."""
         names, tags = self.task.worker_names, set((self.task.limits or {}).get("tags", ()))
+        if self.stays_on:
+            names = [self.stays_on]
         return [
             each
             for each in self.serving
@@ -66,6 +68,11 @@ class Surroundings:
     def is_shared(self) -> bool:
         """Whether several workers are to run the task."""
         return self.task.workers > 1 or self.task.broadcast
+
+    @property
+    def stays_on(self) -> str:
+        """The worker of its last attempt, if that is to take the next one."""
+        return self.task.pinned_to if self.task.worker_names is None else ""
 
     @cached_property
     def queue(self) -> Queue | None:
@@ -105,11 +112,12 @@ def why_pending(around: Surroundings) -> list[Reason]:
         *_unknown(around),
         *paused(around),
         *of_several(around),
+        *_stays(around),
         *without_workers(around),
         *without_tags(around),
     ]
     # To be told of by several workers, or none yet, keeps nobody from taking it.
-    if all(reason.code in ("more_workers", "unseated") for reason in reasons):
+    if all(reason.code in ("more_workers", "unseated", "stays") for reason in reasons):
         limited = why_limited(around)
         reasons += limited
         if not limited:
@@ -277,6 +285,11 @@ def _waiting(around: Surroundings) -> dict[str, datetime]:
         and lease.retry_at > around.now
         and lease.retry_at.year < LONG_AFTER
     }
+
+
+def _stays(around: Surroundings) -> Iterator[Reason]:
+    if around.stays_on and not around.is_shared:
+        yield because("stays", around.stays_on)
 
 
 def without_workers(around: Surroundings) -> Iterator[Reason]:

@@ -39,7 +39,9 @@ def test_all_there_is_to_say_of_a_failed_attempt_and_a_retry(root: ApiClient) ->
     )
     promote()
     running = claim_one(worker="w2")
-    Lease.objects.filter(id=running.lease_id).update(progress=50, progress_message="half")
+    Lease.objects.filter(id=running.lease_id).update(
+        progress=50, progress_message="half", progress_detail=[1]
+    )
     told = root.look(path(result)).json()
     assert (told["status"], told["is_finished"], told["attempts"]) == ("running", False, 2)
     assert (told["failures"], told["max_attempts"], told["metadata"]) == (1, 2, {"a": 1})
@@ -47,6 +49,7 @@ def test_all_there_is_to_say_of_a_failed_attempt_and_a_retry(root: ApiClient) ->
     assert (failed["attempt"], failed["exception_class_path"], failed["message"]) == (1, "E", EVIL)
     (held,) = told["running"]
     assert (held["attempt"], held["worker_name"], held["progress"]) == (2, "w2", 50)
+    assert held["progress_detail"] == [1]
     assert told["can"] == ["update", "cancel", "stop"]
     end(running, OutcomeKind.SUCCEEDED, return_value='{"x": [1]}')
     told = root.look(path(result)).json()

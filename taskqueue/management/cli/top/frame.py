@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from taskqueue.display import short_duration
+from taskqueue.display import compact, short_duration
 from taskqueue.management.cli.cells import aligned, bars, fitted, size, without_controls
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
@@ -134,7 +134,9 @@ def _worker(worker: ShownWorker) -> Cells:
 
 
 def _attempt(attempt: RunningTask) -> Cells:
-    remark = "no output for long" if attempt.is_wedged else attempt.progress_message
+    detail = "" if attempt.progress_detail is None else compact(attempt.progress_detail)
+    said = " ".join(filter(None, (attempt.progress_message, detail)))
+    remark = "no output for long" if attempt.is_wedged else said
     return (
         attempt.name,
         attempt.queue_name,
