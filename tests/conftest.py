@@ -105,8 +105,11 @@ POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
 SHARED_OUT = ("admin", "api", "browser", "management", "test_demo.py", "testing", "worker")
 NOT_SHARED_OUT = ["api/test_schemathesis.py"]
 """Folders of tests that start processes or render pages, of which each is run on one database,
-whichever: what differs between these is tested on both by what stands below. So is how a pool
-runs bodies: of a test that is there for both pools, each database runs one."""
+whichever: what differs between these is tested on both by what stands below. So is each other test
+that starts workers, and how a pool runs bodies: of a test that is there for both pools, each
+database runs one."""
+WORKERS = "start_worker"
+"""The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
 IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
 _once = [*NO_DATABASE, *([] if IS_FULL else FACES)]
@@ -167,7 +170,8 @@ def _is_left_to_the_other_database(item: pytest.Item) -> bool:
     if any(map(item.get_closest_marker, MARKERS)) or any(map(path.match, _once)):
         return False
     is_shared_out = path.parts[0] in SHARED_OUT and not any(map(path.match, NOT_SHARED_OUT))
-    if not is_shared_out and pool is None:
+    starts_workers = WORKERS in getattr(item, "fixturenames", ())
+    if not is_shared_out and not starts_workers and pool is None:
         return False
     turn = crc32(POOL.sub("process", item.nodeid).encode()) + (
         pool is not None and pool[0] == "thread"

@@ -128,7 +128,7 @@ def test_tests_are_shared_out_where_all_are_run_and_not_where_some_are_chosen() 
 
 @pytest.mark.slow
 def test_what_is_shared_out_is_run_on_one_database_or_the_other() -> None:
-    chosen = ["tests/worker", "tests/admin/test_admin.py", "tests/admin/test_sites.py"]
+    chosen = ["tests/worker/test_pools.py", "tests/admin/test_admin.py", "tests/tracing"]
     every, sqlite, postgresql = (
         collected(database, shared_out, *chosen)
         for database, shared_out in (("sqlite", "0"), ("sqlite", "1"), ("postgresql", "1"))

@@ -43,8 +43,8 @@ def group(count: int) -> object:
 def raw_copy() -> Side:
     """One COPY of ready text: rows as an enqueue has just left one.
 
-    Its transaction begins as that of an enqueue does. Else a trigger would look for each row whether
-    anybody wants an event of it.
+    Its transaction begins as that of an enqueue does. Else a trigger would look for each row
+    whether anybody wants an event of it.
     """
     # Not by an older commit, which need not have what is imported here.
     from benchmarks import raw
