@@ -133,6 +133,10 @@ class MultiWorkerTask:
         task.running_leases -= 1
         if outcome.started is not None:
             lease.started_at = lease.started_at or self._ago(outcome.started)
+        elif lease.started_at is not None:
+            # A body that never began may have been noted to run, for its order had been sent.
+            task.started_at = None if task.started_at == lease.started_at else task.started_at
+            lease.started_at = None
         task.started_at = task.started_at or lease.started_at
         lease.status = lease_status or LeaseStatus.RETURNED
         lease.finished_at = self._ago(outcome.ended)

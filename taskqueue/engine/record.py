@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
@@ -20,6 +20,7 @@ from taskqueue.engine.rows import Ended, LogLine, Note
 from taskqueue.engine.sessions import limit_idleness, take_write_lock
 from taskqueue.engine.stays import keep_on_worker
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.transient_errors import is_of_session
 
 logger = logging.getLogger("taskqueue.engine")
 
@@ -118,14 +119,14 @@ def record_each(
     """Record in separate transactions, so that an outcome the database refuses fails alone.
 
     Halves the batch until the refused outcome is alone, and records it as a failure.
-    Raises OperationalError and InterfaceError: then the database itself is in trouble.
+    Raises what the database raises where the session is in trouble: see `is_of_session`.
     """
     try:
         with tally.guard(), transaction(connection):
             return record(connection, outcomes, policy=policy, tally=tally)
-    except (OperationalError, InterfaceError):
-        raise
     except DatabaseError as error:
+        if is_of_session(error):
+            raise
         if len(outcomes) == 1:
             return _record_refused(connection, outcomes[0], error, policy=policy, tally=tally)
     middle = len(outcomes) // 2

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
 # Of PostgreSQL: classes of its error codes, appendix A of its manual.
-LOCK_NOT_AVAILABLE, READ_ONLY = "55P03", "25006"
+LOCK_NOT_AVAILABLE, READ_ONLY, TRANSACTION = "55P03", "25006", "25"
 # As https://www.sqlite.org/rescode.html numbers them.
 SQLITE_BUSY, SQLITE_LOCKED = 5, 6
 
@@ -40,6 +40,18 @@ def is_lock_refused(error: Exception) -> bool:
 def is_outage(error: Exception) -> bool:
     """Return whether PostgreSQL was unavailable, or read-only, for everybody."""
     return _is_of_postgresql(error, (CONNECTION, INTERVENTION, READ_ONLY))
+
+
+def is_of_session(error: Exception) -> bool:
+    """Return whether the session or its server is in trouble, whatever was to be written.
+
+    A session that was silent within a transaction for too long has been ended, and a read-only
+    server refuses everything. Django takes these for internal errors, as it does what a trigger of
+    the project raises.
+    """
+    if isinstance(error, (OperationalError, InterfaceError)):
+        return True
+    return _is_of_postgresql(error, (TRANSACTION,))
 
 
 def _is_of_postgresql(error: Exception, states: tuple[str, ...]) -> bool:

@@ -607,7 +607,7 @@ class Migration(migrations.Migration):
                     models.Index(fields=["status", "id"], name="taskqueue_workflow_status"),
                     models.Index(
                         condition=models.Q(("parent_step_id__isnull", False)),
-                        fields=["parent_step_id"],
+                        fields=["parent_step_id", "status"],
                         name="taskqueue_workflow_parent",
                     ),
                     models.Index(

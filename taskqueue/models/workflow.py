@@ -85,7 +85,8 @@ class Workflow(models.Model):
         indexes = [
             models.Index(fields=["status", "id"], name="taskqueue_workflow_status"),
             models.Index(
-                fields=["parent_step_id"],
+                # With the status: a stop reads those that run, and not all that have ended.
+                fields=["parent_step_id", "status"],
                 name="taskqueue_workflow_parent",
                 condition=Q(parent_step_id__isnull=False),
             ),

@@ -14,8 +14,6 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
-
 from taskqueue.conf import get_settings
 from taskqueue.core.log_text import one_line
 from taskqueue.declarations.definition import BaseDefinition, registry
@@ -25,6 +23,7 @@ from taskqueue.engine.events.declaring import sync_handlers
 from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker import frames
 from taskqueue.worker.connections import SYNC_THREAD, keep_from_copies, unforked
 from taskqueue.worker.execution import Attempt
@@ -246,13 +245,13 @@ def declare_schedules(channel: Channel, *, worker_name: str) -> None:
                 sync_handlers()
                 refused = sync_rules()
                 synced = sync_schedules(worker=worker_name)
-        except (OperationalError, InterfaceError) as error:
-            logger.warning("Declarations not synchronised yet error=%s", one_line(error))
-            _close()
-            time.sleep(pause)
-            pause = min(LONGEST_PAUSE, pause * 2)
-            continue
-        except Exception:
+        except Exception as error:
+            if is_of_session(error):
+                logger.warning("Declarations not synchronised yet error=%s", one_line(error))
+                _close()
+                time.sleep(pause)
+                pause = min(LONGEST_PAUSE, pause * 2)
+                continue
             logger.exception("Declarations not synchronised")
         else:
             for message in refused:

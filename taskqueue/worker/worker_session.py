@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
@@ -28,6 +28,7 @@ from taskqueue.engine.sessions import (
     set_wanted_events,
 )
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
@@ -251,8 +252,8 @@ class WorkerSession:
     ) -> tuple[dict[int, Recorded], list[Claimed]]:
         """Record a batch and claim the next in one transaction.
 
-        Raises OperationalError and InterfaceError when the database is in trouble; everything
-        may then be sent again, for the fence sorts out what had been recorded.
+        Raises what the database raises where the session is in trouble; everything may then be
+        sent again, for the fence sorts out what had been recorded.
         """
         connection, now = self.connection, time.monotonic()
         lines = aged_lines(exchange.lines, now)
@@ -263,17 +264,17 @@ class WorkerSession:
                 write_notes(connection, exchange.notes)
                 recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
                 return recorded, claim(exchange, recorded)
-        except (OperationalError, InterfaceError):
-            raise
         except DatabaseError as error:
+            if is_of_session(error):
+                raise
             logger.warning("Batch refused, looking for the reason error=%s", one_line(error))
         try:
             with transaction(connection):
                 write_logs(connection, lines)
                 write_notes(connection, exchange.notes)
-        except (OperationalError, InterfaceError):
-            raise
         except DatabaseError as error:
+            if is_of_session(error):
+                raise
             logger.error("Log lines refused, and dropped error=%s", one_line(error))
         recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
         with transaction(connection):

@@ -9,7 +9,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.tally import Tally
-from taskqueue.models import TaskLog
+from taskqueue.models import Lease, TaskLog
 from tests.engine.steps import (
     another_connection,
     claim,
@@ -21,6 +21,7 @@ from tests.engine.steps import (
     task_of,
     task_statuses,
 )
+from tests.engine.test_apart import take
 from tests.sample.tasks import echo, noop
 
 pytestmark = pytest.mark.django_db
@@ -129,3 +130,17 @@ def test_log_lines_stand_in_the_order_they_were_said() -> None:
     ]
     assert stored[0].logged_at < stored[1].logged_at < stored[2].logged_at
     assert {line.attempt for line in stored} == {1}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", [OutcomeKind.PARKED, OutcomeKind.UNSTARTED])
+def test_a_noted_start_is_undone_where_the_body_never_began(
+    kind: OutcomeKind, workers: int
+) -> None:
+    """A note takes an order that a child was sent for a body that runs."""
+    result = noop.using(workers=workers).enqueue()
+    [claimed] = claim(1) if workers == 1 else take("w1")
+    write_notes(connection, [Note(claimed.lease_id, 0.2, None, None)])
+    end(claimed, kind, started=None)
+    assert task_of(result).started_at is None
+    assert not Lease.objects.exclude(started_at=None).exists()

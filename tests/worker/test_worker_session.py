@@ -1,20 +1,27 @@
-"""When a worker begins to listen."""
+"""When a worker begins to listen, and what it makes of a session that the server has ended."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import InternalError, connection, connections
 
 from taskqueue.conf import get_settings
-from taskqueue.engine.statement import change
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.engine.statement import change, fetch
 from taskqueue.engine.tally import Tally
-from taskqueue.models import Worker
+from taskqueue.models import Lease, Worker
 from taskqueue.worker import worker_session
+from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.state import WorkerOptions, WorkerState
+from tests.engine.steps import claim
 from tests.engine.test_workers import registered
+from tests.sample.tasks import noop
+from tests.worker_process import wait_until
 
 ROLE = "taskqueue_one_connection"
 pytestmark = [pytest.mark.postgresql_only, pytest.mark.django_db(transaction=True)]
@@ -32,14 +39,18 @@ def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     change(connection, f"DROP ROLE {ROLE}")
 
 
+def new_session() -> worker_session.WorkerSession:
+    _, found = registered("w1")
+    state = WorkerState(WorkerOptions(name="w1"), get_settings(), Meter(), lambda: None)
+    state.registered = found
+    return worker_session.WorkerSession(state, heard=lambda payload: None, tally=Tally())
+
+
 def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
     role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_session, "PROOF_INTERVAL", 0.0)
-    _, found = registered("w1")
-    state = WorkerState(WorkerOptions(name="w1"), get_settings(), Meter(), lambda: None)
-    state.registered = found
-    session = worker_session.WorkerSession(state, heard=lambda payload: None, tally=Tally())
+    session = new_session()
     try:
         session.open()
         assert session.listener is None
@@ -50,3 +61,28 @@ def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
         assert Worker.objects.get().listens is True
     finally:
         session.end()
+
+
+def test_an_outcome_is_not_refused_where_the_server_ended_the_session_of_a_frozen_worker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    noop.enqueue()
+    [claimed] = claim(1)
+    session = new_session()
+    session.open()
+    own = session.connection
+    [(pid,)] = fetch(own, "SELECT pg_backend_pid()")
+
+    def be_frozen(*arguments: Any) -> list[Any]:
+        change(own, "SET idle_in_transaction_session_timeout = 1")
+        there = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        wait_until(lambda: not fetch(connection, there, (pid,)), 60, what="the end of the session")
+        return fetch(own, "SELECT 1")
+
+    monkeypatch.setattr(session, "_claim", be_frozen)
+    outcome = Outcome(claimed.lease_id, OutcomeKind.SUCCEEDED, time.monotonic())
+    with pytest.raises(InternalError, match="idle-in-transaction timeout"):
+        session.carry_out(Exchange(outcomes=[outcome], want=1))
+    session.close()
+    assert "refused" not in caplog.text
+    assert Lease.objects.get().status == "running"

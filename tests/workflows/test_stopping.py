@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from taskqueue import task
+from taskqueue import group, task, workflow
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.workflows import serving, stopping
 from taskqueue.engine.workflows.serving import serve
 from taskqueue.models import Lease, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
+from taskqueue.workflows import Builder
 from tests.engine.steps import another_connection, claim, end
 from tests.sample.tasks import add
 from tests.workflows.steps_of import assert_settled, finish
@@ -102,3 +105,33 @@ def test_a_cancel_does_not_wait_for_what_others_hold_for_long(
     end(claimed, OutcomeKind.FAILED)
     finish(run)
     assert run.status == "cancelled"
+
+
+@workflow(name="tests.one_child")
+def one_child(wf: Builder) -> None:
+    wf.step(add.si(1, 1), name="only")
+
+
+def test_a_stop_reads_the_children_that_run_and_no_other() -> None:
+    run = group(one_child.s(), one_child.s()).enqueue()
+    child = Workflow.objects.exclude(parent_step_id=None).first()
+    assert child is not None
+    others = {"parent_step_id": child.parent_step_id, "status": "succeeded", "format": child.format}
+    Workflow.objects.bulk_create(Workflow(name="ended", **others) for _ in range(500))
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE taskqueue_workflow")
+    with CaptureQueriesContext(connection) as queries:
+        run.cancel("enough")
+    [found] = [
+        query["sql"]
+        for query in queries
+        if '"parent_step_id" IN' in query["sql"] and "'running'" in query["sql"]
+    ]
+    explain = "EXPLAIN" if connection.vendor == "postgresql" else "EXPLAIN QUERY PLAN"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{explain} {found}")
+        plan = " ".join(str(row[-1]) for row in cursor.fetchall())
+    assert "taskqueue_workflow_parent" in plan
+    assert re.search(r"status.{1,30} = 'running'|status=\?", plan), plan
+    assert not re.search(r"Sort|TEMP B-TREE|Filter", plan), plan

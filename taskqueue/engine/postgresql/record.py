@@ -84,6 +84,7 @@ PRUNE_ENDED = PRUNE_AFTER.format(
             END""",
 )
 # Locks: leases by id, then their tasks by id. Decides under these locks whether attempts remain.
+# A body that never began may have been noted to run, for its order had been sent: that is undone.
 # `effect` is a row of the table of outcomes, which comes as a parameter; a join with that table
 # could become a loop over all of it for each outcome.
 RECORD_ENDINGS = f"""
@@ -152,7 +153,10 @@ WITH held AS MATERIALIZED (
 ), ended AS (
     UPDATE taskqueue_lease AS lease
     SET status = verdict.lease_status,
-        started_at = COALESCE(lease.started_at, verdict.body_started_at),
+        started_at = CASE
+            WHEN verdict.body_started_at IS NOT NULL
+            THEN COALESCE(lease.started_at, verdict.body_started_at)
+        END,
         finished_at = verdict.finished_at,
         error_class = verdict.error_class,
         error_message = verdict.error_message,
@@ -177,7 +181,10 @@ SET status = verdict.status,
         WHEN verdict.limited_by = 'park_limit' THEN COALESCE(task.parked_at, clock_timestamp())
         WHEN verdict.lease_status IS NULL THEN task.parked_at
     END,
-    started_at = COALESCE(task.started_at, verdict.started_at, verdict.body_started_at),
+    started_at = CASE
+        WHEN verdict.body_started_at IS NULL THEN NULLIF(task.started_at, verdict.started_at)
+        ELSE COALESCE(task.started_at, verdict.started_at, verdict.body_started_at)
+    END,
     error_class = CASE
         WHEN verdict.status IN ('failed', 'cancelled') THEN verdict.error_class ELSE ''
     END,

@@ -65,7 +65,7 @@ WHERE lease.status = 'running' AND NOT lease.is_shared
 
 END = """
 UPDATE taskqueue_lease
-SET status = %(status)s, started_at = COALESCE(started_at, %(started_at)s),
+SET status = %(status)s, started_at = %(started_at)s,
     finished_at = %(finished_at)s, error_class = %(error_class)s,
     error_message = %(error_message)s, traceback = %(traceback)s
 WHERE id = %(lease_id)s
@@ -82,7 +82,7 @@ SET status = %(status)s,
     run_after = COALESCE(%(run_after)s, run_after),
     ready_at = COALESCE(%(ready_at)s, ready_at),
     parked_at = %(parked_at)s,
-    started_at = COALESCE(started_at, %(started_at)s),
+    started_at = COALESCE(NULLIF(started_at, %(noted_at)s), %(started_at)s),
     error_class = %(error_class)s,
     error_message = %(error_message)s,
     finished_at = %(finished_at)s,
@@ -198,7 +198,9 @@ def _end(
     cursor: CursorWrapper, held: _HeldTask, outcome: Outcome, policy: EndPolicy, moment: datetime
 ) -> Recorded:
     effect = EFFECTS[outcome.kind]
-    started_at = ago(moment, outcome.started)
+    noted_at = stored(loaded(held.started_at))
+    # A body that never began may have been noted to run, for its order had been sent.
+    started_at = None if outcome.started is None else noted_at or ago(moment, outcome.started)
     message = outcome.error_message or held.stop_reason
     lease_status = effect.lease_status_of(stopping=held.stopping)
     if lease_status is None:
@@ -229,7 +231,8 @@ def _end(
         "run_after": stored(moment + wait) if wait is not None else None,
         "ready_at": stored(moment) if status == TaskStatus.READY else None,
         "parked_at": _parked_at(held, effect, moment),
-        "started_at": stored(loaded(held.started_at)) or started_at,
+        "noted_at": noted_at,
+        "started_at": started_at,
         "error_class": "",
         "error_message": "",
         "finished_at": None,
