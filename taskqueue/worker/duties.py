@@ -36,11 +36,11 @@ from taskqueue.engine.schedules.ends import HAS_ENDED_RUNS
 from taskqueue.engine.schedules.serving import NEXT_SCHEDULE, Scheduler
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.sessions import owns_session
+from taskqueue.engine.sums import merge_counts
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
 from taskqueue.engine.workflows import serving as workflows
-from taskqueue.engine.workflows.counts import merge_counts
 from taskqueue.engine.workflows.pruning import prune_workflows
 from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
