@@ -474,6 +474,8 @@ class Migration(migrations.Migration):
                 ("tags", models.JSONField(default=list)),
                 ("queue_slots", models.JSONField(default=dict)),
                 ("definition_slots", models.JSONField(default=dict)),
+                ("queue_order", models.JSONField(default=list)),
+                ("is_strict", models.BooleanField(default=False)),
                 ("concurrency", models.PositiveIntegerField(default=1)),
                 ("pool", models.CharField(default="process", max_length=10)),
                 ("versions", models.JSONField(default=dict)),
