@@ -60,8 +60,8 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs checkpoints exports failures forecast idempotency rollups step_ends tally totals "
-        "wedged workers",
+        "backlogs checkpoints exports failures forecast idempotency rollups step_ends sums tally "
+        "totals wedged workers",
         siblings=True,
     ),
     _layer(
@@ -72,7 +72,7 @@ FLOORS = (
     ),
     _layer(
         "people",
-        "batches control debouncing enqueue holders places pruning workflows",
+        "batches call_counts control debouncing enqueue holders places pruning workflows",
         siblings=True,
     ),
     _layer("events", "events webhooks", siblings=True),

@@ -57,6 +57,7 @@ class ChangeForm(forms.Form):
         label=gettext_lazy("Slots"), required=False, min_value=1, max_value=MOST_CONCURRENCY
     )
     queues = forms.CharField(required=False, max_length=LONGEST_TEXT)
+    strict = forms.BooleanField(required=False)
     definition_slots = forms.CharField(required=False, max_length=LONGEST_TEXT)
 
 

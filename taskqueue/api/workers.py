@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_WORKERS
 from taskqueue.api.base import endpoint
-from taskqueue.api.fields import Reasoned, Text, Whole
+from taskqueue.api.fields import Flag, Reasoned, Text, Whole
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
 from taskqueue.engine.verbs import WORKER_VERBS
@@ -27,6 +27,10 @@ class Change(Reasoned):
     queues = Text(
         required=False, allow_null=True, default=None, allow_blank=True, max_length=LONGEST_TEXT,
         help_text="As --queues of runworker, such as `critical=6,mail=3@2`; empty: all queues.",
+    )  # fmt: skip
+    strict = Flag(
+        required=False, allow_null=True, default=None,
+        help_text="Whether it empties its queues in their order, as --strict.",
     )  # fmt: skip
     definition_slots = Text(
         required=False, allow_null=True, default=None, allow_blank=True, max_length=LONGEST_TEXT,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Case, F, Q, Value, When
@@ -66,10 +67,15 @@ QUEUES = Statement(
             FROM lane
             WHERE lane.queue_name IS NOT NULL
         )
-        SELECT DISTINCT queue_name, NULL AS lane FROM lane WHERE queue_name IS NOT NULL
+        SELECT DISTINCT queue_name, NULL AS lane, NULL::float8 AS opens_in
+        FROM lane
+        WHERE queue_name IS NOT NULL
         UNION ALL
-        SELECT queue_name, lane FROM open_lanes
-        WHERE {KEEPS_PLAN}
+        SELECT queue_name, lane, NULL FROM open_lanes WHERE {KEEPS_PLAN}
+        UNION ALL
+        SELECT NULL, NULL, EXTRACT(epoch FROM min(opens_at) - statement_timestamp())::float8
+        FROM taskqueue_partition
+        WHERE opens_at > statement_timestamp()
     """,  # noqa: S608  (of constants)
     sqlite=f"""
         WITH RECURSIVE {OPEN_LANES_SQLITE}, lane (pin, queue_name) AS (
@@ -96,9 +102,15 @@ QUEUES = Statement(
             FROM lane
             WHERE lane.queue_name IS NOT NULL
         )
-        SELECT DISTINCT queue_name, NULL AS lane FROM lane WHERE queue_name IS NOT NULL
+        SELECT DISTINCT queue_name, NULL AS lane, NULL AS opens_in
+        FROM lane
+        WHERE queue_name IS NOT NULL
         UNION ALL
-        SELECT queue_name, lane FROM open_lanes
+        SELECT queue_name, lane, NULL FROM open_lanes
+        UNION ALL
+        SELECT NULL, NULL, (julianday(min(opens_at)) - julianday(%(now)s)) * 86400.0
+        FROM taskqueue_partition
+        WHERE opens_at > %(now)s
     """,  # noqa: S608  (of constants)
 )
 # The best that any worker of the queue may take, of the first ones.
@@ -159,17 +171,27 @@ LAST = Statement(
 )
 
 
-def look_apart(
-    connection: BaseDatabaseWrapper, *, worker: str
-) -> tuple[list[str], set[tuple[str, str]]]:
-    """The queues where a task waits that this worker might take; the lanes of `engine.limits`."""
+class Look(NamedTuple):
+    """Where tasks wait that not every worker may take, or not at any time."""
+
+    queues: list[str]
+    # The open lanes of `engine.limits`, and in how many seconds the next token comes.
+    lanes: set[tuple[str, str]]
+    opens_in: float | None
+
+
+def look_apart(connection: BaseDatabaseWrapper, *, worker: str) -> Look:
+    """Look where a task waits that this worker might take."""
     if is_postgresql(connection):
         with kept_plan(connection) as series:
             rows = select(connection, QUEUES, worker=worker, series=series)
     else:
         rows = select(connection, QUEUES, worker=worker)
-    queues = [queue_name for queue_name, lane in rows if lane is None]
-    return queues, {(queue_name, lane) for queue_name, lane in rows if lane is not None}
+    return Look(
+        queues=[name for name, lane, _ in rows if lane is None and name is not None],
+        lanes={(name, lane) for name, lane, _ in rows if lane is not None},
+        opens_in=next((seconds for *_, seconds in rows if seconds is not None), None),
+    )
 
 
 def claim_apart(

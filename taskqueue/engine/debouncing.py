@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import PENDING, TaskStatus
+from taskqueue.engine.call_counts import count_turned_away
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.holders import TRIES, arguments_of, enqueued_of, holder_of
 from taskqueue.engine.notify import ANYWHERE, wake
@@ -15,6 +17,7 @@ from taskqueue.engine.ready import put_off
 from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
+from taskqueue.models.call_count import TurnedAway
 
 
 def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued:
@@ -31,11 +34,41 @@ def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payloa
             return enqueued
         holder = holder_of(connection, spec, payload)
         if holder is not None and _put_off(connection, holder, spec, payload):
+            count_turned_away(connection, spec.name, TurnedAway.DEBOUNCED)
             return enqueued_of(holder, updated=True)
     raise TaskQueueError(
         f"The task of {spec.name} that a call would put off changed {TRIES} times while it was "
         "enqueued. Enqueue it again."
     )
+
+
+def debounce_many(
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
+) -> list[Enqueued]:
+    """Do the same for many calls at one moment: of each key the last one counts."""
+    keys = [str(payload.unique_key) for payload in payloads]
+    last = dict(zip(keys, payloads, strict=True))
+    # In one order, or two enqueues of the same keys would wait for each other.
+    last = {key: last[key] for key in sorted(last)}
+    first = replace(spec, run_in=spec.debounce_in)
+    inserted = {
+        enqueued.id: enqueued
+        for enqueued in dialect_for(connection).insert_keyed(connection, first, list(last.values()))
+    }
+    answers: dict[str, Enqueued] = {}
+    for key, payload in last.items():
+        answer = inserted.get(payload.id)
+        answers[key] = answer or debounce(connection, spec, payload)
+    # Those that waited already are counted by `debounce`.
+    count_turned_away(connection, spec.name, TurnedAway.DEBOUNCED, len(keys) - len(last))
+    results, seen = [], set[str]()
+    for key in keys:
+        answer = answers[key]
+        if answer.created and key in seen:
+            answer = answer._replace(created=False, updated=True, name=spec.name)
+        seen.add(key)
+        results.append(answer)
+    return results
 
 
 def _put_off(

@@ -21,7 +21,7 @@ from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import reopen
-from taskqueue.engine.debouncing import debounce
+from taskqueue.engine.debouncing import debounce, debounce_many
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.holders import (
     TRIES,
@@ -40,13 +40,10 @@ from taskqueue.exceptions import DuplicateTask, InvalidTask, TaskQueueError
 from taskqueue.models import Task
 
 
-def enqueue(
-    spec: EnqueueSpec, payload: Payload, *, on_duplicate: str, places: Places | None = None
-) -> Enqueued:
+def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueued:
     """Insert one task, or find the one that holds its unique key.
 
-    `places` are those of an enqueue of many. Raises `DuplicateTask` where a duplicate is to raise,
-    and `CapacityReached`.
+    Raises `DuplicateTask` where a duplicate is to raise, and `CapacityReached`.
     """
     connection = project_connection()
     dialect = dialect_for(connection)
@@ -58,7 +55,7 @@ def enqueue(
     if spec.debounce_in is not None:
         return debounce(connection, spec, payload)
     if spec.places:
-        return (places or Places(connection, spec)).enqueue(payload, base=payload.unique_key)
+        return Places(connection, spec).enqueue(payload, base=payload.unique_key)
     if spec.unique_per:
         return _enqueue_in_period(connection, spec, payload, on_duplicate=on_duplicate)
     return _enqueue_with_key(connection, spec, payload, on_duplicate=on_duplicate)
@@ -123,13 +120,19 @@ def enqueue_many(
             return dialect.insert_many(connection, spec, payloads)
         if spec.at is None:  # One moment for all keeps them first in, first out.
             spec = replace(spec, at=dialect.now(connection))
+        results: dict[str, Enqueued] = {}
+        if spec.debounce_in is not None or spec.places:
+            keyed = [payload for payload in payloads if payload.unique_key is not None]
+            if spec.debounce_in is not None:
+                answers = debounce_many(connection, spec, keyed)
+            else:
+                answers = Places(connection, spec).enqueue_many(keyed)
+            results = {payload.id: answer for payload, answer in zip(keyed, answers, strict=True)}
         # Two enqueues of the same keys in different orders would wait for each other.
-        order = sorted(range(len(payloads)), key=lambda i: payloads[i].unique_key or "")
-        places = Places(connection, spec) if spec.places else None
-        results = {
-            i: enqueue(spec, payloads[i], on_duplicate=on_duplicate, places=places) for i in order
-        }
-    return [results[i] for i in range(len(payloads))]
+        rest = [payload for payload in payloads if payload.id not in results]
+        for payload in sorted(rest, key=lambda payload: payload.unique_key or ""):
+            results[payload.id] = enqueue(spec, payload, on_duplicate=on_duplicate)
+    return [results[payload.id] for payload in payloads]
 
 
 # The final statuses from which `restart` runs a task again.

@@ -9,13 +9,15 @@ an uncommitted task counts, and nobody waits for it. The lock decides nothing; i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.core.states import PENDING
+from taskqueue.engine.call_counts import count_turned_away
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.holders import TRIES, enqueued_of, release_expired
@@ -23,66 +25,87 @@ from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
 from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import CapacityReached, TaskQueueError
 from taskqueue.models import Task
+from taskqueue.models.call_count import TurnedAway
 
 # Advisory locks stand in a table of the server with room for some thousand. A transaction that
 # takes more places than this goes on without them.
 MOST_LOCKED = 500
 
-# A free place, and whether a task whose time is over still holds its key. A place is drawn by lot:
-# else all would try the first. Subqueries leave the planners no other way than to look up each key;
-# of a plain join they make one over all keys, or over the table, where statistics are old. The
-# counter is a setting of the transaction, and ends with it.
-# Locks: the place, until the transaction ends; it waits for nobody.
+# Free places of each base, at most so many as are wanted of it, and whether a task whose time is
+# over still holds the key. Places are drawn by lot: else all would try the first. Subqueries leave
+# the planners no other way than to look up each key; of a plain join they make one over all keys,
+# or over the table, where statistics are old. The counter is a setting of the transaction, and ends
+# with it.
+# Locks: the places, until the transaction ends; it waits for nobody.
 FREE = Statement(
     postgresql=f"""
-WITH places AS MATERIALIZED (
-    SELECT %(base)s::text || '#' || number AS place
-    FROM generate_series(0, %(places)s::integer - 1) AS number
-), free AS MATERIALIZED (
-    SELECT places.place, holder.id IS NOT NULL AS is_expired
-    FROM places
-    LEFT JOIN LATERAL (
-        SELECT id, unique_until
-        FROM taskqueue_task
-        WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
-        LIMIT 1
-    ) AS holder ON true
-    WHERE holder.id IS NULL OR holder.unique_until <= clock_timestamp()
-    ORDER BY random()
-), taken AS MATERIALIZED (
+WITH taken AS MATERIALIZED (
     SELECT COALESCE(NULLIF(current_setting('taskqueue.places', true), ''), '0')::integer AS number
+), asked AS MATERIALIZED (
+    SELECT base, wanted, sum(wanted) OVER (ORDER BY base) AS so_far
+    FROM unnest(%(bases)s::text[], %(wanted)s::integer[]) AS own (base, wanted)
+), free AS MATERIALIZED (
+    SELECT asked.base, own.place, own.is_expired
+    FROM taken
+    CROSS JOIN asked
+    CROSS JOIN LATERAL (
+        SELECT drawn.place, drawn.is_expired
+        FROM (
+            SELECT places.place, holder.id IS NOT NULL AS is_expired
+            FROM (
+                SELECT asked.base || '#' || number AS place
+                FROM generate_series(0, %(places)s::integer - 1) AS number
+            ) AS places
+            LEFT JOIN LATERAL (
+                SELECT id, unique_until
+                FROM taskqueue_task
+                WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+                LIMIT 1
+            ) AS holder ON true
+            WHERE holder.id IS NULL OR holder.unique_until <= clock_timestamp()
+            ORDER BY random()
+            OFFSET 0
+        ) AS drawn
+        WHERE taken.number + asked.so_far > {MOST_LOCKED}
+            OR pg_try_advisory_xact_lock(29809, hashtext(%(scope)s || '#' || drawn.place))
+        LIMIT asked.wanted
+    ) AS own
 )
 SELECT
-    free.place,
-    free.is_expired,
-    set_config('taskqueue.places', (taken.number + 1)::text, true)
-FROM taken, free
-WHERE taken.number >= {MOST_LOCKED}
-    OR pg_try_advisory_xact_lock(29809, hashtext(%(scope)s || '#' || free.place))
-LIMIT 1
+    base, place, is_expired,
+    set_config(
+        'taskqueue.places', (SELECT number + (SELECT count(*) FROM free) FROM taken)::text, true
+    )
+FROM free
 """,  # noqa: S608  (a number)
     sqlite="""
 WITH RECURSIVE numbers (number) AS (
     SELECT 0
     UNION ALL
     SELECT number + 1 FROM numbers WHERE number + 1 < %(places)s
-)
-SELECT
-    places.place,
-    EXISTS (
+), asked (base, wanted) AS (
+    SELECT base.value, wanted.value
+    FROM json_each(%(bases)s) AS base
+    JOIN json_each(%(wanted)s) AS wanted ON wanted.key = base.key
+), free (base, wanted, place, turn) AS (
+    SELECT base, wanted, place, row_number() OVER (PARTITION BY base ORDER BY random())
+    FROM (SELECT base, wanted, base || '#' || number AS place FROM asked, numbers) AS places
+    WHERE NOT EXISTS (
         SELECT 1
         FROM taskqueue_task
         WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
+            AND (unique_until IS NULL OR unique_until > %(now)s)
     )
-FROM (SELECT %(base)s || '#' || number AS place FROM numbers) AS places
-WHERE NOT EXISTS (
-    SELECT 1
-    FROM taskqueue_task
-    WHERE unique_key = places.place AND unique_scope = %(scope)s AND holds_unique_key
-        AND (unique_until IS NULL OR unique_until > %(now)s)
 )
-ORDER BY random()
-LIMIT 1
+SELECT
+    base, place,
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_task
+        WHERE unique_key = free.place AND unique_scope = %(scope)s AND holds_unique_key
+    )
+FROM free
+WHERE turn <= wanted
 """,
 )
 
@@ -95,20 +118,48 @@ class Places:
         self._spec = spec
         # By key, what to answer to the further calls of this enqueue, none of which is let in.
         self._full: dict[str, Enqueued] = {}
+        self._dropped = 0  # Calls that are not counted yet.
+
+    def enqueue_many(self, payloads: Sequence[Payload]) -> list[Enqueued]:
+        """Do the same for many calls at one moment: the first ones are let in."""
+        results: dict[str, Enqueued] = {}
+        if self._spec.when_full != "replace":
+            free = self._free(Counter(str(payload.unique_key) for payload in payloads))
+            placed = [
+                payload._replace(unique_key=free[base].pop())
+                for payload in payloads
+                if free.get(base := str(payload.unique_key))
+            ]
+            placed.sort(key=lambda payload: payload.unique_key or "")
+            dialect = dialect_for(self._connection)
+            results = {
+                each.id: each for each in dialect.insert_keyed(self._connection, self._spec, placed)
+            }
+        for payload in sorted(payloads, key=lambda payload: payload.unique_key or ""):
+            if payload.id not in results:
+                results[payload.id] = self._enqueue(payload, base=str(payload.unique_key))
+        self._count_dropped()
+        return [results[payload.id] for payload in payloads]
 
     def enqueue(self, payload: Payload, *, base: str) -> Enqueued:
         """Insert a task in a free place under the key; without one, do what the spec says.
 
         Raises `CapacityReached` where that is to refuse it.
         """
+        enqueued = self._enqueue(payload, base=base)
+        self._count_dropped()
+        return enqueued
+
+    def _enqueue(self, payload: Payload, *, base: str) -> Enqueued:
         if (known := self._full.get(base)) is not None:
+            self._dropped += 1
             return known
         act: Callable[[Payload, str], Enqueued | None] = self._drop
         if self._spec.when_full != "drop":
             act = self._refuse if self._spec.when_full == "refuse" else self._replace
         for _ in range(TRIES):
-            place = self._free(base)
-            enqueued = act(payload, base) if place is None else self._insert(payload, place)
+            places = self._free({base: 1}).get(base)
+            enqueued = self._insert(payload, places[0]) if places else act(payload, base)
             if enqueued is not None:
                 return enqueued
         raise TaskQueueError(
@@ -116,17 +167,25 @@ class Places:
             "task was enqueued. Enqueue it again."
         )
 
-    def _free(self, base: str) -> str | None:
-        spec = self._spec
+    def _free(self, wanted: Mapping[str, int]) -> dict[str, list[str]]:
+        """Return free places of each base, as many as are wanted of it or as there are."""
+        spec, bases = self._spec, sorted(wanted)
         rows = select(
-            self._connection, FREE, base=base, places=spec.places, scope=spec.unique_scope
-        )
-        if not rows:
-            return None
-        place, is_expired = rows[0][:2]
-        if is_expired:
-            release_expired(self._connection, spec.unique_scope, place)
-        return str(place)
+            self._connection, FREE, bases=bases, wanted=[wanted[base] for base in bases],
+            places=spec.places, scope=spec.unique_scope,
+        )  # fmt: skip
+        free: dict[str, list[str]] = {}
+        for base, place, is_expired, *_ in sorted(rows):
+            if is_expired:
+                release_expired(self._connection, spec.unique_scope, place)
+            free.setdefault(base, []).append(place)
+        return free
+
+    def _count_dropped(self) -> None:
+        is_throttle = self._spec.unique_for == "duration"
+        what = TurnedAway.THROTTLED if is_throttle else TurnedAway.DROPPED
+        count_turned_away(self._connection, self._spec.name, what, self._dropped)
+        self._dropped = 0
 
     def _insert(self, payload: Payload, place: str) -> Enqueued | None:
         taken = payload._replace(unique_key=place)
@@ -144,10 +203,12 @@ class Places:
         if last is None:  # Others have taken all and committed none: wait, to have one to tell of.
             return self._insert(payload, f"{base}#0")
         self._full[base] = enqueued_of(last)
+        self._dropped += 1
         return self._full[base]
 
     def _refuse(self, payload: Payload, base: str) -> Enqueued | None:
         spec = self._spec
+        count_turned_away(self._connection, spec.name, TurnedAway.REFUSED)
         alike = " with this key" if ":" in base else ""
         tasks = "task" if spec.places == 1 else "tasks"
         raise CapacityReached(
@@ -164,6 +225,7 @@ class Places:
                 return self._refuse(payload, base)
             reason = f"Replaced by task {_dashed(payload.id)}: the capacity was reached."
             cancel_waiting(self._connection, [oldest], reason=reason)
+            count_turned_away(self._connection, self._spec.name, TurnedAway.REPLACED)
             return self._insert(payload, str(oldest.unique_key))
 
     def _lock_oldest(self, base: str) -> Task | None:

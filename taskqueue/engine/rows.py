@@ -242,6 +242,8 @@ class Locked(NamedTuple):
     paused: frozenset[str]
     # Whether a task waits that belongs to no partition.
     has_others: bool
+    # Whether others have locked some of the first open partitions.
+    has_skipped: bool = False
 
 
 class ReadyTask(NamedTuple):

@@ -48,6 +48,8 @@ TAKE_UP = Statement(
         SET concurrency = %(concurrency)s::int,
             queues = %(queues)s::jsonb,
             queue_slots = %(queue_slots)s::jsonb,
+            queue_order = %(queue_order)s::jsonb,
+            is_strict = %(is_strict)s::boolean,
             definition_slots = %(definition_slots)s::jsonb,
             wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN clock_timestamp() END
         WHERE id = %(worker)s AND incarnation = %(incarnation)s
@@ -57,6 +59,8 @@ TAKE_UP = Statement(
         SET concurrency = CAST(%(concurrency)s AS integer),
             queues = %(queues)s,
             queue_slots = %(queue_slots)s,
+            queue_order = %(queue_order)s,
+            is_strict = %(is_strict)s = 'true',
             definition_slots = %(definition_slots)s,
             wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN %(now)s END
         WHERE id = %(worker)s AND incarnation = %(incarnation)s
@@ -136,6 +140,8 @@ class Registration:
     lease_seconds: float
     tags: Sequence[str] = ()
     queue_slots: Mapping[str, int] = field(default_factory=dict)
+    queue_order: Sequence[str] = ()
+    is_strict: bool = False
     definition_slots: Mapping[str, int] = field(default_factory=dict)
     incarnation: UUID = field(default_factory=uuid4)
 
@@ -172,6 +178,7 @@ class Wanted(NamedTuple):
 
     concurrency: int | None
     queues: str | None
+    strict: bool | None
     definition_slots: str | None
     # When it was last changed, as the database writes it: only to be compared with.
     at: str
@@ -193,6 +200,8 @@ class Terms(TypedDict):
     concurrency: int
     queues: Mapping[str, int]
     queue_slots: Mapping[str, int]
+    queue_order: Sequence[str]
+    is_strict: bool
     definition_slots: Mapping[str, int]
 
 
@@ -252,7 +261,7 @@ def touch(
     if wanted_at is None or taken_up_at is not None:
         return Asked(request, by, reason)
     changes = json.loads(wanted)
-    parts = {name: changes.get(name) for name in ("concurrency", "queues", "definition_slots")}
+    parts = {name: changes.get(name) for name in Wanted._fields if name != "at"}
     return Asked(request, by, reason, Wanted(**parts, at=wanted_at))
 
 

@@ -22,6 +22,7 @@ OCCURRENCE_STATUSES = ["waiting", "enqueued", "ended", "skipped"]
 STEP_KINDS = ["task", "map", "workflow", "join"]
 STEP_STATUSES = ["waiting", "running", "succeeded", "failed", "skipped", "cancelled"]
 WORKFLOW_STATUSES = ["running", "stopping", "compensating", "succeeded", "failed", "cancelled"]
+TURNED_AWAY = ["debounced", "throttled", "dropped", "refused", "replaced"]
 WORKFLOW_COUNTED = ["succeeded", "failed", "cancelled", "repaired"]
 AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
@@ -473,6 +474,8 @@ class Migration(migrations.Migration):
                 ("tags", models.JSONField(default=list)),
                 ("queue_slots", models.JSONField(default=dict)),
                 ("definition_slots", models.JSONField(default=dict)),
+                ("queue_order", models.JSONField(default=list)),
+                ("is_strict", models.BooleanField(default=False)),
                 ("concurrency", models.PositiveIntegerField(default=1)),
                 ("pool", models.CharField(default="process", max_length=10)),
                 ("versions", models.JSONField(default=dict)),
@@ -1071,6 +1074,20 @@ class Migration(migrations.Migration):
                 ("step", _reference("step", models.DO_NOTHING, related_name="+")),
             ],
             options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="CallCount",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=255)),
+                ("what", _word(TURNED_AWAY)),
+                ("number", models.PositiveBigIntegerField(default=1)),
+                ("is_sum", models.BooleanField(default=False)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [_one_of("what", TURNED_AWAY, name="taskqueue_callcount_what")],
+            },
         ),
         migrations.CreateModel(
             name="WorkflowCount",

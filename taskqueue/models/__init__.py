@@ -2,6 +2,7 @@
 
 from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit
+from taskqueue.models.call_count import CallCount
 from taskqueue.models.collected import Collected
 from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
@@ -26,6 +27,7 @@ __all__ = [
     "Arrival",
     "Audience",
     "Audit",
+    "CallCount",
     "Collected",
     "Dashboard",
     "Delivery",

@@ -53,6 +53,10 @@ class Worker(models.Model):
     # The most of its slots that a queue, or a definition, may have, by name.
     queue_slots = models.JSONField(default=dict)
     definition_slots = models.JSONField(default=dict)
+    # Its queues in their order, which an object in JSON does not keep, and whether it empties them
+    # in that order.
+    queue_order = models.JSONField(default=list)
+    is_strict = models.BooleanField(default=False)
     concurrency = models.PositiveIntegerField(default=1)
     pool = models.CharField(max_length=10, default="process")
     versions = models.JSONField(default=dict)

@@ -79,6 +79,7 @@ class Claims:
     def begin(self, room: Room, *, slots: int) -> None:
         """Begin a request: its claims take no more than this room, and let that know."""
         self._room, self._slots = room, slots
+        self.limited.number = 0
 
     def claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str]
@@ -195,8 +196,8 @@ class Claims:
         """Look now and then whether partitions were opened that the last claim did not know."""
         if self.is_look_due:
             self._looked_apart_at = time.monotonic()
-            _, lanes = look_apart(connection, worker=self._worker_name)
-            self.limited.see_beside(lanes)
+            look = look_apart(connection, worker=self._worker_name)
+            self.limited.see_beside(look.lanes, look.opens_in)
 
     # Tasks that not every worker may take
 
@@ -206,9 +207,9 @@ class Claims:
         if now < self._slow_until:
             return []
         self._looked_apart_at = now
-        queues, lanes = look_apart(connection, worker=self._worker_name)
-        self.limited.see(lanes)
-        return self._quotas.serving(queues)
+        look = look_apart(connection, worker=self._worker_name)
+        self.limited.see(look.lanes, look.opens_in)
+        return self._quotas.serving(look.queues)
 
     def _apart(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str], names: list[str]

@@ -16,7 +16,7 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.outage import Outage
-from taskqueue.worker.recorder import Recorder
+from taskqueue.worker.recorder import LONG_LINGER, Recorder
 
 EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
 FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
@@ -62,7 +62,9 @@ class Coordinator:
         # What the last claim was allowed of limited queues and definitions, less what it took.
         self._limited: Room | None = None
         self._limited_later = LIMITED_LATER
-        self._limited_at = math.inf  # When the next token comes for what the last claim left.
+        self._limited_at = math.inf  # When the next token comes for what waits for one.
+        # Seconds for which a first outcome waits for others, after a claim under limits.
+        self._linger = 0.0
         self._full_claims = 0  # How many in a row gave all that was wanted.
         self._note_at = self._sent_at = 0.0
 
@@ -180,7 +182,7 @@ class Coordinator:
         if pending.outcomes:
             if len(pending.outcomes) >= self._pool.held or (self._announced and wanted):
                 return now
-            return pending.outcomes[0].ended + self._recorder.linger(now)
+            return pending.outcomes[0].ended + max(self._recorder.linger(now), self._linger)
         if wanted:
             return max(now, self._look_at) if self._may_claim else now
         return min(self._moments(now))
@@ -355,8 +357,11 @@ class Coordinator:
             self._is_dry = not is_full and not count
             self._full_claims = self._full_claims + 1 if is_full else 0
             self._may_claim = self._may_claim or is_full
-        if want:
-            self._limited_at = now + report.limited_in
+        if want or report.writes:
+            # Such claims cost much beside their tasks: the slower they are, the fewer are made.
+            self._linger = min(LONG_LINGER, report.limited_seconds / 2)
+        # What later claims do not meet still waits for it.
+        self._limited_at = min(self._limited_at, report.limited_at)
         if report.is_limited_left:
             self._may_claim, self._is_dry = True, False
             later = LIMITED_LATER if count else self._limited_later

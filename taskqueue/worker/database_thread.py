@@ -143,4 +143,5 @@ class DatabaseThread:
             duties.spare(time.monotonic())
         exchange.has_ready = duties.step(self._session.connection, time.monotonic())
         exchange.duties_at = duties.next_at
+        exchange.limited_at = min(exchange.limited_at, duties.opens_at)
         self._session.want_events(duties.wanted_events)

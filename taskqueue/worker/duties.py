@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -37,11 +38,11 @@ from taskqueue.engine.schedules.serving import NEXT_SCHEDULE, Scheduler
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.sessions import owns_session
 from taskqueue.engine.stays import HAS_STAYS, release_stays
+from taskqueue.engine.sums import merge_counts
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
 from taskqueue.engine.workflows import serving as workflows
-from taskqueue.engine.workflows.counts import merge_counts
 from taskqueue.engine.workflows.pruning import prune_workflows
 from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
@@ -62,8 +63,6 @@ BEHIND_PAUSE = 0.01
 OPERATION_PAUSE = 0.5
 # Seconds until another look at workflows that others advance, or that stop.
 WORKFLOW_PAUSE = 0.25
-# Seconds between two looks at partitions that have got a token, and that others claim.
-TOKEN_PAUSE = 0.01
 # Seconds between looks at groups that collect events: of the first worker, of the second.
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # Seconds between looks for new events, while anybody wants any: of the first worker, of others.
@@ -133,6 +132,8 @@ class Duties:
         # The kinds of events that anybody wanted at the last look, separated by spaces.
         self.wanted_events = ""
         self.next_at = 0.0
+        # When the next token comes for a partition that waits for one: for a claim, not a duty.
+        self.opens_at = math.inf
         # Whether the last step let a task move, or a schedule, or an operation.
         self.has_changed = False
 
@@ -239,9 +240,10 @@ class Duties:
     def _await_tokens(self, turn: Turn) -> float | None:
         """Let partitions be claimed that have tasks and places, or get a token."""
         until = turn.forecast.until(NEXT_TOKEN)
+        self.opens_at = math.inf if until is None else time.monotonic() + until
         if turn.forecast.holds(HAS_PARTITIONS) or (until is not None and until <= 0):
             turn.may_claim = True
-        return None if until is None else max(until, TOKEN_PAUSE)
+        return None
 
     def _pump_events(self, turn: Turn) -> float | None:
         """Number new events, with what they cause; the first worker looks most often."""

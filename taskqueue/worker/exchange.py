@@ -52,7 +52,8 @@ class Exchange:
     # Seconds that it took to move workflows on after the ends that were recorded.
     advance_seconds: float | None = None
     has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.
-    limited_in: float = math.inf  # Seconds until the next token for what a claim has left.
+    limited_at: float = math.inf  # When the next token comes for what waits for one.
+    limited_seconds: float = 0.0  # How long a claim under limits took that got some.
     is_limited_left: bool = False  # Whether others held tasks under limits that could be claimed.
     # The queues of tasks that they have released; None among them: others may have.
     released_queues: set[str | None] = field(default_factory=set)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -24,6 +25,8 @@ MOST_HELD = 10_000  # Leases that are remembered: some end without the worker.
 # Seconds after which a worker looks again at the first partitions of a lane, which held only tasks
 # that it does not know.
 PASSED_FOR = 3.0
+# Seconds after a token has come until a worker looks that did not take the last ones.
+TOKEN_LATER = 0.005
 
 
 class LimitedClaims:
@@ -50,22 +53,33 @@ class LimitedClaims:
         self._vain = 0  # Claims in a row that got nothing, though something was there.
         # Whether that look came after the last claim.
         self.has_news = False
+        self.number = 0  # Tasks that the current request has claimed so far.
         # What the last claim told.
         self.last = Limited(claimed=[])
         # Places in lanes before which nothing was for this worker, and until when they are trusted.
         self._behind: dict[tuple[str, str], Place] = {}
         self._behind_until = 0.0
+        # When the next token comes for what waits for one, as far as looks and claims have told.
+        self._opens_at = math.inf
 
-    def see(self, lanes: set[tuple[str, str]]) -> None:
-        """Take in what a look has seen."""
+    def see(self, lanes: set[tuple[str, str]], opens_in: float | None = None) -> None:
+        """Take in what a look has seen: open lanes, and in how many seconds a token comes."""
         self._open, self.has_news = lanes, bool(lanes)
         self._remember(lanes)
+        if opens_in is not None:
+            # Whoever took the last tokens knows it too, and may be there before.
+            self._opens_at = min(self._opens_at, time.monotonic() + opens_in + TOKEN_LATER)
 
-    def see_beside(self, lanes: set[tuple[str, str]]) -> None:
+    def see_beside(self, lanes: set[tuple[str, str]], opens_in: float | None) -> None:
         """Take in what a look has seen after a claim that has served the lanes that are known."""
         known = {*self._known, NEWS}
-        self.see(lanes)
+        self.see(lanes, opens_in)
         self.has_news = not lanes <= known
+
+    def take_opens_at(self) -> float:
+        """Return when the next token comes, once: by then there is another look."""
+        opens_at, self._opens_at = self._opens_at, math.inf
+        return opens_at
 
     def is_next(self, outcomes: Iterable[Outcome]) -> bool:
         """Whether partitions may be open, or these outcomes give places back."""
@@ -116,8 +130,10 @@ class LimitedClaims:
             waits=waits,
             behind=self._behind,
         )
+        self._opens_at = min(self._opens_at, limited.opens_at)
         self._vain = self._vain + 1 if limited.is_left and not limited.claimed else 0
         self._remember(limited.opened)
+        self.number += len(limited.claimed)
         if limited.claimed:
             self._remember(self._open)
             if len(self._held) > MOST_HELD:

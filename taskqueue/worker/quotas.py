@@ -28,7 +28,7 @@ class QueueQuotas:
         self.weights = weights or {}
         # The most slots of the worker that a queue may have; no entry: all of them.
         self.slots = slots or {}
-        self._is_strict = is_strict
+        self.is_strict = is_strict
         self._credits: dict[str, int] = {}
 
     @classmethod
@@ -56,13 +56,13 @@ class QueueQuotas:
 
     def is_outranked(self, names: Sequence[str]) -> bool:
         """Whether a queue goes before all of these, however little waits in it."""
-        return self._is_strict and names[:1] != list(self.weights)[:1]
+        return self.is_strict and names[:1] != list(self.weights)[:1]
 
     def quotas(self, names: Sequence[str], size: int) -> Quotas:
         """How many of `size` tasks to take from each of these queues."""
         if not names or size <= 0:
             return []
-        if len(names) == 1 or self._is_strict:
+        if len(names) == 1 or self.is_strict:
             return [(names[0], size)]
         weights = {name: self.weights.get(name, 1) for name in names}
         total = sum(weights.values())

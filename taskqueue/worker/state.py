@@ -96,14 +96,16 @@ class WorkerState:
             self.concurrency = wanted.concurrency
         if wanted.queues is not None:
             self.queues.change(parse_queues(wanted.queues, source="queues"))
+        if wanted.strict is not None:
+            self.queues.is_strict = wanted.strict
         if wanted.definition_slots is not None:
             self.limits.definitions = parse_definition_slots(
                 wanted.definition_slots, source="definition_slots"
             )
         self.taken_up = wanted
         logger.info(
-            "Changed concurrency=%s queues=%s definition_slots=%s",
-            self.concurrency, self.queues.choice or "all",
+            "Changed concurrency=%s queues=%s strict=%s definition_slots=%s",
+            self.concurrency, self.queues.choice or "all", self.queues.is_strict,
             definition_slots_text(self.limits.definitions) or "none",
         )  # fmt: skip
 
@@ -114,6 +116,8 @@ class WorkerState:
             "concurrency": self.concurrency,
             "queues": self.queues.weights,
             "queue_slots": self.queues.slots,
+            "queue_order": list(self.queues.weights),
+            "is_strict": self.queues.is_strict,
             "definition_slots": self.limits.definitions,
         }
 

@@ -137,6 +137,8 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
         },
         lease_seconds=settings.LEASE_DURATION.total_seconds(),
         queue_slots=options.queues.slots,
+        queue_order=list(options.queues.weights),
+        is_strict=options.queues.is_strict,
         definition_slots=dict(options.definition_slots),
     )
 

@@ -170,12 +170,15 @@ class WorkerSession:
             # What was committed before the declaration was not announced: look once more.
             exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
             self._claim_limited(exchange)
+        exchange.limited_at = self._claims.limited.take_opens_at()
+        if self._claims.limited.number:
+            exchange.limited_seconds = time.monotonic() - exchange.claimed_at
 
     def _claim_by_rank(self, exchange: Exchange) -> None:
         """Record, and claim where the last look saw partitions: none waits for ordinary tasks."""
         exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim_within)
         last = self._claims.limited.last
-        exchange.is_limited_left, exchange.limited_in = last.is_left, last.opens_in
+        exchange.is_limited_left = last.is_left
         if last.needs_another:
             # Also where this worker wants nothing more: others would wait behind what it takes.
             make(self.connection, last)
@@ -206,9 +209,7 @@ class WorkerSession:
             free=exchange.free - len(exchange.claimed),
             is_first=is_first,
         )
-        last = self._claims.limited.last
-        exchange.is_limited_left = last.is_left
-        exchange.limited_in = min(exchange.limited_in, last.opens_in)
+        exchange.is_limited_left = self._claims.limited.last.is_left
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Move workflows on after the ends that a request has recorded.

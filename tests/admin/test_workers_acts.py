@@ -136,6 +136,21 @@ def test_a_worker_is_changed_by_the_fields_that_differ(rows: Rows, log_in_as: Lo
     assert Audit.objects.filter(noun="worker", verb="change", actor="user").count() == 1
 
 
+def test_the_page_of_a_worker_has_it_empty_its_queues_in_their_order_and_no_longer(
+    rows: Rows, log_in_as: LogIn
+) -> None:
+    client = log_in_as("viewer", "view_worker", "stop")
+    Worker.objects.update(concurrency=4, queues={"b": 1, "web": 1}, queue_order=["web", "b"])
+    fields = {"concurrency": "4", "queues": "web=1,b=1", "definition_slots": ""}
+    press(client, rows.worker, "change", strict="on", **fields)
+    assert Worker.objects.get(pk=rows.worker.pk).wanted == {"strict": True}
+    page = client.get(url("worker", "change", rows.worker.pk)).content.decode()
+    assert 'name="strict" checked' in page
+    assert 'name="queues" value="web=1,b=1"' in page
+    press(client, rows.worker, "change", **fields)
+    assert Worker.objects.get(pk=rows.worker.pk).wanted == {"strict": False}
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

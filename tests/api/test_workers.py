@@ -118,12 +118,15 @@ def test_an_address_that_there_is_not_is_told_so_as_all_else_is(
 
 def test_a_worker_is_changed_and_shows_what_is_wanted(root: ApiClient, worker: Worker) -> None:
     seen = root.look("workers/host/1/")["ETag"]
-    body = {"concurrency": 2, "queues": "mail=3@2,web", "definition_slots": "a=1", "reason": "why"}
+    body = {
+        "concurrency": 2, "queues": "mail=3@2,web", "strict": True, "definition_slots": "a=1",
+        "reason": "why",
+    }  # fmt: skip
     answer = root.act("workers/host/1/change/", body, if_match=seen)
     assert answer.status_code == 202
     told = answer.json()
     assert told["wanted"] == {
-        "concurrency": 2, "queues": "mail=3@2,web=1", "definition_slots": "a=1"
+        "concurrency": 2, "queues": "mail=3@2,web=1", "strict": True, "definition_slots": "a=1"
     }  # fmt: skip
     assert (told["slots"], told["wanted_reason"], told["wanted_seen_at"]) == (4, "why", None)
     assert root.act("workers/host/1/change/", body, if_match=seen).status_code == 412
@@ -139,6 +142,8 @@ def test_a_worker_is_changed_and_shows_what_is_wanted(root: ApiClient, worker: W
         ({"concurrency": 1001}, "concurrency"),
         ({"queues": ["mail"]}, "queues"),
         ({"queue": "mail"}, "queue"),
+        ({"strict": "yes"}, "strict"),
+        ({"strict": True, "queues": ""}, None),
         ({"queues": "mail@0"}, None),
         ({"definition_slots": "a"}, None),
         ({}, None),

@@ -14,12 +14,14 @@ from taskqueue.engine import workers
 from taskqueue.engine.workers import Asked, Registered, Registration, Terms, Wanted
 from taskqueue.exceptions import ChangedMeanwhile
 from taskqueue.models import Audit, Worker
+from taskqueue.monitoring.read_models.worker import worker_named
 from tests.engine.test_workers import fall_silent, registered, row, touch
 
 pytestmark = pytest.mark.django_db
 
 TERMS: Terms = {
-    "concurrency": 2, "queues": {"mail": 3}, "queue_slots": {"mail": 2}, "definition_slots": {}
+    "concurrency": 2, "queues": {"mail": 3}, "queue_slots": {"mail": 2}, "definition_slots": {},
+    "queue_order": ["mail"], "is_strict": True,
 }  # fmt: skip
 
 
@@ -45,7 +47,7 @@ def test_a_ping_brings_a_change_until_the_worker_has_taken_it_up() -> None:
     )  # fmt: skip
     assert (worker.concurrency, worker.wanted_seen_at) == (4, None)
     wanted = wanted_by_ping(own, answer)
-    assert wanted[:3] == (2, "mail=3@2", None)
+    assert wanted[:4] == (2, "mail=3@2", None, None)
     assert wanted_by_ping(own, answer) == wanted
     take_up(own, answer, wanted)
     worker = row()
@@ -62,9 +64,40 @@ def test_a_second_change_adds_to_the_first_and_is_to_be_taken_up_too() -> None:
     take_up(own, answer, first)
     assert row().wanted_seen_at is None
     second = wanted_by_ping(own, answer)
-    assert second[:3] == (2, None, "shop.export=1")
+    assert second[:4] == (2, None, None, "shop.export=1")
     take_up(own, answer, second)
     assert row().wanted_seen_at is not None
+
+
+def test_a_ping_brings_a_strict_order_which_the_row_then_tells() -> None:
+    own, answer = registered()
+    change_worker("w1", queues="mail,b,a", strict=True)
+    wanted = wanted_by_ping(own, answer)
+    assert (wanted.queues, wanted.strict) == ("mail=1,b=1,a=1", True)
+    terms: Terms = {
+        **TERMS,
+        "queues": {"mail": 1, "b": 1, "a": 1},
+        "queue_order": ["mail", "b", "a"],
+    }
+    workers.take_up(
+        connection, worker_id=answer.id, incarnation=own.incarnation, at=wanted.at, terms=terms
+    )
+    assert row().is_strict is True
+    shown = worker_named("w1")
+    assert shown is not None
+    assert (list(shown.weights), shown.is_strict) == (["mail", "b", "a"], True)
+
+
+def test_a_strict_order_needs_queues_whenever_it_is_asked_for() -> None:
+    registered()
+    Worker.objects.update(queues={})
+    with pytest.raises(InvalidTask, match="w1 is to empty its queues in their order: name them"):
+        change_worker("w1", strict=True)
+    change_worker("w1", strict=True, queues="mail")
+    with pytest.raises(InvalidTask, match="name them too"):
+        change_worker("w1", queues="")
+    change_worker("w1", strict=False, queues="")
+    assert row().wanted == {"queues": "", "strict": False}
 
 
 def test_a_restart_ends_what_was_changed() -> None:
@@ -94,6 +127,7 @@ def test_a_change_is_audited() -> None:
         ({"concurrency": 1001}, "from 1 to 1000"),
         ({"concurrency": True}, "a whole number, not True"),
         ({"concurrency": "4"}, "a whole number, not '4'"),
+        ({"strict": "yes"}, "strict must be true or false, not 'yes'"),
         ({"queues": "two words"}, "not the name of a queue"),
         ({"queues": "mail@0"}, "The slots of 'mail', behind @, must be"),
         ({"queues": "mail=1,mail=2"}, "listed twice in queues"),

@@ -69,6 +69,11 @@ def test_workers_are_changed() -> None:
     told = run("workers", "change", "a", "b", "--concurrency", "2", "--queues", "mail=3@2")
     assert told == "a  asked to change\nb  asked to change\n"
     assert row("a").wanted == row("b").wanted == {"concurrency": 2, "queues": "mail=3@2"}
+    run("workers", "change", "b", "--strict")
+    assert row("b").wanted == {"concurrency": 2, "queues": "mail=3@2", "strict": True}
+    run("workers", "change", "b", "--no-strict", "--queues", "")
+    assert row("b").wanted == {"concurrency": 2, "queues": "", "strict": False}
+    assert refused("workers", "change", "a", "--strict", "--queues", "")[0] == 1
     assert refused("workers", "change", "c", "--concurrency", "2")[0] == 1
     assert "concurrency" in run("workers")
     assert run_json("workers", "list")[0]["wanted"] == {"concurrency": 2, "queues": "mail=3@2"}

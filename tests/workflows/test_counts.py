@@ -7,7 +7,8 @@ from django.db import connection
 from django.db.models import F, Sum
 
 from taskqueue.engine import totals
-from taskqueue.engine.workflows.counts import count_repairs, merge_counts
+from taskqueue.engine.sums import merge_counts
+from taskqueue.engine.workflows.counts import count_repairs
 from taskqueue.models import Workflow, WorkflowCount
 from tests.engine.steps import another_connection, run_at_once
 from tests.sample.tasks import add, echo, fail

@@ -1,4 +1,4 @@
-"""Changing what a running worker takes: its slots, its queues, the slots that these may have."""
+"""Changing what a running worker takes: its slots, its queues, their order and their slots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from taskqueue.engine.notify import STOP, wake
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Worker
 
-CHANGES = ("concurrency", "queues", "definition_slots")
+CHANGES = ("concurrency", "queues", "strict", "definition_slots")
 
 
 def change_worker(
@@ -31,6 +31,7 @@ def change_worker(
     *,
     concurrency: int | None = None,
     queues: str | None = None,
+    strict: bool | None = None,
     definition_slots: str | None = None,
     by: object = "",
     reason: str = "",
@@ -39,19 +40,27 @@ def change_worker(
     """Change what a running worker takes, until it restarts; None leaves a part as it is.
 
     `queues` and `definition_slots` are texts as the flags of `runworker` take them; an empty text
-    stands for all queues, or for no limits. Running bodies end as they would have. Raises
-    `InvalidTask`, and `WorkerDoesNotExist`.
+    stands for all queues, or for no limits. `strict`: whether it empties its queues in their order.
+    Running bodies end as they would have. Raises `InvalidTask`, and `WorkerDoesNotExist`.
     """
     changes = checked_changes(
-        {"concurrency": concurrency, "queues": queues, "definition_slots": definition_slots}
+        {
+            "concurrency": concurrency,
+            "queues": queues,
+            "strict": strict,
+            "definition_slots": definition_slots,
+        }
     )
     connection = project_connection()
     who = person(by, reason)
     with atomic(using=connection.alias):
         (worker,) = chosen_workers(connection, WorkerFilter(names=[name]), seen)
+        wanted = {**worker.wanted, **changes}
+        if wanted.get("strict", worker.is_strict) and not wanted.get("queues", worker.queues):
+            raise InvalidTask(f"{name} is to empty its queues in their order: name them too.")
         rows = Worker.objects.using(connection.alias).filter(id=worker.id)
         rows.update(
-            wanted={**worker.wanted, **changes},
+            wanted=wanted,
             wanted_at=dialect_for(connection).now(connection),
             wanted_by=who.by,
             wanted_reason=who.reason,
@@ -69,6 +78,10 @@ def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
         checked["concurrency"] = check_concurrency(concurrency)
     if (queues := changes["queues"]) is not None:
         checked["queues"] = str(parse_queues(queues, source="queues"))
+    if (strict := changes["strict"]) is not None:
+        if not isinstance(strict, bool):
+            raise InvalidTask(f"strict must be true or false, not {strict!r}.")
+        checked["strict"] = strict
     if (slots := changes["definition_slots"]) is not None:
         parsed = parse_definition_slots(slots, source="definition_slots")
         checked["definition_slots"] = definition_slots_text(parsed)

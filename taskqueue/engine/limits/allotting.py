@@ -82,6 +82,18 @@ class Share:
         """Return the task that it would give next."""
         return self.tasks[len(self.taken)] if len(self.taken) < len(self.tasks) else None
 
+    def is_cut_off(self, depth: int) -> bool:
+        """Whether it has given all tasks that were read, and may have more and better ones."""
+        is_closed = self.waits_for or self.opens_at or self.row.limits is None
+        return not is_closed and self.next is None and len(self.tasks) >= depth
+
+    @property
+    def is_for_others(self) -> bool:
+        """Whether it may give more, but only to a worker that has a free slot."""
+        limits = self.row.limits or {}
+        is_closed = self.waits_for or self.opens_at or "sequence" in limits
+        return not (is_closed or is_ahead_allowed(limits))
+
     def order(self, task: ReadyTask) -> Order:
         """Return its place among the partitions of its lane: a tenant's by virtual time."""
         if self.tenant is not None:

@@ -49,8 +49,9 @@ class Limited:
     # where the caller's transaction claimed, they are to be made after it.
     missing: list[str] = field(default_factory=list)
     broken: list[Mapping[str, Any]] = field(default_factory=list)
-    # In how many seconds the next token comes for what was left; infinite: nothing waits for one.
-    opens_in: float = math.inf
+    # When the next token comes for what was left, by the monotonic clock; infinite: nothing waits
+    # for one.
+    opens_at: float = math.inf
     # The lanes of partitions that were opened.
     opened: set[tuple[str, str]] = field(default_factory=set)
 
@@ -100,7 +101,7 @@ def claim_limited(
         result.claimed += turn.run()
         result.is_left, result.has_others = turn.is_left, turn.has_others
         result.opened |= turn.opened
-        result.opens_in = min(result.opens_in, turn.opens_in)
+        result.opens_at = min(result.opens_at, turn.opens_at)
         is_short = len(result.claimed) < want
         # The limiters of a host or worker may have to be made before.
         left_out = is_within and any(lane_from(text).per for _, text in served)

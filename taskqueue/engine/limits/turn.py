@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
@@ -72,6 +73,7 @@ class Turn:
         self._unknown = unknown
         self._lease_duration = lease_duration
         self._behind = behind
+        self._counted_at = 0.0
         # Whether the first partitions of a lane were nothing for this worker, and others follow.
         self.has_passed = False
         # Subjects of notes of which there is no row.
@@ -81,8 +83,8 @@ class Turn:
         # Whether something could be taken as soon as others let go of it.
         self.is_left = False
         self.has_others = False
-        # In how many seconds the next token comes for what was left.
-        self.opens_in = math.inf
+        # When the next token comes for what was left, by the monotonic clock.
+        self.opens_at = math.inf
         # The lanes of partitions that were opened here and have tasks left.
         self.opened: set[tuple[str, str]] = set()
 
@@ -108,6 +110,8 @@ class Turn:
         self.has_others = locked.has_others
         self.missing = locked.missing
         self.is_left = self.is_left or len(self.missing) < len(unseen)
+        # Whoever has them may leave something.
+        self.is_left = self.is_left or (locked.has_skipped and len(claimed) < self._want)
         return claimed
 
     def _take(
@@ -116,29 +120,42 @@ class Turn:
         locked: Locked,
         own: Own,
     ) -> list[Claimed]:
-        rivals = {queue_name for queue_name, _ in self._lanes} if self._is_first else ()
-        counted = self._dialect.count_limits(
-            self._connection,
-            locked,
-            partitions=list(rows.values()),
-            unknown=self._unknown,
-            want=max(self._want, 1),
-            size=self._size,
-            rivals=sorted(rivals),
-        )
         self.broken = [
             row.limits
             for row in rows.values()
             if row.limits and not locked.lacking.isdisjoint(row.limiters)
         ]
-        rows |= {row.id: row for row in counted.freed}
-        shares = self._shares(list(rows.values()), locked, counted, own)
+        # Of many partitions few tasks of each are read. Where that is too few to tell which goes
+        # next, all that could be taken are.
+        want = max(self._want, 1)
+        for depth in sorted({want, min(want, -(-want // max(1, len(rows))) + 1)}):
+            counted = self._count(rows.values(), locked, depth)
+            found = rows | {row.id: row for row in counted.freed}
+            shares = self._shares(list(found.values()), locked, counted, own)
+            served = [share for share in shares if self._may_serve(share, locked, own)]
+            given = self._allot(served, counted)
+            for share in given:
+                share.close_if_full()
+            if not any(share.is_cut_off(depth) for share in given):
+                break
         self.has_passed = pass_unknown(self._lanes, shares, self._behind, size=self._size)
-        served = [share for share in shares if self._may_serve(share, locked, own)]
-        given = self._allot(served, counted)
-        for share in given:
-            share.close_if_full()
         return self._write(shares, given, locked, counted)
+
+    def _count(self, rows: Collection[PartitionRow], locked: Locked, depth: int) -> Counted:
+        """Count what runs, and read so many tasks of each partition."""
+        rivals = {queue_name for queue_name, _ in self._lanes} if self._is_first else ()
+        counted = self._dialect.count_limits(
+            self._connection,
+            locked,
+            partitions=list(rows),
+            unknown=self._unknown,
+            want=max(self._want, 1),
+            depth=depth,
+            size=self._size,
+            rivals=sorted(rivals),
+        )
+        self._counted_at = time.monotonic()
+        return counted
 
     def _allot(self, shares: list[Share], counted: Counted) -> list[Share]:
         """Give each queue its quota; what one cannot give, the others may."""
@@ -248,7 +265,7 @@ class Turn:
                 self.opened.add((share.row.queue_name, share.row.lane))
         opens = [move.opens_at for move in moves if move.opens_at is not None]
         if opens:
-            self.opens_in = max(0.0, min(opens) - counted.now.timestamp())
+            self.opens_at = self._counted_at + min(opens) - counted.now.timestamp()
         used = {each.id: each for share in given for each in (*share.limiters, *share.own)}
         again = with_places(shares, counted, size=self._size)
         if not (tasks or moves or again):
@@ -277,7 +294,11 @@ class Turn:
         has_own_place = any(each.id in locked.noted for share in shares for each in share.own)
         # What this claim could still take, its worker comes back for.
         is_for_others = len(given) >= self._want or not self.opened <= set(self._lanes)
-        if has_own_place or (is_for_others and (self.opened or self.is_left)):
+        # What must not be claimed ahead, and has places and tokens left when no slot is.
+        is_left_over = len(given) >= min(self._free, self._want) and any(
+            share.is_for_others for share in given
+        )
+        if has_own_place or is_left_over or (is_for_others and (self.opened or self.is_left)):
             self._dialect.wake_sleeping(self._connection, PLACES)
         return claimed
 

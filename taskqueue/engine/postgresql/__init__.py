@@ -18,6 +18,7 @@ class PostgreSQL:
     now = staticmethod(enqueue.now)
     insert = staticmethod(enqueue.insert)
     insert_many = staticmethod(enqueue.insert_many)
+    insert_keyed = staticmethod(enqueue.insert_keyed)
     claim = staticmethod(claiming.claim)
     earliest_ready = staticmethod(claiming.earliest_ready)
     candidates = staticmethod(claiming.candidates)

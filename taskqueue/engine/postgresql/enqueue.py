@@ -45,18 +45,9 @@ CALL taskqueue_enqueue(
 )
 """
 
-# Locks: the unique key's index entry; waits for a transaction that is inserting the same key.
-_VALUES = {column: f"%({column})s" for column in COLUMNS} | {
-    "status": "CASE WHEN run_after > now THEN 'scheduled' ELSE 'ready' END",
-    "run_after": "run_after",
-    "enqueued_at": "now",
-    "ready_at": "CASE WHEN run_after > now THEN NULL ELSE now END",
-    "deadline_at": "deadline_at",
-    "expires_at": "expires_at",
-    "unique_until": "unique_until",
-}
-INSERT = f"""
-WITH clock AS MATERIALIZED (
+# The moments of new tasks, by the clock or where many share one.
+_TIMES = """
+clock AS MATERIALIZED (
     SELECT COALESCE(%(at)s::timestamptz, clock_timestamp()) AS now
 ), times AS MATERIALIZED (
     SELECT
@@ -70,7 +61,19 @@ WITH clock AS MATERIALIZED (
         now + %(expires_in)s::float8 * interval '1 second' AS expires_at,
         now + %(unique_in)s::float8 * interval '1 second' AS unique_until
     FROM clock
-), task AS (
+)"""
+_VALUES = {column: f"%({column})s" for column in COLUMNS} | {
+    "status": "CASE WHEN run_after > now THEN 'scheduled' ELSE 'ready' END",
+    "run_after": "run_after",
+    "enqueued_at": "now",
+    "ready_at": "CASE WHEN run_after > now THEN NULL ELSE now END",
+    "deadline_at": "deadline_at",
+    "expires_at": "expires_at",
+    "unique_until": "unique_until",
+}
+# Locks: the unique key's index entry; waits for a transaction that is inserting the same key.
+INSERT = f"""
+WITH {_TIMES}, task AS (
     INSERT INTO taskqueue_task ({", ".join(_VALUES)})
     SELECT {", ".join(_VALUES.values())}
     FROM times
@@ -92,6 +95,41 @@ SELECT
         WHERE is_idle
         LIMIT 1
     )
+FROM task
+"""  # noqa: S608  (the columns are constants)
+
+_OWN = {
+    "id": "own.id",
+    "args": "own.args::jsonb",
+    "kwargs": "own.kwargs::jsonb",
+    "unique_key": "own.unique_key",
+    "holds_unique_key": "true",
+    "partition": "own.partition",
+    "limits": "own.limits::jsonb",
+    "route": f"CASE WHEN own.partition IS NULL THEN %(route)s ELSE {Route.PARTITION.value} END",
+}
+# Locks: the unique keys' index entries, in the order of the rows; waits as the above does.
+INSERT_KEYED = f"""
+WITH {_TIMES}, task AS (
+    INSERT INTO taskqueue_task ({", ".join(_VALUES)})
+    SELECT {", ".join((_VALUES | _OWN).values())}
+    FROM times
+    CROSS JOIN unnest(
+        %(ids)s::uuid[], %(all_args)s::text[], %(all_kwargs)s::text[], %(keys)s::text[],
+        %(partitions)s::uuid[], %(all_limits)s::text[]
+    ) WITH ORDINALITY AS own (id, args, kwargs, unique_key, partition, limits, place)
+    ORDER BY own.place
+    ON CONFLICT (unique_key, unique_scope) WHERE holds_unique_key DO NOTHING
+    RETURNING id, status, enqueued_at, ready_at
+), counted AS (
+    INSERT INTO taskqueue_arrival (id, queue_name, name, number)
+    SELECT 0, %(queue_name)s, %(name)s, count(*)
+    FROM task
+    HAVING count(*) > 0
+)
+SELECT
+    id, status, enqueued_at, ready_at,
+    (SELECT pg_notify('taskqueue', '{ANYWHERE}') FROM taskqueue_worker WHERE is_idle LIMIT 1)
 FROM task
 """  # noqa: S608  (the columns are constants)
 
@@ -151,6 +189,28 @@ def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload)
         return None
     status, enqueued_at, ready_at, _ = rows[0]
     return Enqueued(payload.id, status, _utc(enqueued_at), ready_at and _utc(ready_at))
+
+
+def insert_keyed(
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
+) -> list[Enqueued]:
+    """Insert tasks with unique keys that nobody holds, in this order; those that were inserted."""
+    if not payloads:
+        return []
+    placements = [payload.placement for payload in payloads]
+    own = {
+        "ids": [payload.id for payload in payloads],
+        "all_args": [payload.args for payload in payloads],
+        "all_kwargs": [payload.kwargs for payload in payloads],
+        "keys": [payload.unique_key for payload in payloads],
+        "partitions": [placement and placement.partition for placement in placements],
+        "all_limits": [placement and placement.limits for placement in placements],
+    }
+    rows = fetch(connection, INSERT_KEYED, spec.parameters | own)
+    return [
+        Enqueued(id.hex, status, _utc(enqueued_at), ready_at and _utc(ready_at))
+        for id, status, enqueued_at, ready_at, _ in rows
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -239,10 +239,14 @@ def count_limits(
     partitions: Sequence[PartitionRow],
     unknown: Sequence[str],
     want: int,
+    depth: int,
     size: int,
     rivals: Sequence[str],
 ) -> Counted:
-    """Count what runs under locked limiters, and forget the notes of what is locked."""
+    """Count what runs under locked limiters, and forget the notes of what is locked.
+
+    `depth`: how many tasks of each partition are read at most; of a limited queue it is `want`.
+    """
     limiters = [limiter.id for limiter in locked.limiters]
     places = {
         limiter.id: limiter.concurrency
@@ -258,11 +262,11 @@ def count_limits(
         # for it.
         "subjects": [*noted, *(row.id for row in partitions)],
         "noted": noted,
-        "most": [max(1, min(want, places.get(id, want))) for id in noted],
+        "most": [max(1, min(depth, places.get(id, depth))) for id in noted],
         "partitions": [row.id for row in own],
         # No more than could have a place.
         "sizes": [
-            max(1, min([want, *(places.get(id, want) for id in row.limiters)])) for row in own
+            max(1, min([depth, *(places.get(id, depth) for id in row.limiters)])) for row in own
         ],
         "of_queues": [row.id for row in of_queues],
         "queues": [row.queue_name for row in of_queues],

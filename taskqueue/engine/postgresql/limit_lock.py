@@ -27,6 +27,24 @@ _LIMITER = """
         COALESCE(bound.seconds_override, bound.seconds) AS seconds,
         bound.smooth, own.starts, own.limit_id"""
 
+_LANES = """unnest(
+        %(queues)s::text[], %(lanes)s::text[],
+        %(priorities)s::int[], %(ranks)s::float8[], %(ids)s::uuid[]
+    ) AS lane (queue_name, name, past_priority, past_rank, past_id)"""
+# The first open partitions of a lane.
+_OPEN = """FROM taskqueue_partition AS partition
+        WHERE state = 'open' AND queue_name = lane.queue_name AND lane = lane.name
+            AND head_priority <= COALESCE(lane.past_priority, 32767)
+            AND (lane.past_id IS NULL OR head_priority < lane.past_priority
+                OR (rank, id) > (lane.past_rank, lane.past_id))
+            AND (limits IS NOT NULL OR EXISTS (
+                SELECT 1
+                FROM taskqueue_task
+                WHERE status = 'ready' AND route = 0 AND queue_name = partition.queue_name
+            ))
+        ORDER BY head_priority DESC, rank, id
+        LIMIT %(size)s"""
+
 # Locks: partitions, skipping locked ones; then all their limiters, by id; then others that were
 # noted, skipping locked ones. Nobody waits for a partition, and who waits for limiters does so once
 # and in order, so that claims never wait for each other in a circle. Who waits for a limiter reads
@@ -62,24 +80,10 @@ WITH RECURSIVE subject (id, is_again) AS (
     LIMIT %(most)s
 ), candidate AS MATERIALIZED (
     SELECT best.*
-    FROM unnest(
-        %(queues)s::text[], %(lanes)s::text[],
-        %(priorities)s::int[], %(ranks)s::float8[], %(ids)s::uuid[]
-    ) AS lane (queue_name, name, past_priority, past_rank, past_id)
+    FROM {_LANES}
     CROSS JOIN LATERAL (
         SELECT {PARTITION}
-        FROM taskqueue_partition AS partition
-        WHERE state = 'open' AND queue_name = lane.queue_name AND lane = lane.name
-            AND head_priority <= COALESCE(lane.past_priority, 32767)
-            AND (lane.past_id IS NULL OR head_priority < lane.past_priority
-                OR (rank, id) > (lane.past_rank, lane.past_id))
-            AND (limits IS NOT NULL OR EXISTS (
-                SELECT 1
-                FROM taskqueue_task
-                WHERE status = 'ready' AND route = 0 AND queue_name = partition.queue_name
-            ))
-        ORDER BY head_priority DESC, rank, id
-        LIMIT %(size)s
+        {_OPEN}
         FOR UPDATE SKIP LOCKED
     ) AS best
     UNION ALL
@@ -167,7 +171,16 @@ SELECT
     EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready' AND route = 0)
         OR EXISTS (
             SELECT 1 FROM taskqueue_task WHERE status IN ('ready', 'running') AND route = 1
-        )
+        ),
+    EXISTS (
+        SELECT 1
+        FROM {_LANES}
+        CROSS JOIN LATERAL (
+            SELECT id
+        {_OPEN}
+        ) AS seen
+        WHERE seen.id <> ALL (ARRAY(SELECT id FROM candidate))
+    )
 WHERE {KEEPS_PLAN}
 """  # noqa: S608  (of constants)
 LOCK = _LOCK.replace("{at_once}", "")
@@ -200,7 +213,8 @@ def lock_limits(
     }  # fmt: skip
     with kept_plan(connection) as series:
         rows = fetch(connection, statement, parameters | {"series": series})
-    ((partitions, limiters, noted, missing, lacking, of_queues, paused, has_others),) = rows
+    ((partitions, limiters, noted, missing, lacking, of_queues, paused, *others),) = rows
+    has_others, has_skipped = others
     return Locked(
         partitions=partitions_from(partitions),
         limiters=[LimiterRow(bare(row.pop("id")), **row) for row in json.loads(limiters or "[]")],
@@ -210,6 +224,7 @@ def lock_limits(
         of_queues={name: bare(id) for name, id in json.loads(of_queues or "{}").items()},
         paused=frozenset(json.loads(paused or "[]")),
         has_others=has_others,
+        has_skipped=has_skipped,
     )
 
 

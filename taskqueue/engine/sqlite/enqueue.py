@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -23,6 +24,7 @@ from taskqueue.engine.specs import (
     payload_columns,
 )
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
+from taskqueue.engine.statement import fetch
 
 # Without a target: SQLite would want the condition of the partial index word by word, and Django
 # 6.1 writes it in other words than earlier versions do.
@@ -33,6 +35,7 @@ ON CONFLICT DO NOTHING
 """  # noqa: S608  (the columns are constants)
 in_order, in_order_behind_own = itemgetter(*COLUMNS), itemgetter(*COLUMNS[len(OWN_COLUMNS) :])
 TIMES = "run_after", "enqueued_at", "ready_at", "deadline_at", "expires_at", "unique_until"
+INSERTED = "SELECT id FROM taskqueue_task WHERE id IN (SELECT value FROM json_each(%s))"
 ARRIVED = "INSERT INTO taskqueue_arrival (queue_name, name, number) VALUES (%s, %s, %s)"
 
 
@@ -70,6 +73,18 @@ def insert_many(
             return []
         cursor.execute(ARRIVED, (spec.queue_name, spec.name, cursor.rowcount))
     return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
+
+
+def insert_keyed(
+    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
+) -> list[Enqueued]:
+    if not payloads:
+        return []
+    with _together(connection):
+        enqueued = insert_many(connection, spec, payloads)
+        ids = json.dumps([payload.id for payload in payloads])
+        inserted = {id for (id,) in fetch(connection, INSERTED, [ids])}
+    return [each for each in enqueued if each.id in inserted]
 
 
 def _together(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:

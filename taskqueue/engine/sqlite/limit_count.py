@@ -154,6 +154,7 @@ def count_limits(
     partitions: Sequence[PartitionRow],
     unknown: Sequence[str],
     want: int,
+    depth: int,
     size: int,
     rivals: Sequence[str],
 ) -> Counted:
@@ -175,6 +176,8 @@ def count_limits(
     for row in asked.values():
         statement = TASKS_OF_QUEUE if row.limits is None else TASKS
         own = {**parameters, "id": row.id, "queue_name": row.queue_name}
+        if row.limits is not None:
+            own["want"] = depth
         found = fetch(connection, statement, own)
         if row.holder is not None:
             found += fetch(connection, HOLDER, {**own, "holder": row.holder})

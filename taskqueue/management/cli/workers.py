@@ -114,6 +114,21 @@ def listed_workers(flags: Namespace, output: Output) -> None:
     argument("names", nargs="+", metavar="NAME"),
     argument("--concurrency", type=whole_number(MOST_CONCURRENCY), help="number of slots"),
     argument("--queues", help="as of runworker, such as critical=6,mail=3@2; '': all queues"),
+    one_of(
+        argument(
+            "--strict",
+            action="store_true",
+            default=None,
+            help="empty the queues in their order",
+        ),
+        argument(
+            "--no-strict",
+            action="store_false",
+            dest="strict",
+            default=None,
+            help="serve the queues by their weights",
+        ),
+    ),
     argument("--definition-slots", metavar="NAME=SLOTS,…", help="as of runworker; '': no limits"),
     *PERSON,
     example='workers change paris-1 --concurrency 4 --queues mail=3@2,default --reason "a sale"',

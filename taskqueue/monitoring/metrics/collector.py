@@ -32,7 +32,7 @@ from taskqueue.monitoring.metrics.figures import (
     lanes,
     timetables,
 )
-from taskqueue.monitoring.metrics.limits import of_limits, of_pauses, of_slots
+from taskqueue.monitoring.metrics.limits import of_calls, of_limits, of_pauses, of_slots
 from taskqueue.monitoring.metrics.webhooks import of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.monitoring.read_models.alert import firing_by_rule
@@ -224,6 +224,7 @@ def _families() -> Iterator[Metric]:
     yield from of_schedules(timetables())
     figures = workflow_figures()
     yield from of_limits(read_limits(limit=MOST_LIMITS), figures)
+    yield from of_calls(figures)
     yield from of_pauses(figures)
     yield from of_slots(living(workers))
     yield from of_workflows(figures)

@@ -63,6 +63,17 @@ def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Me
     return [running, slots, waiting, used, saturated, notes, partitions, repairs]
 
 
+def of_calls(figures: WorkflowFigures) -> list[Metric]:
+    """Return the counts of calls that made no task, or had another one make way."""
+    turned_away = family(
+        Counts, "calls_turned_away", "Calls that a debounce, a throttle or a capacity merged,"
+        " dropped or refused, or for which it cancelled a task.", "name", "outcome",
+    )  # fmt: skip
+    for (name, what), (number, _) in sorted(figures.turned_away.items()):
+        turned_away.add_metric([safe(name), what], number)
+    return [turned_away]
+
+
 def of_pauses(figures: WorkflowFigures) -> list[Metric]:
     """Return gauges of the pauses that are not those of queues."""
     everything = family(Gauge, "paused", "Whether everything is paused.")

@@ -38,6 +38,11 @@ SELECT CASE WHEN is_sum THEN 'sum' ELSE 'ended' END, name, what, CAST(sum(number
 FROM taskqueue_workflowcount
 GROUP BY is_sum, name, what
 UNION ALL
+SELECT CASE WHEN is_sum THEN 'sum_of_calls' ELSE 'calls' END, name, what,
+    CAST(sum(number) AS bigint), 0.0
+FROM taskqueue_callcount
+GROUP BY is_sum, name, what
+UNION ALL
 SELECT 'notes', '', '', count(*), 0.0
 FROM (SELECT 1 FROM taskqueue_stepend LIMIT %(limit)s) AS notes
 UNION ALL
@@ -108,6 +113,8 @@ class WorkflowFigures:
     saturated: dict[str, float] = field(default_factory=dict)
     # How many definitions are paused, and whether everything is.
     pauses: dict[str, int] = field(default_factory=dict)
+    # Calls that were turned away, by the name of the definition and what became of them.
+    turned_away: Mapping[Key, tuple[int, float]] = field(default_factory=dict)
     repairs: int = 0
     notes: int = 0
     # The bytes of each table with its indexes; on SQLite of the whole file.
@@ -132,6 +139,7 @@ def workflow_figures() -> WorkflowFigures:
     figures.saturated = {name: number for (_, name), number in counts.items()}
     figures.pauses = {what: number for what, _, number, _ in kinds["pause"]}
     _add_open(figures, kinds["open"])
+    figures.turned_away = _added_up(kinds["sum_of_calls"], kinds["calls"])
     ended = _added_up(kinds["sum"], kinds["ended"])
     figures.repairs = sum(number for (_, what), (number, _) in ended.items() if what not in ENDS)
     figures.ended = {key: counted for key, counted in ended.items() if key[1] in ENDS}

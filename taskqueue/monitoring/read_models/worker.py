@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -51,6 +52,7 @@ class ShownWorker:
     versions: dict[str, Any] = about("Versions of Python, Django and other packages.")
     queues: list[str] = about("Empty: all.", empty="all")
     weights: dict[str, float] = about("The weight of each queue; empty: all.", column="queues")
+    is_strict: bool = about("Whether it empties its queues in their order.")
     queue_slots: dict[str, int] = about("The most of its slots that a queue may have, by name.")
     definition_slots: dict[str, int] = about("The same of a definition.")
     tags: list[str] = about("What it has that not every worker has, such as gpu.")
@@ -77,7 +79,7 @@ class ShownWorker:
     request_reason: str
     request_seen_at: datetime | None
     wanted: dict[str, Any] = about(
-        "What was changed since it started: concurrency, queues, definition_slots."
+        "What was changed since it started: concurrency, queues, strict, definition_slots."
     )
     wanted_at: datetime | None
     wanted_by: str
@@ -101,6 +103,11 @@ class ShownWorker:
         """The queues that it serves, or is to serve, as `--queues` has them."""
         weights = {name: int(weight) for name, weight in self.weights.items()}
         return str(self.wanted.get("queues", QueueChoice(weights, self.queue_slots)))
+
+    @property
+    def wanted_strict(self) -> bool:
+        """Whether it empties its queues in their order, or is to."""
+        return bool(self.wanted.get("strict", self.is_strict))
 
     @property
     def wanted_definition_slots(self) -> str:
@@ -153,9 +160,12 @@ def shown_worker(row: Any) -> ShownWorker:
     if state in LIVING and row.is_silent(row.now):
         # Nobody has marked it yet: that is a duty of those that live.
         state = LOST
+    places = {name: place for place, name in enumerate(row.queue_order)}
     return from_row(
         ShownWorker,
         row,
+        # In the order that the worker has, which JSON does not keep.
+        weights=dict(sorted(row.queues.items(), key=lambda each: places.get(each[0], math.inf))),
         version=str(row.versions.get("taskqueue", "")),
         queues=sorted(row.queues),
         # It may hold more leases than it has slots, so as not to wait for the next.

@@ -7,7 +7,8 @@ from django.db import connection
 
 from taskqueue import workflow
 from taskqueue.engine import totals
-from taskqueue.engine.workflows.counts import count_repairs, merge_counts
+from taskqueue.engine.sums import merge_counts
+from taskqueue.engine.workflows.counts import count_repairs
 from taskqueue.models import StepEnd, Workflow, WorkflowCount
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.workflows import StepEnds
