@@ -53,11 +53,11 @@ WITH clock AS MATERIALIZED (
     WHERE note.workflow_id = ANY (ARRAY[locked.workflow_id])
         AND note.step_id = ANY (ARRAY[locked.id])
         AND NOT (locked.is_running AND (note.updates IS NOT NULL OR note.has_fan))
-    RETURNING note.step_id, note.status
+    RETURNING note.step_id, note.status, note.number
 ), sums AS (
     SELECT
-        step_id, count(*)::int AS ended,
-        (count(*) FILTER (WHERE status <> 'succeeded'))::int AS failures
+        step_id, sum(number)::int AS ended,
+        sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)::int AS failures
     FROM taken
     GROUP BY step_id
 ), moved AS (

@@ -31,7 +31,7 @@ WHERE step_id IN (SELECT value FROM json_each(%s)) AND NOT (
     (updates IS NOT NULL OR has_fan)
     AND (SELECT status FROM taskqueue_step WHERE id = step_id) = 'running'
 )
-RETURNING step_id, status
+RETURNING step_id, status, number
 """
 COUNT_ENDS = """
 UPDATE taskqueue_step
@@ -72,9 +72,9 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
         cursor.execute(TAKE_NOTES, (json.dumps(list(step_ids)),))
         ended: Counter[int] = Counter()
         failures: Counter[int] = Counter()
-        for step_id, status in cursor.fetchall():
-            ended[step_id] += 1
-            failures[step_id] += status != "succeeded"
+        for step_id, status, number in cursor.fetchall():
+            ended[step_id] += number
+            failures[step_id] += 0 if status == "succeeded" else number
         due = set()
         for step_id, number in ended.items():
             counts = {"id": step_id, "ended": number, "failures": failures[step_id]}
