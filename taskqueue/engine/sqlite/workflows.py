@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -91,7 +91,7 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
 def insert_step_tasks(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    tasks: Sequence[StepTask],
+    batches: Iterable[Sequence[StepTask]],
     *,
     now: datetime,
     changes: Mapping[str, Any],
@@ -101,14 +101,19 @@ def insert_step_tasks(
         shared[column] = stored(shared[column])
     for column in DURATIONS:
         shared[column] = microseconds(shared[column])
+    number = 0
     with connection.cursor() as cursor:
-        rows = [{**shared, **task._asdict()} for task in tasks]
-        for row in rows:
-            if row["partition"] is not None:
-                row["route"] = Route.PARTITION.value
-        cursor.executemany(INSERT_TASK, rows)
-        cursor.executemany(INSERT_MEMBER, [(task.step_id, task.place, task.id) for task in tasks])
-        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(tasks)))
+        for tasks in batches:
+            rows = [{**shared, **task._asdict()} for task in tasks]
+            for row in rows:
+                if row["partition"] is not None:
+                    row["route"] = Route.PARTITION.value
+            cursor.executemany(INSERT_TASK, rows)
+            members = [(task.step_id, task.place, task.id) for task in tasks]
+            cursor.executemany(INSERT_MEMBER, members)
+            number += len(tasks)
+        if number:
+            cursor.execute(ARRIVED, (spec.queue_name, spec.name, number))
 
 
 def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
