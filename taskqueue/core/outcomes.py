@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from taskqueue.core.states import FINISHED, PENDING, LeaseStatus, TaskStatus
@@ -121,6 +122,12 @@ class Recorded(NamedTuple):
 
 
 SUCCESS = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
+
+
+@lru_cache(maxsize=1024)
+def success_of(step_id: int | None) -> Recorded:
+    """Return what is recorded of a success; those of one step share it."""
+    return SUCCESS if step_id is None else SUCCESS._replace(step_id=step_id)
 
 
 def is_final(outcome: Outcome, *, failures: int, max_attempts: int) -> bool:

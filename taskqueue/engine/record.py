@@ -66,16 +66,15 @@ def record(
         return {}
     tally = tally or Tally()
     subjects = tally.subjects(connection, [*recorded, *shared])
+    # Of tasks of workflows: what their bodies tell besides. By position, as this is done for each.
+    told = {outcome[0]: outcome for outcome in outcomes if outcome[-1] or outcome[-2] is not None}
     ends = []
-    # Of tasks of workflows that succeeded, by lease.
-    told: dict[int, Outcome] = {}
     staying: list[int] = []
     for lease_id, (status, _, step_id) in recorded.items():
         if status in FINISHED:
             subject = subjects[lease_id]
             end = Ended(subject.task_id, subject.queue_name, subject.name, status, step_id)
-            if step_id is not None and status == TaskStatus.SUCCEEDED:
-                told = told or {outcome.lease_id: outcome for outcome in outcomes}
+            if lease_id in told and step_id is not None and status == TaskStatus.SUCCEEDED:
                 outcome = told[lease_id]
                 end = end._replace(updates=outcome.updates, has_fan=outcome.has_fan)
             ends.append(end)

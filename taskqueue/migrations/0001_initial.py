@@ -1046,6 +1046,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("subject", models.UUIDField(primary_key=True, serialize=False)),
                 ("status", models.CharField(max_length=12)),
+                ("number", models.IntegerField(default=1)),
                 ("updates", models.JSONField(null=True)),
                 ("has_fan", models.BooleanField(default=False)),
                 ("step", _reference("step", models.DO_NOTHING, related_name="+")),

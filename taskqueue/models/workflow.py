@@ -244,13 +244,15 @@ class StepCalls(models.Model):
 
 
 class StepEnd(models.Model):
-    """A note that a task or a child of a step has ended, until the step has counted it."""
+    """A note that tasks or children of a step have ended, until the step has counted them."""
 
-    # The task or the child workflow.
+    # The task or the child workflow; the first of those that have succeeded at once.
     subject = models.UUIDField(primary_key=True)
     workflow = models.ForeignKey(Workflow, models.DO_NOTHING, related_name="+", **LOOSE)
     step = models.ForeignKey(Step, models.DO_NOTHING, related_name="+", **LOOSE)
     status = models.CharField(max_length=12)
+    # How many have ended like that.
+    number = models.IntegerField(default=1)
     # What its body changes in the context of the workflow.
     updates = models.JSONField(null=True)
     # Whether its body returned calls that are to run in its place.

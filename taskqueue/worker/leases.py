@@ -61,7 +61,7 @@ class Leases:
         for outcome in outcomes:
             job = self.held.pop(outcome[0], None)
             row = recorded.get(outcome[0])
-            if row is SUCCESS and job is not None and not (job.is_scheduled or is_debug):
+            if _is_success(row) and job is not None and not (job.is_scheduled or is_debug):
                 successes.append((job, outcome))
                 continue
             status = row and row.task_status
@@ -91,6 +91,13 @@ class Leases:
         """Complete the progress line."""
         if self._progress:
             self._progress.end()
+
+
+def _is_success(row: Recorded | None) -> bool:
+    """Whether a task has succeeded, and the thread that records was told of it."""
+    if row is SUCCESS:
+        return True
+    return row is not None and row.step_id is not None and row[:2] == SUCCESS[:2]
 
 
 def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:

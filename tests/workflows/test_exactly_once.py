@@ -57,6 +57,25 @@ def test_workers_that_end_members_at_once_call_back_once() -> None:
     assert not twice.exists()
 
 
+def test_members_that_succeed_at_once_share_a_note() -> None:
+    runs = [chord([add.s(n, 1) for n in range(WIDTH)], echo.s()).enqueue() for _ in range(2)]
+    claimed = claim(2 * WIDTH)
+    failed = claimed.pop()
+    outcomes = [outcome(task, OutcomeKind.SUCCEEDED, return_value="1") for task in claimed]
+    outcomes.append(outcome(failed, OutcomeKind.FAILED, retryable=False))
+    with transaction(connection):
+        recorded = record(connection, outcomes, policy=policy())
+    notes = StepEnd.objects.order_by("step_id", "-number").values_list("status", "number")
+    assert list(notes) == [("succeeded", WIDTH), ("succeeded", WIDTH - 1), ("failed", 1)]
+    assert len({row for row in recorded.values() if row.task_status == "succeeded"}) == 2
+    folded = serving.fold(connection, {row.step_id for row in recorded.values() if row.step_id})
+    assert [step.is_due for step in folded] == [True, True]
+    counts = Step.objects.filter(kind="map").order_by("id").values_list("ended", "failures")
+    assert list(counts) == [(WIDTH, 0), (WIDTH, 1)]
+    assert not StepEnd.objects.exists()
+    assert [finish(run).status for run in runs] == ["succeeded", "failed"]
+
+
 def test_a_duty_finds_all_that_no_worker_advanced() -> None:
     runs = [group(add.s(n, 1) for n in range(WIDTH)).enqueue() for _ in range(3)]
     run_at_once(partial(work, f"w{number}", advances=False) for number in range(2))

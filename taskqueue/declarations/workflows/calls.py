@@ -93,8 +93,13 @@ def _stored(
 ) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """Return the arguments in the form of JSON, whichever of the places of a workflow they fit."""
     checks, signature = get_settings().CHECK_ARGUMENTS, callee.signature
+    if _is_known(callee, args, kwargs):
+        return args, kwargs
     try:
-        return signature.store(callee.name, args, kwargs, checks=checks)
+        stored = signature.store(callee.name, args, kwargs, checks=checks)
+        if not kwargs and _trouble(callee, args, kwargs) is None:
+            signature.learn(args)
+        return stored
     except InvalidArguments:
         if is_immutable or _trouble(callee, (_BEFORE, *args), kwargs):
             raise
@@ -113,10 +118,17 @@ def check_call(
     callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
 ) -> None:
     """Raise `ArgumentsDoNotBind` where no place in a workflow could make the arguments fit."""
+    if _is_known(callee, args, kwargs):
+        return
     error = _trouble(callee, args, kwargs)
     if error is None or (not is_immutable and not _trouble(callee, (_BEFORE, *args), kwargs)):
         return
     raise error
+
+
+def _is_known(callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a call of the same types has been found to need no change."""
+    return not kwargs and tuple(map(type, args)) in callee.signature.exact_calls
 
 
 def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded
+from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded, success_of
 from taskqueue.engine.postgresql.values import microseconds, numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import LogLine, Note
@@ -279,8 +279,7 @@ def record_successes(
     with kept_plan(connection) as series:
         rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
     return {
-        lease_id: SUCCESS if step_id is None else SUCCESS._replace(step_id=step_id)
-        for lease_id, step_id in rows
+        lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from struct import Struct
 from typing import Any, cast
 
@@ -53,11 +54,11 @@ WITH clock AS MATERIALIZED (
     WHERE note.workflow_id = ANY (ARRAY[locked.workflow_id])
         AND note.step_id = ANY (ARRAY[locked.id])
         AND NOT (locked.is_running AND (note.updates IS NOT NULL OR note.has_fan))
-    RETURNING note.step_id, note.status
+    RETURNING note.step_id, note.status, note.number
 ), sums AS (
     SELECT
-        step_id, count(*)::int AS ended,
-        (count(*) FILTER (WHERE status <> 'succeeded'))::int AS failures
+        step_id, sum(number)::int AS ended,
+        sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)::int AS failures
     FROM taken
     GROUP BY step_id
 ), moved AS (
@@ -120,6 +121,9 @@ SELECT step_id, place, id
 FROM inserted
 """  # noqa: S608  (the columns are constants)
 
+# Its arrays, in the order of the fields of `StepTask`.
+ARRAYS = ("ids", "arguments", "keywords", "steps", "places", "partitions", "limits")
+
 # By COPY, binary as in `postgresql.enqueue`, from so many on.
 FEWEST_COPIED = 50
 COPY_TASKS = f"""
@@ -146,7 +150,7 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
 def insert_step_tasks(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    tasks: Sequence[StepTask],
+    batches: Iterable[Sequence[StepTask]],
     *,
     now: datetime,
     changes: Mapping[str, Any],
@@ -154,39 +158,63 @@ def insert_step_tasks(
     """Insert tasks of steps, all with the same options, and their members."""
     shared = {**spec.columns_at(now), **changes}
     is_plain = shared["route"] == Route.ORDINARY and not spec.limit_plan
-    if len(tasks) >= FEWEST_COPIED and is_plain:
-        _copy(connection, spec, tasks, shared)
+    rest = iter(batches)
+    first = next(rest, ())
+    if not first:
         return
-    names = ("ids", "arguments", "keywords", "steps", "places", "partitions", "limits")
-    rows = dict(zip(names, map(list, zip(*tasks, strict=True)), strict=True))
-    change(connection, INSERT_TASKS, {**shared, **rows})
+    if len(first) >= FEWEST_COPIED and is_plain:
+        _copy(connection, spec, chain([first], rest), shared)
+        return
+    for tasks in chain([first], rest):
+        columns = map(list, zip(*tasks, strict=True))
+        change(connection, INSERT_TASKS, {**shared, **dict(zip(ARRAYS, columns, strict=True))})
 
 
 def _copy(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    tasks: Sequence[StepTask],
+    batches: Iterable[Sequence[StepTask]],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert many tasks that any worker may run, twice as fast as by an INSERT from arrays."""
+    """Insert many tasks that any worker may run, twice as fast as by an INSERT from arrays.
+
+    The server reads one batch while the next is made.
+    """
+    number = 0
+    members = bytearray(COPY_BEGINS)
     with connection.cursor() as cursor:
         tail = binary(shared, cast(Any, cursor).connection.info.encoding)
-        rows: list[bytes] = []
-        members: list[bytes] = []
-        for task in tasks:
-            id = bytes.fromhex(task.id)
-            args, kwargs = task.args.encode("ascii"), task.kwargs.encode("ascii")
-            rows += (
-                HEAD.pack(COPIED, 16, id, len(args) + 1, JSONB_VERSION), args,
-                LENGTH.pack(len(kwargs) + 1, JSONB_VERSION), kwargs,
-                PLACE.pack(8, task.step_id, 4, task.place), tail,
-            )  # fmt: skip
-            members.append(MEMBER.pack(3, 8, task.step_id, 4, task.place, 16, id))
-        for statement, parts in ((COPY_TASKS, rows), (COPY_MEMBERS, members)):
-            # Django's wrapper hands unknown names to psycopg's cursor, and wraps no errors of it.
-            with connection.wrap_database_errors, cast(Any, cursor).copy(statement) as copy:
-                copy.write(b"".join((COPY_BEGINS, *parts, COPY_ENDS)))
-        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(tasks)))
+        # Django's wrapper hands unknown names to psycopg's cursor, and wraps no errors of it.
+        with connection.wrap_database_errors, cast(Any, cursor).copy(COPY_TASKS) as copy:
+            copy.write(COPY_BEGINS)
+            for tasks in batches:
+                rows, own = _rows(tasks, tail)
+                copy.write(rows)
+                members += own
+                number += len(tasks)
+            copy.write(COPY_ENDS)
+        with connection.wrap_database_errors, cast(Any, cursor).copy(COPY_MEMBERS) as copy:
+            copy.write(members + COPY_ENDS)
+        cursor.execute(ARRIVED, (spec.queue_name, spec.name, number))
+
+
+def _rows(tasks: Sequence[StepTask], tail: bytes) -> tuple[bytes, bytes]:
+    """The rows of tasks and of members for a binary COPY."""
+    rows: list[bytes] = []
+    members: list[bytes] = []
+    latest, keywords = "", b""
+    for id_text, args, kwargs, step_id, place, _, _ in tasks:
+        if kwargs != latest:
+            # Most have none, or the same as the one before.
+            latest = kwargs
+            keywords = LENGTH.pack(len(kwargs) + 1, JSONB_VERSION) + kwargs.encode("ascii")
+        id = bytes.fromhex(id_text)
+        rows += (
+            HEAD.pack(COPIED, 16, id, len(args) + 1, JSONB_VERSION), args.encode("ascii"),
+            keywords, PLACE.pack(8, step_id, 4, place), tail,
+        )  # fmt: skip
+        members.append(MEMBER.pack(3, 8, step_id, 4, place, 16, id))
+    return b"".join(rows), b"".join(members)
 
 
 def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:

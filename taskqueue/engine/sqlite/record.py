@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from taskqueue.core.outcomes import EFFECTS, SUCCESS, Effect, Outcome, Recorded
+from taskqueue.core.outcomes import EFFECTS, Effect, Outcome, Recorded, success_of
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import LogLine, Note
@@ -166,9 +166,7 @@ def record_successes(
                 prune_after = stored(retention_of(*row[3:]).prune_after(moment, retention))
             if is_running:
                 finished.append((outcome.return_value, *times, prune_after, task_id))
-                recorded[lease_id] = (
-                    SUCCESS if step_id is None else SUCCESS._replace(step_id=step_id)
-                )
+                recorded[lease_id] = success_of(step_id)
         cursor.executemany(END_SUCCEEDED, ended)
         cursor.executemany(FINISH_SUCCEEDED, finished)
     return recorded

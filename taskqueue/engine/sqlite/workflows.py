@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ WHERE step_id IN (SELECT value FROM json_each(%s)) AND NOT (
     (updates IS NOT NULL OR has_fan)
     AND (SELECT status FROM taskqueue_step WHERE id = step_id) = 'running'
 )
-RETURNING step_id, status
+RETURNING step_id, status, number
 """
 COUNT_ENDS = """
 UPDATE taskqueue_step
@@ -72,9 +72,9 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
         cursor.execute(TAKE_NOTES, (json.dumps(list(step_ids)),))
         ended: Counter[int] = Counter()
         failures: Counter[int] = Counter()
-        for step_id, status in cursor.fetchall():
-            ended[step_id] += 1
-            failures[step_id] += status != "succeeded"
+        for step_id, status, number in cursor.fetchall():
+            ended[step_id] += number
+            failures[step_id] += 0 if status == "succeeded" else number
         due = set()
         for step_id, number in ended.items():
             counts = {"id": step_id, "ended": number, "failures": failures[step_id]}
@@ -91,7 +91,7 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
 def insert_step_tasks(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    tasks: Sequence[StepTask],
+    batches: Iterable[Sequence[StepTask]],
     *,
     now: datetime,
     changes: Mapping[str, Any],
@@ -101,14 +101,19 @@ def insert_step_tasks(
         shared[column] = stored(shared[column])
     for column in DURATIONS:
         shared[column] = microseconds(shared[column])
+    number = 0
     with connection.cursor() as cursor:
-        rows = [{**shared, **task._asdict()} for task in tasks]
-        for row in rows:
-            if row["partition"] is not None:
-                row["route"] = Route.PARTITION.value
-        cursor.executemany(INSERT_TASK, rows)
-        cursor.executemany(INSERT_MEMBER, [(task.step_id, task.place, task.id) for task in tasks])
-        cursor.execute(ARRIVED, (spec.queue_name, spec.name, len(tasks)))
+        for tasks in batches:
+            rows = [{**shared, **task._asdict()} for task in tasks]
+            for row in rows:
+                if row["partition"] is not None:
+                    row["route"] = Route.PARTITION.value
+            cursor.executemany(INSERT_TASK, rows)
+            members = [(task.step_id, task.place, task.id) for task in tasks]
+            cursor.executemany(INSERT_MEMBER, members)
+            number += len(tasks)
+        if number:
+            cursor.execute(ARRIVED, (spec.queue_name, spec.name, number))
 
 
 def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:

@@ -39,7 +39,8 @@ FROM (
     WHERE parent_step_id {steps} AND finished_at IS NOT NULL
     GROUP BY parent_step_id
     UNION ALL
-    SELECT step_id, -count(*), -(count(*) FILTER (WHERE status <> 'succeeded'))
+    SELECT
+        step_id, -sum(number), -sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)
     FROM taskqueue_stepend
     WHERE workflow_id {workflows} AND step_id {steps}
     GROUP BY step_id

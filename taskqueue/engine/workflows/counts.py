@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -13,14 +13,14 @@ from taskqueue.models.workflow_count import Counted
 
 def count_ended(connection: BaseDatabaseWrapper, workflows: Iterable[Workflow]) -> None:
     """Count workflows in the transaction that ends them."""
+    seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for workflow in workflows:
+        if workflow.finished_at is not None:
+            took = (workflow.finished_at - workflow.created_at).total_seconds()
+            seconds[workflow.name, workflow.status].append(took)
     WorkflowCount.objects.using(connection.alias).bulk_create(
-        WorkflowCount(
-            name=workflow.name,
-            what=workflow.status,
-            seconds=(workflow.finished_at - workflow.created_at).total_seconds(),
-        )
-        for workflow in workflows
-        if workflow.finished_at is not None
+        WorkflowCount(name=name, what=what, number=len(alike), seconds=sum(alike))
+        for (name, what), alike in seconds.items()
     )
 
 

@@ -6,6 +6,7 @@ Most steps read the result of a task, or those of a few members. `results` reads
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,9 +26,12 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows import members as members_of_steps
 from taskqueue.exceptions import InvalidWorkflow
 
+# A reference to the whole result of a step, as JSON text; no string can hold it, for the quotes in
+# one are escaped.
+WHOLE_RESULT = re.compile(r'\{"\$step": ?"([^"\\]*)"\}')
 # Members of a step whose results are read with it, and the bytes of each result.
 FEW, ANY_SIZE = 200, 2**31 - 1
-# The same for results that a worker's parent reads, and how many steps it reads at once.
+# The same for results that a worker's parent reads, and how many steps one statement reads.
 FEWER, SMALL, MOST_STEPS = 16, 1024, 200
 
 # The steps of these names in the workflows of these tasks, with their members in order. A step is
@@ -122,12 +126,17 @@ class _Result:
     @property
     def value(self) -> Any:
         """The result; None of a step that did not succeed."""
+        return json.loads(self.text)
+
+    @property
+    def text(self) -> str:
+        """The same as JSON text."""
         if self.status != StepStatus.SUCCEEDED:
-            return None
-        values = [None if text is None else json.loads(text) for text in self.texts]
+            return "null"
+        texts = ["null" if text is None else text for text in self.texts]
         if self.kind == StepKind.MAP:
-            return values
-        return values[0] if values else None
+            return f"[{','.join(texts)}]"
+        return texts[0] if texts else "null"
 
 
 def read_inputs(
@@ -138,25 +147,33 @@ def read_inputs(
     The workflow is None where it has no such step.
     """
     workflow_ids, results = _read(connection, {task_id: names}, few=FEW, size=ANY_SIZE)
-    return workflow_ids.get(task_id), results.get(task_id, {})
+    known = results.get(task_id, {})
+    return workflow_ids.get(task_id), {name: result.value for name, result in known.items()}
 
 
 def with_inputs(connection: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> list[Claimed]:
     """Return claimed tasks with values in place of references to small results of steps.
 
     Their processes need not ask the database then. What is large, or no plain result, stays a
-    reference, and so does what is beyond `MOST_STEPS`.
+    reference, and so do those of a task that reads more than `MOST_STEPS`.
     """
     wanted: dict[str, set[str]] = {}
-    left = MOST_STEPS
+    batches: list[dict[str, set[str]]] = []
+    left = 0
     for row in claimed:
         names = _plain_names(row)
-        if names and len(names) <= left:
-            wanted[row.task_id] = names
-            left -= len(names)
+        if not names or len(names) > MOST_STEPS:
+            continue
+        if len(names) > left:
+            batches.append({})
+            left = MOST_STEPS
+        batches[-1][row.task_id] = wanted[row.task_id] = names
+        left -= len(names)
     if not wanted:
         return list(claimed)
-    _, results = _read(connection, wanted, few=FEWER, size=SMALL)
+    results: dict[str, dict[str, _Result]] = {}
+    for batch in batches:
+        results.update(_read(connection, batch, few=FEWER, size=SMALL)[1])
     return [
         _given(row, results.get(row.task_id, {}), wanted[row.task_id])
         if row.task_id in wanted
@@ -172,6 +189,9 @@ def _plain_names(row: Claimed) -> set[str]:
     # Of other tasks the same text is data of the project's own.
     if snapshots.STEP not in snapshots.loaded(row.options):
         return set()
+    names = [name for text in (row.args, row.kwargs) for name in WHOLE_RESULT.findall(text)]
+    if len(names) == row.args.count(MARK) + row.kwargs.count(MARK):
+        return set(names)
     try:
         targets = [*targets_in(row.args), *targets_in(row.kwargs)]
     except InvalidWorkflow:
@@ -181,14 +201,32 @@ def _plain_names(row: Claimed) -> set[str]:
     return {each.steps[0] for each in targets}
 
 
-def _given(row: Claimed, known: Mapping[str, Any], names: Collection[str]) -> Claimed:
+def _given(row: Claimed, known: Mapping[str, _Result], names: Collection[str]) -> Claimed:
     if any(name not in known for name in names):
         return row
+    texts = _spliced(row.args, known), _spliced(row.kwargs, known)
+    if texts[0] is not None and texts[1] is not None:
+        return row._replace(args=texts[0], kwargs=texts[1])
+    values = {name: known[name].value for name in names}
     try:
-        args, kwargs = resolved_call(row.args, row.kwargs, lambda target: known[target.steps[0]])
+        args, kwargs = resolved_call(row.args, row.kwargs, lambda target: values[target.steps[0]])
     except InvalidWorkflow:
         return row
     return row._replace(args=json.dumps(escaped(args)), kwargs=json.dumps(escaped(kwargs)))
+
+
+def _spliced(text: str, known: Mapping[str, _Result]) -> str | None:
+    """Return JSON text with those of results in place of references, as most arguments are made.
+
+    None where a part of a result is meant, or something is escaped.
+    """
+    names = WHOLE_RESULT.findall(text)
+    if len(names) != text.count(MARK):
+        return None
+    results = {name: known[name].text for name in names}
+    if any(MARK in result for result in results.values()):
+        return None
+    return WHOLE_RESULT.sub(lambda found: results[found[1]], text)
 
 
 def _read(
@@ -197,7 +235,7 @@ def _read(
     *,
     few: int,
     size: int,
-) -> tuple[dict[str, UUID], dict[str, dict[str, Any]]]:
+) -> tuple[dict[str, UUID], dict[str, dict[str, _Result]]]:
     """Return the workflows of tasks, and the results of steps by name, by the ids of the tasks."""
     pairs = [(task_id, name) for task_id, names in wanted.items() for name in sorted(names)]
     ids: list[Any] = [UUID(task_id) for task_id, _ in pairs]
@@ -219,10 +257,10 @@ def _read(
             result.texts.append(text if has_succeeded else None)
             is_left_out = has_succeeded and text is None and bool(has_value)
             result.is_partial = result.is_partial or is_left_out
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, _Result]] = {}
     for (task_id, name), result in read.items():
         if result.is_known:
-            results.setdefault(task_id, {})[name] = result.value
+            results.setdefault(task_id, {})[name] = result
     return workflow_ids, results
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -90,11 +90,17 @@ MOST_ROUNDS = 1000
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
     """Count what was noted of these steps; the steps, without those that others have locked."""
+    is_one = len(step_ids) <= MOST_FOLDED
+    with _short_transaction(connection) if is_one else transaction(connection):
+        return _fold(connection, step_ids)
+
+
+def _fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
+    """Do so in the caller's transaction, by as many statements as it takes."""
     ids = sorted(step_ids)
     folded: list[Folded] = []
     for first in range(0, len(ids), MOST_FOLDED):
-        with _short_transaction(connection):
-            folded += dialect_for(connection).fold(connection, ids[first : first + MOST_FOLDED])
+        folded += dialect_for(connection).fold(connection, ids[first : first + MOST_FOLDED])
     return folded
 
 
@@ -111,16 +117,25 @@ class Advanced:
 def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> Advanced:
     """Fold, and do all that follows from it.
 
-    A few steps are folded in the transaction that advances their workflows, if nobody else has
-    locked these.
+    Steps are folded in the transaction that advances their workflows, if nobody else has locked
+    these.
     """
-    if len(step_ids) <= MOST_FOLDED:
-        try:
-            return _fold_and_advance_at_once(connection, step_ids)
-        except Exception as error:
-            if _is_of_session(error):
-                raise
-            # One workflow's trouble, which is found below. Nothing was folded.
+    ids = sorted(step_ids)
+    advanced = Advanced([])
+    for first in range(0, len(ids), MOST_WORKFLOWS):
+        some = _fold_and_advance_some(connection, ids[first : first + MOST_WORKFLOWS])
+        advanced.folded += some.folded
+        advanced.queues |= some.queues
+    return advanced
+
+
+def _fold_and_advance_some(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> Advanced:
+    try:
+        return _fold_and_advance_at_once(connection, step_ids)
+    except Exception as error:
+        if _is_of_session(error):
+            raise
+        # One workflow's trouble, which is found below. Nothing was folded.
     folded = fold(connection, step_ids)
     due = {step.workflow_id for step in folded if step.is_due}
     advance(connection, due)
@@ -138,7 +153,7 @@ def _fold_and_advance_at_once(
     """
     step: Advance | None = None
     with orm_transaction(connection):
-        folded = dialect_for(connection).fold(connection, sorted(step_ids))
+        folded = _fold(connection, step_ids)
         due = {as_uuid(each.workflow_id) for each in folded if each.is_due}
         if due and len({each.workflow_id for each in folded}) == len(due):
             locked = lock_workflows(connection, due)

@@ -32,8 +32,8 @@ from taskqueue.models import StepCalls, Task, Workflow
 CHUNK = 500
 # Of unlike calls, which may be whole workflows.
 CHUNK_OF_PARTS = 10
-# Tasks that one statement inserts or changes.
-MOST_INSERTED = 2000
+# Tasks that one statement changes, and those that are made at once to be inserted.
+MOST_INSERTED, BATCH = 2000, 500
 # All tasks of a step.
 MOST_FOUND = 2**31 - 1
 # The calls of maps that are sent as soon as they are inserted, by the ids of their steps.
@@ -116,7 +116,7 @@ def insert_blocked(
             for id, (step_id, arguments) in zip(ids, own, strict=True)
         ]
         dialect_for(connection).insert_step_tasks(
-            connection, step_spec(spec), tasks, now=now, changes=BLOCKED
+            connection, step_spec(spec), [tasks], now=now, changes=BLOCKED
         )
 
 
@@ -210,15 +210,22 @@ def insert_members(
     """Insert members of steps with the same options, by their steps and places."""
     own = step_spec(spec)
     times = limited(own, now=now, deadline_at=deadline_at)
-    dialect = dialect_for(connection)
-    rest = iter(members)
-    # Few objects at a time: with all of them, the garbage collector looked at the whole process.
-    while some := list(islice(rest, MOST_INSERTED)):
-        tasks = [
+    batches = _as_tasks(spec, iter(members))
+    dialect_for(connection).insert_step_tasks(connection, own, batches, now=now, changes=times)
+
+
+def _as_tasks(
+    spec: EnqueueSpec, members: Iterator[tuple[int, int, Arguments]]
+) -> Iterator[list[StepTask]]:
+    """Yield the tasks of members, a batch at a time.
+
+    Few objects: with all of them, the garbage collector looked at the whole process.
+    """
+    while some := list(islice(members, BATCH)):
+        yield [
             StepTask(id, *call, step_id, place, *(spec.place(*call) or ()))
             for id, (step_id, place, call) in zip(uuid7_hexes(len(some)), some, strict=True)
         ]
-        dialect.insert_step_tasks(connection, own, tasks, now=now, changes=times)
 
 
 def cancel_blocked(

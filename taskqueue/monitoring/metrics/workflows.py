@@ -43,8 +43,8 @@ SELECT CASE WHEN is_sum THEN 'sum_of_calls' ELSE 'calls' END, name, what,
 FROM taskqueue_callcount
 GROUP BY is_sum, name, what
 UNION ALL
-SELECT 'notes', '', '', count(*), 0.0
-FROM (SELECT 1 FROM taskqueue_stepend LIMIT %(limit)s) AS notes
+SELECT 'notes', '', '', COALESCE(sum(number), 0), 0.0
+FROM (SELECT number FROM taskqueue_stepend LIMIT %(limit)s) AS notes
 UNION ALL
 SELECT 'partition', state, '', count(*), 0.0
 FROM (SELECT state FROM taskqueue_partition LIMIT %(limit)s) AS partitions

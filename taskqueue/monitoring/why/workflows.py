@@ -171,7 +171,7 @@ def _limited(step: Step) -> Iterator[Reason]:
 def _of_workers(workflow: Workflow, *, is_idle: bool) -> Iterator[Reason]:
     """Yield what workers have to do: to count ends, or to move it on."""
     notes = StepEnd.objects.using(database_alias()).filter(workflow=workflow.id)
-    waiting = len(notes.values_list("subject")[:CAP])
+    waiting = sum(notes.values_list("number", flat=True)[:CAP])
     if waiting:
         yield because("ends_waiting", number=waiting)
     if waiting or is_idle:

@@ -17,15 +17,15 @@ def fold_without_delete(planting: Planting) -> None:
         path = f"{ENGINE}.postgresql.workflows:FOLD"
         planting.rewrite(path, "DELETE FROM taskqueue_stepend AS note\n    USING locked", "SELECT")
         planting.rewrite(path, "SELECT\n    WHERE note.workflow_id", _COUNTED_AGAIN)
-        planting.rewrite(path, "    RETURNING note.step_id, note.status\n", "")
+        planting.rewrite(path, "    RETURNING note.step_id, note.status, note.number\n", "")
     else:
         path = f"{ENGINE}.sqlite.workflows:TAKE_NOTES"
-        planting.rewrite(path, "DELETE FROM", "SELECT step_id, status FROM")
-        planting.rewrite(path, "RETURNING step_id, status", "")
+        planting.rewrite(path, "DELETE FROM", "SELECT step_id, status, number FROM")
+        planting.rewrite(path, "RETURNING step_id, status, number", "")
 
 
 _COUNTED_AGAIN = (
-    "SELECT note.step_id, note.status FROM taskqueue_stepend AS note, locked\n"
+    "SELECT note.step_id, note.status, note.number FROM taskqueue_stepend AS note, locked\n"
     "    WHERE note.workflow_id"
 )
 
