@@ -47,6 +47,7 @@ from taskqueue.worker.context import Context, current
 from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
 
 if TYPE_CHECKING:
+    from taskqueue.embedded import Worker
     from taskqueue.results import get_result
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "TransitionRefused",
     "UnknownTask",
     "UnknownWorkflow",
+    "Worker",
     "WorkerDoesNotExist",
     "Workflow",
     "WrongType",
@@ -112,8 +114,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "get_result":  # It needs the models.
+    if name == "get_result":  # They need the models.
         from taskqueue.results import get_result
 
         return get_result
+    if name == "Worker":
+        from taskqueue.embedded import Worker
+
+        return Worker
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

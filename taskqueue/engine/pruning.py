@@ -28,6 +28,7 @@ from taskqueue.models import (
     Lease,
     Occurrence,
     Operation,
+    Schedule,
     Task,
     Worker,
 )
@@ -114,6 +115,27 @@ HISTORIES = {
     "deliveries": DELIVERIES,
     "audit": AUDIT,
 }
+
+
+# Of rules with times within less than a second, of which a day has up to 1,728,000.
+FINE_KEPT = timedelta(hours=1)
+
+
+def prune_fine_occurrences(connection: BaseDatabaseWrapper, *, limit: int = BATCH) -> int:
+    """Delete a batch of what fine rules had more than an hour ago; how many there were."""
+    with installed(connection):
+        rules = Schedule.objects.using(connection.alias).filter(rule__interval__lt=1)
+        fine = list(rules.values_list("id", flat=True))
+        if not fine:
+            return 0
+        before = dialect_for(connection).now(connection) - FINE_KEPT
+        rows = Occurrence.objects.using(connection.alias).filter(OCCURRENCES.final)
+        number = 0
+        for schedule_id in fine:
+            old = rows.filter(schedule_id=schedule_id, nominal_at__lt=before).order_by("nominal_at")
+            ids = list(old.values_list("id", flat=True)[: limit - number])
+            number += rows.filter(id__in=ids).delete()[0] if ids else 0
+        return number
 
 
 def prune_tasks(connection: BaseDatabaseWrapper) -> int:

@@ -89,6 +89,11 @@ class Rule(ABC):
         return takewhile(lambda moment: moment <= until, times)
 
     @property
+    def is_fine(self) -> bool:
+        """Whether times of it may come within less than a second."""
+        return False
+
+    @property
     def text(self) -> str:
         """Return the rule in words. Raises InvalidSchedule for a rule with wrong values."""
         self._require_sense()

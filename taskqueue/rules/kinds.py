@@ -170,7 +170,7 @@ class DailyWindow(ClockRule):
 class _Interval(Rule):
     """A rule of one duration, given as a whole or in units that are added up."""
 
-    required = {"interval": values.DURATION}
+    required = {"interval": values.FINE_DURATION}
     interval: timedelta
 
     def __init__(
@@ -189,6 +189,10 @@ class _Interval(Rule):
         units |= {"minutes": minutes, "seconds": seconds}
         self._settle({"interval": interval, "start": start, "end": end}, units=units)
 
+    @property
+    def is_fine(self) -> bool:
+        return self.interval < SECOND
+
     def _canonical(self, **given: Any) -> dict[str, Any]:
         whole = values.interval(type(self).__name__, given["interval"], given["units"])
         return super()._canonical(**given | {"interval": whole})
@@ -198,7 +202,7 @@ class _Interval(Rule):
 class Every(_Interval):
     """Due every `interval` of real time, counted from `start`, else from the Unix epoch.
 
-    `interval` is seconds or a timedelta, at least a second and at most 100 years. The times are
+    `interval` is seconds or a timedelta, at least 50 ms and at most 100 years. The times are
     pure arithmetic in microseconds: they never drift, and daylight saving does not move them.
     """
 
@@ -223,7 +227,7 @@ class Every(_Interval):
 class AfterEnd(_Interval):
     """Due so long after the end of the last run: `after` wants the moment of that end.
 
-    `interval` is seconds or a timedelta, at least a second and at most 100 years. It is never due
+    `interval` is seconds or a timedelta, at least 50 ms and at most 100 years. It is never due
     before `start` nor after `end`. What `between` yields is how runs without any length would
     follow each other.
     """

@@ -16,6 +16,8 @@ FULL_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 _DAY_NUMBERS = {name: place for days in (DAYS, FULL_DAYS) for place, name in enumerate(days)}
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
+# The shortest interval of rules that count elapsed time.
+FINEST = timedelta(milliseconds=50)
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d))?", re.ASCII)
 
 
@@ -45,8 +47,8 @@ def moment(owner: str, name: str, value: object) -> datetime:
         ) from None
 
 
-def duration(owner: str, name: str, value: object) -> timedelta:
-    """Return a timedelta of at least a second. `value` is seconds, or a timedelta."""
+def duration(owner: str, name: str, value: object, *, least: timedelta = SECOND) -> timedelta:
+    """Return a timedelta of at least `least`. `value` is seconds, or a timedelta."""
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
         raise InvalidSchedule(
             f"{owner}: {name} must be a number of seconds or a timedelta, not {shown(value)}."
@@ -54,15 +56,25 @@ def duration(owner: str, name: str, value: object) -> timedelta:
     try:
         span = value if isinstance(value, timedelta) else timedelta(seconds=value)
     except (ValueError, OverflowError):
-        raise _not_within(owner, name, value) from None
-    if span < SECOND:
+        raise _not_within(owner, name, value, least) from None
+    if span < least:
+        finer = "a second" if least == SECOND else "50 milliseconds"
         raise InvalidSchedule(
-            f"{owner}: {name} must be at least one second, not {shown(value)}: "
-            "a rule finer than a second is refused."
+            f"{owner}: {name} must be at least {_words(least)}, not {shown(value)}: "
+            f"a rule finer than {finer} is refused."
         )
     if span.total_seconds() > LONGEST_DURATION:
-        raise _not_within(owner, name, value)
+        raise _not_within(owner, name, value, least)
     return span
+
+
+def fine_duration(owner: str, name: str, value: object) -> timedelta:
+    """Return a timedelta of at least 50 milliseconds."""
+    return duration(owner, name, value, least=FINEST)
+
+
+def _words(least: timedelta) -> str:
+    return "one second" if least == SECOND else f"{least.total_seconds():g} seconds"
 
 
 def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
@@ -74,7 +86,7 @@ def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
             f"and {', '.join(given)}."
         )
     if whole is not None:
-        return duration(owner, "the interval", whole)
+        return fine_duration(owner, "the interval", whole)
     if not given:
         raise InvalidSchedule(f"{owner}: give an interval, such as {owner}(minutes=5).")
     total = timedelta(0)
@@ -84,11 +96,11 @@ def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
         try:
             span = timedelta(**{name: value})
         except (ValueError, OverflowError):
-            raise _not_within(owner, name, value) from None
+            raise _not_within(owner, name, value, FINEST) from None
         if not 0 <= span.total_seconds() <= LONGEST_DURATION:
-            raise _not_within(owner, name, value)
+            raise _not_within(owner, name, value, FINEST)
         total += span
-    return duration(owner, "the interval", total)
+    return fine_duration(owner, "the interval", total)
 
 
 def seconds(span: timedelta) -> int | float:
@@ -156,11 +168,11 @@ def _day(owner: str, name: str) -> int:
     raise InvalidSchedule(f"{owner}: {shown(name)} is not a day of the week.{hint}")
 
 
-def _not_within(owner: str, name: str, value: object) -> InvalidSchedule:
+def _not_within(owner: str, name: str, value: object, least: timedelta) -> InvalidSchedule:
     if isinstance(value, float) and not math.isfinite(value):
         return InvalidSchedule(f"{owner}: {name} must be a finite number, not {value!r}.")
     return InvalidSchedule(
-        f"{owner}: {name} must be at least one second and at most 100 years "
+        f"{owner}: {name} must be at least {_words(least)} and at most 100 years "
         f"({LONGEST_DURATION:,} seconds), not {shown(value)}."
     )
 
@@ -216,5 +228,6 @@ LIMIT = Part(
 )
 LIMITS = {"start": LIMIT, "end": LIMIT}
 DURATION = Part(duration, seconds, _seconds_from_json)
+FINE_DURATION = Part(fine_duration, seconds, _seconds_from_json)
 CLOCK = Part(clock_time, time.isoformat, text_from_json)
 WEEK_DAYS = Part(week_days, list, _days_from_json)

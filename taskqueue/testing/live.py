@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,16 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.embedded import environment
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Worker
 
-ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
 # Seconds within which a worker has its row in the database.
 LONGEST_START = 60.0
 LOOK_EVERY = 0.05
@@ -108,7 +106,7 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
         with log_path.open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "django", "runworker", "--noreload", *arguments],
-                env={**os.environ, **_environment()},
+                env={**os.environ, **environment()},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -145,21 +143,3 @@ def check_is_shared(connection: BaseDatabaseWrapper) -> None:
 
 def _rows() -> QuerySet[Worker]:
     return Worker.objects.using(database_alias())
-
-
-def _environment() -> dict[str, str]:
-    module = getattr(settings, "SETTINGS_MODULE", None)
-    if module is None:
-        raise ImproperlyConfigured(
-            "A worker needs a module of settings: DJANGO_SETTINGS_MODULE, not settings.configure()."
-        )
-    databases = {
-        connection.alias: {key: str(connection.settings_dict[key]) for key in ADDRESS}
-        for connection in connections.all()
-    }
-    return {
-        "DJANGO_SETTINGS_MODULE": "taskqueue.testing.live_settings",
-        "TASKQUEUE_LIVE_SETTINGS": json.dumps({"module": module, "databases": databases}),
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "PYTHONUNBUFFERED": "1",
-    }

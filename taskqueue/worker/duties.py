@@ -118,6 +118,7 @@ class Duties:
             Timed(Sweep().step, every=10, again=0.1).step,
             Timed(prune_limits, every=60, again=0.1).step,
             Timed(prune_history, every=3600).step,
+            Timed(prune_fine, every=60, again=0.1).step,
             Timed(prune_events, every=60, again=0.1).step,
             Timed(merge_rollups, every=60).step,
             Timed(merge_counts, every=60).step,
@@ -325,6 +326,11 @@ def prune_tasks(connection: BaseDatabaseWrapper) -> bool:
 def prune_history(connection: BaseDatabaseWrapper) -> bool:
     """Delete what else is too old."""
     return max(history.prune(connection) for history in pruning.HISTORIES.values()) == pruning.BATCH
+
+
+def prune_fine(connection: BaseDatabaseWrapper) -> bool:
+    """Delete occurrences of rules that have many within a second."""
+    return pruning.prune_fine_occurrences(connection) == pruning.BATCH
 
 
 def merge_rollups(connection: BaseDatabaseWrapper) -> bool:

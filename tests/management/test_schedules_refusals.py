@@ -120,7 +120,7 @@ def test_errors_say_what_to_do() -> None:
         ([*NEW, "--cron", "0 6 * * *", "--tz", "Europe/Berln"], "Did you mean 'Europe/Berlin'?"),
         (["create", "n", "--task", f"{NOOP}p", "--every", "1h"], f"Did you mean '{NOOP}'?"),
         ([*NEW, "--every", "1h", "--option", "max_atempts=5"], "Did you mean 'max_attempts'?"),
-        ([*NEW, "--every", "0.5"], "a rule finer than a second is refused"),
+        ([*NEW, "--every", "0.04"], "a rule finer than 50 milliseconds is refused"),
         ([*NEW, "--cron", "0 0 30 2 *"], "never fires"),
         (["create", "s", "--task", NOOP, "--every", "1h"], "There is a schedule 's' already."),
         (["edit", "s", "--unset-option", "priority"], "it has: none."),

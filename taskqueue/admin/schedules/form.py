@@ -72,7 +72,7 @@ class ScheduleForm(forms.Form):
             "the second. For example 0 6 * * mon-fri."
         ),
     )  # fmt: skip
-    interval = SpanField(label=_("Interval"), help_text=_("At least one second."))
+    interval = SpanField(label=_("Interval"), help_text=_("At least 0.05 seconds."))
     first = forms.CharField(
         label=_("First"), required=False, help_text=_("A time of day, such as 09:00.")
     )

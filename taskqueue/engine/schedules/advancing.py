@@ -9,6 +9,7 @@ from itertools import islice
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue import rules
@@ -17,6 +18,7 @@ from taskqueue.engine.schedules.ends import settle_ended
 from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, skipped_row
 from taskqueue.models import Occurrence, Schedule
+from taskqueue.models.schedule import OccurrenceStatus
 from taskqueue.rules import Rule
 
 # A nominal time that is served no later than this, and before the next one, was not missed.
@@ -98,7 +100,7 @@ def _serve_times(runs: Runs, rule: Rule) -> None:
                 nominal_at: f"The run of {running[-1].isoformat()} has come."
                 for nominal_at in running[:-1]
             }
-        _carry_out(runs, reasons, in_bulk=has_more)
+        _carry_out(runs, reasons, in_bulk=has_more or rule.is_fine, joins_last=rule.is_fine)
         schedule.served_until = due[-1]
     schedule.next_at = rule.after(schedule.served_until)
 
@@ -159,8 +161,13 @@ def _serve_after_end(runs: Runs, rule: Rule, ended_at: datetime | None) -> None:
     schedule.next_at = None if runs.has_open else rule.after(now)
 
 
-def _carry_out(runs: Runs, reasons: Mapping[datetime, str], *, in_bulk: bool) -> None:
+def _carry_out(
+    runs: Runs, reasons: Mapping[datetime, str], *, in_bulk: bool, joins_last: bool = False
+) -> None:
     """Begin the runs, and record those with a reason as skipped; in bulk, like neighbours as one.
+
+    With `joins_last` the first of these are added to the last row, where that was skipped for the
+    same reason: a rule with twenty times a second must not write as many rows.
 
     An overlap is decided before anything is written, so that many can be kept as one.
     """
@@ -169,18 +176,34 @@ def _carry_out(runs: Runs, reasons: Mapping[datetime, str], *, in_bulk: bool) ->
     known = occurrences.filter(schedule_id=runs.schedule.id, nominal_at__in=list(reasons))
     known_times = frozenset(known.values_list("nominal_at", flat=True))
     skipped: list[Occurrence] = []
+    last = _last_skipped(runs, occurrences) if joins_last else None
+    joined = 0
     for nominal_at, decided in reasons.items():
         if nominal_at in known_times:
             continue
         reason = decided or runs.refusal()
         if not reason:
             runs.accept(nominal_at)
+            joins_last = False
         elif in_bulk and skipped and skipped[-1].reason == reason[:LONGEST_REASON]:
             skipped[-1].nominal_until = nominal_at
             skipped[-1].count += 1
+        elif joins_last and last is not None and last.reason == reason[:LONGEST_REASON]:
+            last.nominal_until = nominal_at
+            joined += 1
         else:
             skipped.append(skipped_row(runs.schedule, nominal_at, reason, runs.now))
+            joins_last = False
+    if last is not None and joined:
+        count = last.count + joined
+        occurrences.filter(id=last.id).update(nominal_until=last.nominal_until, count=count)
     occurrences.bulk_create(skipped)
+
+
+def _last_skipped(runs: Runs, occurrences: QuerySet[Occurrence]) -> Occurrence | None:
+    """Return the row of the latest time, if that was skipped."""
+    last = occurrences.filter(schedule_id=runs.schedule.id).order_by("-nominal_at").first()
+    return last if last is not None and last.status == OccurrenceStatus.SKIPPED else None
 
 
 def catch_up(
