@@ -14,10 +14,10 @@ from taskqueue import display
 
 register = template.Library()
 for show in (
-    display.as_json, display.badge, display.breakable, display.moment, display.number,
-    display.one_line, display.preformatted, display.rounded_age, display.seconds_until,
-    display.share, display.short_duration, display.short_moment, display.sparkline,
-    display.status_word,
+    display.as_json, display.badge, display.breakable, display.change, display.moment,
+    display.number, display.one_line, display.points, display.preformatted, display.rounded_age,
+    display.seconds_until, display.share, display.short_duration, display.short_moment,
+    display.sparkline, display.status_word,
 ):  # fmt: skip
     register.filter(show.__name__, show)
 

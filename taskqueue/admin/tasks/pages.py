@@ -25,6 +25,7 @@ from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.history import bar, history_of, shown_events, shown_history
 from taskqueue.admin.tasks.lists import TaskList
+from taskqueue.admin.tasks.suggestions import TaskSuggestions
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.event_filters import EventFilter
@@ -38,7 +39,7 @@ from taskqueue.monitoring.read_models.task import TaskDetails, task_details
 from taskqueue.monitoring.why import Reason, why
 
 
-class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
+class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskEnqueueing):
     """Tasks: the list, the page of one, and what people may do to them."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
@@ -47,6 +48,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
         ("<uuid:object_id>/edit/<slug:what>/", "edit"),
         ("<uuid:object_id>/stream/", "stream"),
         ("export/", "export"),
+        ("suggest/", "suggest"),
     )
     live_template = "admin/taskqueue/task/live.html"
 
