@@ -92,7 +92,7 @@ class ReadOnlyAdmin(_Admin):
                 "taskqueue/pages.css",
             ]
         }  # fmt: skip
-        js = ["taskqueue/keyboard.js"]
+        js = ["taskqueue/keyboard.js", "taskqueue/copy.js"]
 
     @property
     def links(self) -> Links:

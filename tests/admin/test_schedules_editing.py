@@ -237,3 +237,25 @@ def test_a_copy_begins_with_all_but_the_name_and_what_is_secret(log_in_as: LogIn
     assert not form["name"].value()
     assert SECRET not in answer.content.decode()
     assert client.get(url("schedule", "add"), {"copy": "x"}).status_code == 200
+
+
+def test_options_have_fields_and_stay_when_saved_again(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    given = {"backoff": "fixed(60)", "retry_for": "ConnectionError", "timeout_0": "5",
+             "timeout_1": "60", "max_attempts": "3"}  # fmt: skip
+    client.post(url("schedule", "add"), filled(**given))
+    schedule = Schedule.objects.get(name="mornings")
+    options = {
+        "backoff": {"policy": "fixed", "seconds": 60}, "retry_for": ["ConnectionError"],
+        "timeout": 300, "max_attempts": 3,
+    }  # fmt: skip
+    assert options.keys() == schedule.options.keys()
+    form = client.get(url("schedule", "edit", schedule.pk)).context["adminform"].form
+    shown = {name: form[name].value() for name in ("backoff", "max_attempts", "options")}
+    assert shown == {"backoff": "fixed(jitter=0, seconds=60)", "max_attempts": 3, "options": "{}"}
+    again = filled(**{**given, "backoff": shown["backoff"]})
+    client.post(url("schedule", "edit", schedule.pk), again)
+    assert Schedule.objects.get(name="mornings").options == schedule.options
+    twice = errors_of(client, url("schedule", "add"), name="x", backoff="fixed(1)",
+                      options='{"backoff": "fixed(2)"}')  # fmt: skip
+    assert "field of its own" in str(twice["options"])

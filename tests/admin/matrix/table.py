@@ -291,6 +291,7 @@ PAGES: dict[str, Page] = {
     "task/add/": Page(look=ENQUEUE, query={"name": echo.name}, acts=(ENQUEUE_TASK,)),
     "task/export/": Page(look=VIEW_TASK),
     "task/suggest/": Page(look=VIEW_TASK),
+    "task/<uuid:object_id>/log/": Page(look=ways("view_task view_tasklog"), on="failed"),
     "task/<uuid:object_id>/stream/": Page(look=VIEW_TASK, on="failed", answers=NO_ASGI),
     "task/<uuid:object_id>/act/": Page(look=None, acts=TASK_ACTS),
     "task/<path:object_id>/delete/": Page(
