@@ -44,6 +44,7 @@ DEFAULT_STREAMS: dict[str, int | None] = {"user": 5, "process": 100}
 # Who hears of the default alert rules, what a heartbeat calls, and kinds that are left out.
 DEFAULT_ALERTS: dict[str, Any] = {"mail": (), "endpoints": (), "heartbeat": "", "leave_out": ()}
 LONGEST_QUEUE_NAME = 100
+LONGEST_VERSION = 100
 _LARGEST_COUNT = 2**31 - 1
 # The largest value of the column for the level of a log line.
 _LARGEST_LEVEL = 32767
@@ -306,6 +307,13 @@ class Settings:
             lambda value: value is None or (type(value) is int and value >= 0),
             "a whole number of 0 or more, or None for as many as suit the web server",
         )
+    )
+    VERSION: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and len(value) <= LONGEST_VERSION,
+            f"the version of the project, of up to {LONGEST_VERSION} characters, or empty",
+        ),
+        "",
     )
     METRICS_TOKEN: str | None = _setting(optional(token))
     TRACING: bool = _setting(switch, False)

@@ -202,6 +202,27 @@ def share(rate: float) -> str:
     return _("%(number)s %%") % {"number": f"{shown:g}"}
 
 
+def change(ratio: float | None) -> SafeString:
+    """Write how much a figure has grown; what grew by half or more stands out."""
+    if ratio is None:
+        return EMPTY
+    shown = _("%(number)s %%") % {"number": f"{ratio * 100:+,.0f}"}
+    return _changed(shown, is_worse=ratio >= 0.5)
+
+
+def points(difference: float | None) -> SafeString:
+    """Write by how many percentage points a rate has changed; ten or more stand out."""
+    if difference is None:
+        return EMPTY
+    shown = _("%(number)s points") % {"number": f"{difference * 100:+.1f}"}
+    return _changed(shown, is_worse=difference >= 0.1)
+
+
+def _changed(shown: str, *, is_worse: bool) -> SafeString:
+    worse = " taskqueue-change--worse" if is_worse else ""
+    return format_html('<span class="taskqueue-change{}">{}</span>', worse, shown)
+
+
 def one_line(text: str, longest: int) -> str:
     """Show the beginning of a text, without its line breaks."""
     return Truncator(" ".join(text.split())).chars(longest)

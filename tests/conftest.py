@@ -210,10 +210,11 @@ def require_tool(name: str) -> str:
 @pytest.fixture(autouse=True)
 def _forget_charts() -> None:
     """What a process remembers of the steps of charts, though each test has other rows."""
-    from taskqueue.monitoring import performance, series
+    from taskqueue.monitoring import comparison, performance, series
 
     series.cache.forget()
     performance.cache.forget()
+    comparison.cache.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,11 +13,12 @@ from taskqueue.admin.alerts.incidents import IncidentAdmin
 from taskqueue.admin.alerts.rules import AlertRuleAdmin
 from taskqueue.admin.audit import AuditAdmin
 from taskqueue.admin.dashboard.pages import DashboardAdmin
+from taskqueue.admin.failures import FailureAdmin
 from taskqueue.admin.leases import LeaseAdmin, TaskLogAdmin
 from taskqueue.admin.limits import LimitAdmin
 from taskqueue.admin.occurrences import OccurrenceAdmin
 from taskqueue.admin.operations.pages import OperationAdmin
-from taskqueue.admin.performance import FailureAdmin, PerformanceAdmin
+from taskqueue.admin.performance import PerformanceAdmin
 from taskqueue.admin.queues import QueueAdmin
 from taskqueue.admin.schedules.lists import ScheduleAdmin
 from taskqueue.admin.tasks.pages import TaskAdmin

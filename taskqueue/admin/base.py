@@ -12,7 +12,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -83,9 +83,16 @@ class ReadOnlyAdmin(_Admin):
     # Addresses below the list's, and the names of their views: `act` is served by `act_view`.
     routes: tuple[tuple[str, str], ...] = ()
 
+    change_form_template = "admin/taskqueue/row.html"
+
     class Media:
-        css = {"all": ["taskqueue/look.css", "taskqueue/charts.css", "taskqueue/admin.css"]}
-        js = ["taskqueue/keyboard.js"]
+        css = {
+            "all": [
+                "taskqueue/look.css", "taskqueue/charts.css", "taskqueue/admin.css",
+                "taskqueue/pages.css",
+            ]
+        }  # fmt: skip
+        js = ["taskqueue/keyboard.js", "taskqueue/copy.js"]
 
     @property
     def links(self) -> Links:
@@ -135,6 +142,13 @@ class ReadOnlyAdmin(_Admin):
     ) -> Any:
         """Django takes an empty `?_to_field=` for the name of a field."""
         return super().get_object(request, object_id, from_field or None)
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the row under its own name."""
+        context |= {"title": str(context["original"]), "subtitle": None}
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         return lookup in self.lookups

@@ -7,7 +7,7 @@ that keeps its size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.display import HOUR, MINUTE, WORDS, local_time, short_duration, svg_number
+from taskqueue.monitoring.comparison import Deploy
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160
@@ -49,6 +50,10 @@ TIMES = {
 FASTEST = -3
 
 
+# The address of what finished within a step, by its start and its end.
+Links = Callable[[datetime, datetime], str]
+
+
 class Line(NamedTuple):
     """A line or a kind of bar: its name, its figures by step, and that of the whole span."""
 
@@ -57,7 +62,13 @@ class Line(NamedTuple):
     whole: str
 
 
-def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
+def outcomes_chart(
+    series: Series,
+    *,
+    key: str = "outcomes",
+    marks: Sequence[Deploy] = (),
+    links: Links | None = None,
+) -> SafeString:
     """Draw the outcomes of attempts: a stacked bar for each step."""
     statuses = [*COMMON, *(status for status in RARE if any(series.by_step(status)))]
     counts: dict[str, list[int]] = {status: series.by_step(status) for status in statuses}
@@ -76,13 +87,17 @@ def outcomes_chart(series: Series, *, key: str = "outcomes") -> SafeString:
         key=key,
         title=_("Finished attempts %(step)s") % {"step": per_step},
         unit=per_step,
+        marks=marks,
+        links=links,
         bars=_bars(counts, top),
         bar_width=svg_number(WIDTH / len(series.starts) * (1 - GAP)),
         patterns=PATTERNS,
     )
 
 
-def times_chart(series: Series, *, key: str = "times") -> SafeString:
+def times_chart(
+    series: Series, *, key: str = "times", marks: Sequence[Deploy] = (), links: Links | None = None
+) -> SafeString:
     """Draw the wait and run times of tasks, each as p50 and p95.
 
     The scale is logarithmic: a task that runs for milliseconds may have waited for hours.
@@ -109,18 +124,27 @@ def times_chart(series: Series, *, key: str = "times") -> SafeString:
         key=key,
         title=_("Wait time and run time %(step)s") % {"step": per_step},
         unit=_("%(step)s, logarithmic scale") % {"step": per_step},
+        marks=marks,
+        links=links,
         courses={name: _courses(values, low, high) for name, values in lines.items()},
     )
 
 
 def _figure(
-    kind: str, series: Series, lines: Mapping[str, Line], *, y_labels: Sequence[str], **context: Any
+    kind: str,
+    series: Series,
+    lines: Mapping[str, Line],
+    *,
+    y_labels: Sequence[str],
+    marks: Sequence[Deploy],
+    links: Links | None,
+    **context: Any,
 ) -> SafeString:
     """Render a drawing with its legend, labels, and a table for those who cannot see it.
 
     A step without any figures is left out of the table.
     """
-    steps = []
+    steps, length = [], timedelta(seconds=series.step_seconds)
     for place, start in enumerate(series.starts):
         texts = [(line.word, line.texts[place]) for line in lines.values()]
         told = [(word, text) for word, text in texts if text not in ("", "0")]
@@ -131,12 +155,15 @@ def _figure(
                     "start": _time_text(series, start),
                     "figures": [text for _word, text in texts],
                     "told": told,
+                    "url": links(start, start + length) if links else "",
                 }
             )
     context |= {
         "names": {name: line.word for name, line in lines.items()},
         "summary": ", ".join(f"{line.word}: {line.whole}" for line in lines.values() if line.whole),
         "steps": steps,
+        "has_links": links is not None,
+        "deploys": list(_deploys(series, marks)),
         "step_width": svg_number(WIDTH / len(series.starts)),
         "width": WIDTH,
         "height": HEIGHT,
@@ -147,6 +174,19 @@ def _figure(
         "x_labels": _time_labels(series),
     }
     return render_to_string(f"admin/taskqueue/charts/{kind}.html", context)
+
+
+def _deploys(series: Series, marks: Sequence[Deploy]) -> Iterator[dict[str, str]]:
+    """Yield the place of each mark within the period, and what it stands for."""
+    first = series.starts[0]
+    whole = series.starts[-1] + timedelta(seconds=series.step_seconds) - first
+    for mark in marks:
+        share = (mark.at - first) / whole
+        if 0 <= share <= 1:
+            text = _("%(version)s, since %(when)s") % {
+                "version": mark.version, "when": _time_text(series, mark.at),
+            }  # fmt: skip
+            yield {"x": svg_number(WIDTH * share), "text": text}
 
 
 def _nothing(text: str) -> SafeString:

@@ -1,12 +1,13 @@
-"""Performance: wait times, run times and failure rates of tasks by name.
-
-Failures: failed and retrying tasks, in groups that can be acted on as a whole.
-"""
+"""Performance: wait times, run times and failure rates of tasks by name."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -15,12 +16,12 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.links import kept_tasks
-from taskqueue.admin.reports import ReportAdmin, report, span_of, span_tabs
+from taskqueue.admin.reports import ReportAdmin, report, since_of, span_of, span_tabs
+from taskqueue.core.histogram import STEPS, upper_bound
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.control.task_verbs import TASK_VERBS
-from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.monitoring.performance import NamePerformance, performance
-from taskqueue.monitoring.read_models.failure_group import failures, retrying
+from taskqueue.monitoring.comparison import compared, compared_since, deploys
+from taskqueue.monitoring.performance import NamePerformance
+from taskqueue.monitoring.searching.search_tokens import search_text
 from taskqueue.monitoring.series import series
 
 # The columns that the list can be sorted by, with their headers.
@@ -28,12 +29,17 @@ COLUMNS: dict[str, Any] = {
     "name": gettext_lazy("Task"),
     "count": gettext_lazy("Attempts"),
     "failure_rate": gettext_lazy("Failed"),
+    "failure_change": gettext_lazy("Change"),
     "run_p50": gettext_lazy("Run time p50"),
+    "run_p50_change": gettext_lazy("Change"),
     "run_p95": gettext_lazy("Run time p95"),
+    "run_p95_change": gettext_lazy("Change"),
     "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }
-FIRST_SORT = "-count"
+# What got slower is asked for where a moment is given, such as that of a deploy.
+FIRST_SORT, FIRST_SORT_SINCE = "-count", "-run_p95_change"
+MOST_DEPLOYS_SHOWN = 3
 
 
 class PerformanceAdmin(ReportAdmin):
@@ -52,34 +58,79 @@ class PerformanceAdmin(ReportAdmin):
         return self._name(request, span, name) if is_one else self._list(request, span)
 
     def _list(self, request: HttpRequest, span: str) -> HttpResponse:
+        since, problem = since_of(request)
         sort = request.GET.get("sort", "")
         if sort.removeprefix("-") not in COLUMNS:
-            sort = FIRST_SORT
-        rows = in_order(performance(span), sort)
+            sort = FIRST_SORT if since is None else FIRST_SORT_SINCE
+        rows = in_order(compared(span) if since is None else compared_since(since), sort)
+        typed = request.GET.get("since", "").strip()
+        chosen = {"span": span} if since is None else {"since": typed}
         return report(
             self, request, self.list_template, _("Performance"),
-            spans=span_tabs(span, sort=sort),
-            heads=[_head(column, span, sort) for column in COLUMNS],
+            spans=[*span_tabs(span, since=since, sort=sort), *_deploy_tabs(typed)],
+            since=since,
+            typed=typed,
+            problem=problem,
+            heads=[_head(column, chosen, sort) for column in COLUMNS],
             span=span,
             rows=rows,
             kept=kept_tasks(row.slowest_task_id for row in rows),
         )  # fmt: skip
 
     def _name(self, request: HttpRequest, span: str, name: str) -> HttpResponse:
-        row = next((row for row in performance(span) if row.name == name), None)
-        steps = series(span, name=name)
+        row = next((row for row in compared(span) if row.name == name), None)
+        steps, marks = series(span, name=name), deploys()
         return report(
             self, request, self.name_template, name,
             spans=span_tabs(span, name=name),
             row=row,
             kept=kept_tasks([row.slowest_task_id]) if row else (),
-            outcomes=outcomes_chart(steps),
-            times=times_chart(steps),
+            outcomes=outcomes_chart(steps, marks=marks, links=self.tasks_within(name)),
+            times=times_chart(steps, marks=marks, links=self.tasks_within(name)),
+            distribution=distribution(steps.whole.run_times),
             span=span,
         )  # fmt: skip
 
+    def tasks_within(self, name: str) -> Callable[[datetime, datetime], str]:
+        """Return what gives the address of the tasks of the name that finished within a step."""
 
-def in_order(rows: list[NamePerformance], sort: str) -> list[NamePerformance]:
+        def link(start: datetime, end: datetime) -> str:
+            words = {"finished_after": start.isoformat(), "finished_before": end.isoformat()}
+            query = urlencode({"q": search_text(name=name, **words)})
+            return f"{self.links.url('task_changelist')}?{query}"
+
+        return link
+
+
+def _deploy_tabs(typed: str) -> list[dict[str, Any]]:
+    """Return links to what has changed since the newest deploys."""
+    return [
+        {
+            "title": _("Since %(version)s") % {"version": deploy.version},
+            "url": f"?{urlencode({'since': deploy.at.isoformat()})}",
+            "is_current": deploy.at.isoformat() == typed,
+        }
+        for deploy in deploys()[:MOST_DEPLOYS_SHOWN]
+    ]
+
+
+def distribution(run_times: Mapping[int, int]) -> list[dict[str, Any]]:
+    """Return how many attempts took how long: a row for each doubling of the time."""
+    counts: Counter[int] = Counter()
+    for bucket, count in run_times.items():
+        counts[math.ceil(bucket / STEPS)] += count
+    if not counts:
+        return []
+    return [
+        {"longest": upper_bound(doubling * STEPS), "count": counts[doubling]}
+        for doubling in range(min(counts), max(counts) + 1)
+    ]
+
+
+Row = TypeVar("Row", bound=NamePerformance)
+
+
+def in_order(rows: list[Row], sort: str) -> list[Row]:
     """Sort by a column, descending after `-`; unknown values come last."""
     value = attrgetter(sort.removeprefix("-"))
     by_name = sorted(rows, key=attrgetter("name"))
@@ -88,7 +139,7 @@ def in_order(rows: list[NamePerformance], sort: str) -> list[NamePerformance]:
     return sorted(known, key=value, reverse=sort.startswith("-")) + unknown
 
 
-def _head(column: str, span: str, sort: str) -> dict[str, Any]:
+def _head(column: str, chosen: Mapping[str, str], sort: str) -> dict[str, Any]:
     """Return the header of a column, with the address that sorts by it.
 
     Its direction is the value of `aria-sort`; empty if the list is sorted by another column.
@@ -98,39 +149,7 @@ def _head(column: str, span: str, sort: str) -> dict[str, Any]:
     direction = ("descending" if sort.startswith("-") else "ascending") if is_sorted else ""
     return {
         "title": COLUMNS[column],
-        "url": f"?{urlencode({'span': span, 'sort': '-' * downwards + column})}",
+        "url": f"?{urlencode({**chosen, 'sort': '-' * downwards + column})}",
         "is_number": is_number,
         "direction": direction,
     }
-
-
-MOST_GROUPS = 100
-# The verbs that a whole group is offered, with the titles of their links.
-OF_FAILED = {"retry": gettext_lazy("Retry all"), "delete": gettext_lazy("Delete all")}
-OF_RETRYING = {"run_now": gettext_lazy("Run all now"), "cancel": gettext_lazy("Cancel all")}
-
-
-class FailureAdmin(ReportAdmin):
-    """Two tables of groups, with links to their tasks and to bulk actions."""
-
-    template = "admin/taskqueue/failure/change_list.html"
-
-    class Media:
-        css = {"all": ["taskqueue/pages.css"]}
-
-    def shown(self, request: HttpRequest) -> HttpResponse:
-        return report(
-            self,
-            request,
-            self.template,
-            _("Failures"),
-            failed=failures(limit=MOST_GROUPS),
-            failed_acts=_offered(OF_FAILED, request.user),
-            retrying=retrying(request.user, limit=MOST_GROUPS),
-            retrying_acts=_offered(OF_RETRYING, request.user),
-        )
-
-
-def _offered(titles: dict[str, Any], user: Any) -> list[tuple[TaskVerb, Any]]:
-    """Return those of the verbs that the user may do, with their titles."""
-    return [(TASK_VERBS[name], titles[name]) for name in titles if TASK_VERBS[name].is_for(user)]

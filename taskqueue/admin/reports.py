@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -13,12 +14,15 @@ from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.filters import row_id
 from taskqueue.engine.connections import database_alias
+from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.searching.search_tokens import moment
 
 
 def report(
@@ -126,7 +130,25 @@ def live_report(
     return response
 
 
-SPAN_TITLES = {"hour": _("Last hour"), "day": _("Last day"), "week": _("Last week")}
+SPAN_TITLES = {
+    "hour": _("Last hour"), "day": _("Last day"), "week": _("Last week"),
+    "month": _("Last 30 days"), "quarter": _("Last 90 days"),
+}  # fmt: skip
+LONGEST_TIME = 40
+
+
+def since_of(request: HttpRequest) -> tuple[datetime | None, str]:
+    """Return the moment in `?since=`, as a search takes it, and what is wrong with it."""
+    text = request.GET.get("since", "").strip()[:LONGEST_TIME]
+    if not text:
+        return None, ""
+    try:
+        return moment(text, now=now()).replace(microsecond=0), ""
+    except ValueError:
+        told = gettext(
+            "“%(text)s” is not a time: use 2h, 7d, 14:30, 2026-11-01 or 2026-11-01T14:30."
+        )
+        return None, told % {"text": text}
 
 
 def span_of(request: HttpRequest) -> str:
@@ -135,9 +157,16 @@ def span_of(request: HttpRequest) -> str:
     return named if named in SPAN_TITLES else "hour"
 
 
-def span_tabs(span: str, **kept: str) -> list[dict[str, Any]]:
-    """Return a link for each period; `kept` are the other parameters of the address."""
+def span_tabs(span: str, *, since: object = None, **kept: str) -> list[dict[str, Any]]:
+    """Return a link for each period; `kept` are the other parameters of the address.
+
+    None of them is the current one where a moment is shown since which it counts.
+    """
     return [
-        {"title": title, "url": f"?{urlencode({'span': each, **kept})}", "is_current": each == span}
+        {
+            "title": title,
+            "url": f"?{urlencode({'span': each, **kept})}",
+            "is_current": each == span and since is None,
+        }
         for each, title in SPAN_TITLES.items()
     ]

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_FIGURES, VIEW_QUEUES, VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView, endpoint
-from taskqueue.api.fields import Strict, Text
+from taskqueue.api.fields import Moment, Strict, Text
 from taskqueue.api.views import Digits
 from taskqueue.core.states import TaskStatus
 from taskqueue.monitoring.counts import CAP, status_counts
@@ -220,8 +220,9 @@ class Performance(ApiView):
 
 
 class FailuresQuery(Strict):
-    """The number of groups."""
+    """The number of groups, and since when."""
 
+    since = Moment(required=False, help_text="Leave out tasks that failed up to then.")
     limit = Digits(
         default=MOST_GROUPS, min_value=1, max_value=MOST_GROUPS, help_text="Groups of each kind."
     )
@@ -249,7 +250,8 @@ class Failures(ApiView):
     def get(self, request: Request) -> Response:
         """The newest failed tasks by error and name, and the newest retrying tasks by name."""
         limit = self.parameters["limit"]
-        ended, coming = failures(limit=limit + 1), retrying(request.user, limit=limit + 1)
+        ended = failures(limit=limit + 1, since=self.parameters.get("since"))
+        coming = retrying(request.user, limit=limit + 1)
         shown = FailuresShown(
             groups=ended.groups[:limit],
             looked_at=ended.looked_at,

@@ -116,23 +116,31 @@ class Options:
     )  # fmt: skip
     timeout_from: str = option(
         Choice(("start", "progress")), ENQUEUE, "start", carried="snapshot",
-        help="What the time limit counts from: the start of the body, or its last progress too.",
+        label=_("Time limit counts from"),
+        help=_("What the time limit counts from: the start of the body, or its last progress too."),
     )  # fmt: skip
     stop_grace: timedelta | None = option(
         Seconds(), ENQUEUE, carried="snapshot", rest_highest=DAY,
-        help="How long a body that is asked to stop may go on before it is interrupted.",
+        label=_("Grace of a stop"),
+        help=_("How long a body that is asked to stop may go on before it is interrupted."),
     )  # fmt: skip
     kill_grace: timedelta | None = option(
         Seconds(), ENQUEUE, carried="snapshot", rest_highest=DAY,
-        help="How long a body that was interrupted may go on before its process is killed.",
+        label=_("Grace of a kill"),
+        help=_("How long a body that was interrupted may go on before its process is killed."),
     )  # fmt: skip
     backoff: Backoff | Callable[..., Duration] | None = option(
-        Policy(), ALWAYS, carried="snapshot", help="How long to wait after a failed attempt."
+        Policy(),
+        ALWAYS,
+        carried="snapshot",
+        label=_("Delay between attempts"),
+        help=_("How long to wait after a failed attempt."),
     )
     retry_for: tuple[type[BaseException], ...] | None = option(
         ExceptionClasses(), carried="snapshot",
-        help="Exception classes that are retried, such as ConnectionError or shop.errors.Busy. "
-        "The project's tasks must import them. Null: all.",
+        label=_("Errors that are retried"),
+        help=_("Exception classes that are retried, such as ConnectionError or shop.errors.Busy. "
+        "The project's tasks must import them. Null: all."),
     )  # fmt: skip
     retry_on: str = option(
         Choice(("any", "same")), ENQUEUE, "any", carried="snapshot",
@@ -144,40 +152,51 @@ class Options:
     )  # fmt: skip
     max_crashes: int | None = option(
         Whole(), ALWAYS, carried="column", setting="MAX_CRASHES", rest_highest=100,
-        help="The task fails after this many lost attempts.",
+        label=_("Maximum lost attempts"),
+        help=_("The task fails after this many lost attempts."),
     )  # fmt: skip
     crash_delay: timedelta | None = option(
         Seconds(), ALWAYS, carried="column", setting="CRASH_DELAY", rest_highest=DAY,
-        help="How long to wait after a lost attempt.",
+        label=_("Delay after a lost attempt"),
+        help=_("How long to wait after a lost attempt."),
     )  # fmt: skip
     deadline: Moment | None = option(
-        When(), rest_highest=YEAR, help="The task fails at this time, even if it is running."
+        When(),
+        rest_highest=YEAR,
+        label=_("Deadline"),
+        help=_("The task fails at this time, even if it is running."),
     )
     expires_after: timedelta | None = option(
         Seconds(), rest_highest=YEAR,
-        help="The task is cancelled if it has not started by then.",
+        label=_("Expires after"),
+        help=_("The task is cancelled if it has not started by then."),
     )  # fmt: skip
     unique_scope: str | None = option(
         Checked(check_scope), Use.TASK | Use.USING | Use.SCHEDULE,
-        help="Within which the key is unique; by default, the definition.",
+        label=_("Scope of the unique key"),
+        help=_("Within which the key is unique; by default, the definition."),
     )  # fmt: skip
     unique_for: str | timedelta = option(
         HoldTime(), default="finished", rest_highest=YEAR,
-        help='How long the key is held. A request may say "kept" only where the definition '
-        "declares it, because such tasks are not pruned.",
+        label=_("Unique key is held"),
+        help=_('How long the key is held. A request may say "kept" only where the definition '
+        "declares it, because such tasks are not pruned."),
     )  # fmt: skip
     unique_per: str | timedelta | None = option(
         Per(), rest_highest=YEAR,
-        help="Hold the key until the end of the period in which the task is due: a minute, hour, "
-        "day or week by the clock of TIME_ZONE, or a duration, counted from 1970.",
+        label=_("Unique key for each"),
+        help=_("Hold the key until the end of the period in which the task is due: a minute, hour, "
+        "day or week by the clock of TIME_ZONE, or a duration, counted from 1970."),
     )  # fmt: skip
     on_duplicate: str = option(
         Choice(("return", "raise", "replace")), NOT_SCHEDULED, "return",
-        help="What to do if another task holds the key.",
+        label=_("If another task holds the key"),
+        help=_("What to do if another task holds the key."),
     )  # fmt: skip
     restart: str | None = option(
         Choice((None, "failed", "all")), NOT_SCHEDULED, carried="column",
-        help='Which finished holders of the key run again; only with unique_for "kept".',
+        label=_("Finished holders to run again"),
+        help=_('Which finished holders of the key run again; only with unique_for "kept".'),
     )  # fmt: skip
     debounce: Debounce | None = option(
         AdmissionKind(Debounce, 'Debounce(5, key="doc_id", max_wait=60)'), Use.TASK | Use.USING,
@@ -193,14 +212,20 @@ class Options:
     )  # fmt: skip
     workers: int = option(
         Whole(1, MOST_WORKERS), default=1, carried="column", rest_highest=100,
-        help="How many distinct workers must each run the task.",
+        label=_("Distinct workers"),
+        help=_("How many distinct workers must each run the task."),
     )  # fmt: skip
     worker_names: tuple[str, ...] | None = option(
-        WorkerNames(), ALWAYS, carried="column", help="The only workers that may run the task."
+        WorkerNames(),
+        ALWAYS,
+        carried="column",
+        label=_("Worker names"),
+        help=_("The only workers that may run the task."),
     )
     broadcast: bool = option(
         Switch(), default=False, carried="column",
-        help="Every live worker of the queue runs the task.",
+        label=_("Every worker"),
+        help=_("Every live worker of the queue runs the task."),
     )  # fmt: skip
     concurrency: tuple[Concurrency, ...] = option(
         LimitsKind(Concurrency, 'Concurrency(2, key="account_id")'), Use.TASK | Use.USING, (),
@@ -228,18 +253,24 @@ class Options:
     )  # fmt: skip
     lease_duration: timedelta | None = option(
         Seconds(1.0), ALWAYS, carried="column", rest_highest=DAY,
-        help="How long a worker may be silent before the task is taken over.",
+        label=_("Lease duration"),
+        help=_("How long a worker may be silent before the task is taken over."),
     )  # fmt: skip
     ping_interval: timedelta | None = option(
         Seconds(0.05), ALWAYS, carried="column", rest_highest=DAY // 3,
-        help="How often the worker renews its lease.",
+        label=_("Ping interval"),
+        help=_("How often the worker renews its lease."),
     )  # fmt: skip
     retention: timedelta | None = option(
         Seconds(), ALWAYS, carried="column", rest_highest=YEAR,
-        help="How long the task is kept after its end.",
+        label=_("Retention"),
+        help=_("How long the task is kept after its end."),
     )  # fmt: skip
     metadata: Mapping[str, Any] = option(
-        JsonObject(), default={}, help="A JSON object that travels with the task; at most 16 KiB."
+        JsonObject(),
+        default={},
+        label=_("Metadata"),
+        help=_("A JSON object that travels with the task; at most 16 KiB."),
     )
 
     name: str = option(Name(DEFINITION_NAME, 255), Use.TASK, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -58,6 +58,7 @@ class Sum(NamedTuple):
 Named = tuple[str, Sum]
 # Sums by name up to a time, after which rollups may still change, by database, span and beginning.
 cache: ChartCache[tuple[datetime, dict[str, Sum]]] = ChartCache()
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 # Difference of the clocks of the database and this process that disables the cache.
 SKEW = timedelta(minutes=1)
 
@@ -83,18 +84,29 @@ def performance(span: str) -> list[NamePerformance]:
     else:
         sums = _sums([*sums.items(), *closed])
         cache.remember(chart, read_at, (until, sums))
-    found = _sums([*sums.items(), *still_open])
-    shown = [_performance(name, total) for name, total in found.items() if total.number]
+    shown = _by_name(_sums([*sums.items(), *still_open])).values()
     return sorted(shown, key=lambda shown: (-shown.count, shown.name))
 
 
+def sums_around(
+    span: Span, first: datetime, until: datetime, ends: datetime = NEVER
+) -> tuple[dict[str, NamePerformance], dict[str, NamePerformance]]:
+    """Return what ran from `first` until `until`, and from then on until `ends`, by name."""
+    _, before, after = _read(span, first, until, ends)
+    return _by_name(_sums(before)), _by_name(_sums(after))
+
+
+def _by_name(sums: dict[str, Sum]) -> dict[str, NamePerformance]:
+    return {name: _performance(name, total) for name, total in sums.items() if total.number}
+
+
 def _read(
-    span: Span, first: datetime, until: datetime
+    span: Span, first: datetime, until: datetime, ends: datetime = NEVER
 ) -> tuple[datetime, list[Named], list[Named]]:
     """Return the moment, and sums of parts of the span before `until` and from then on."""
     rows = read(
         NAMES, step=span.step, first=first, first_text=whole_seconds(first),
-        until=until, until_text=whole_seconds(until),
+        until=until, until_text=whole_seconds(until), ends=ends, ends_text=whole_seconds(ends),
     )  # fmt: skip
     now = loaded(rows[0][0])
     assert now is not None

@@ -83,7 +83,7 @@ LEFT JOIN LATERAL (
             %(first)s::timestamptz, %(until)s::timestamptz - interval '1 microsecond', %(step)s
         ) AS at
         UNION ALL
-        SELECT true, %(until)s::timestamptz, 'infinity'
+        SELECT true, %(until)s::timestamptz, %(ends)s::timestamptz
     ) AS chunk
     CROSS JOIN LATERAL (
         SELECT
@@ -113,7 +113,7 @@ LEFT JOIN (
         group_concat(wait_times, ',') AS wait_times,
         max(slowest_seconds) AS slowest_seconds, slowest_task_id
     FROM taskqueue_rollup
-    WHERE starts_at >= %(first_text)s
+    WHERE starts_at >= %(first_text)s AND starts_at < %(ends_text)s
     GROUP BY name, is_open
 ) AS counted ON true
 """
@@ -174,6 +174,8 @@ class ChartCache(Generic[T]):
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_PART = timedelta(minutes=15)
+# Parts of a step at most, also of one that is longer than so many of these.
+MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class Span:
 
         Of a step that is not over, the parts that are need not be read again.
         """
-        return min(self.step, LONGEST_PART)
+        return min(self.step, max(LONGEST_PART, self.step / MOST_PARTS))
 
     def parts(self, now: datetime) -> list[datetime]:
         """Return the starts of the parts, up to the current one."""
@@ -219,6 +221,8 @@ SPANS = {
     "hour": Span(step_seconds=60, steps=60),
     "day": Span(step_seconds=900, steps=96),
     "week": Span(step_seconds=7200, steps=84),
+    "month": Span(step_seconds=8 * 3600, steps=90),
+    "quarter": Span(step_seconds=24 * 3600, steps=90),
 }
 
 

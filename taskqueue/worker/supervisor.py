@@ -131,6 +131,7 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
         tags=list(options.tags),
         pool=options.pool,
         versions={
+            **({"project": settings.VERSION} if settings.VERSION else {}),
             "taskqueue": __version__,
             "django": django.get_version(),
             "python": platform.python_version(),

@@ -14,7 +14,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from taskqueue import task
+from taskqueue import Fixed, task
 from taskqueue.declarations.definition import registry
 from taskqueue.models import Audit, Task
 from tests.admin.conftest import LogIn
@@ -383,3 +383,20 @@ def test_what_a_body_or_a_default_says_is_escaped(log_in_as: LogIn) -> None:
             page = read(client, address)
             assert EVIL not in page
             assert "gotcha" in page
+
+
+def test_options_are_given_by_fields(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    send(
+        client, noop, backoff="fixed(60)", retry_for="ConnectionError, TimeoutError",
+        max_crashes="2", expires_after_0="5", expires_after_1="60", worker_names="w1, w2",
+        metadata='{"a": 1}', unique_key="k", unique_for="10m",
+    )  # fmt: skip
+    made = Task.objects.get()
+    assert made.options["backoff"] == Fixed(60).snapshot()
+    assert made.options["retry_for"] == ["builtins.ConnectionError", "builtins.TimeoutError"]
+    assert (made.max_crashes, made.worker_names, made.metadata) == (2, ["w1", "w2"], {"a": 1})
+    assert made.expires_at - made.enqueued_at == timedelta(minutes=5)
+    for wrong in ({"backoff": "never(1)"}, {"unique_for": "soon"}, {"restart": "some"}):
+        assert send(client, noop, **wrong).context["form"].errors.keys() == wrong.keys()
+    assert Task.objects.count() == 1

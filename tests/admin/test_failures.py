@@ -226,3 +226,25 @@ def test_the_page_costs_few_queries(log_in_as: LogIn, django_assert_max_num_quer
     client = log_in_as("viewer", "view_task", "operate", "purge")
     with django_assert_max_num_queries(MOST_QUERIES):
         assert len(groups(client)) == 30
+
+
+def test_failures_of_a_window_are_shown_and_acted_on_alone(log_in_as: LogIn) -> None:
+    Task.objects.filter(pk=fail("shop.tasks.send").pk).update(
+        finished_at=timezone.now() - timedelta(hours=3)
+    )
+    newest = fail("shop.tasks.send")
+    client = log_in_as("superuser")
+    [group] = client.get(PAGE, {"since": "1h"}).context["failed"].groups
+    assert (group.count, group.example_id) == (1, newest.id)
+    page = Markup(client.get(PAGE, {"since": "1h"}).content.decode())
+    [retry] = [url for url in page.links if "verb=retry" in url]
+    assert client.get(retry).context["doable"].value == 1
+    [group] = groups(client)
+    assert group.count == 2
+
+
+def test_a_window_that_is_no_time_is_told_and_everything_shown(log_in_as: LogIn) -> None:
+    fail("shop.tasks.send")
+    answer = log_in_as("viewer", "view_task").get(PAGE, {"since": "noonish"})
+    assert "“noonish” is not a time" in answer.content.decode()
+    assert len(answer.context["failed"].groups) == 1

@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from taskqueue.admin.performance import COLUMNS, in_order
 from taskqueue.display import share
-from taskqueue.models import Rollup, Task
+from taskqueue.models import Rollup, Task, Worker
 from taskqueue.monitoring.performance import NamePerformance
 from tests.admin.conftest import LogIn
+from tests.admin.markup import Markup
 from tests.admin.rows import EVIL
 
 pytestmark = pytest.mark.django_db
@@ -24,11 +25,11 @@ MOST_QUERIES = 15
 
 def roll_up(name: str, **counts: Any) -> Rollup:
     """What attempts at a name came to, a minute ago."""
-    starts_at = timezone.now() - timedelta(minutes=1)
-    values: dict[str, Any] = {"succeeded": 1, "run_times": {"20": 1}, "wait_times": {"3": 1}}
-    return Rollup.objects.create(
-        starts_at=starts_at, queue_name="default", name=name, **(values | counts)
-    )
+    values: dict[str, Any] = {
+        "starts_at": timezone.now() - timedelta(minutes=1),
+        "succeeded": 1, "run_times": {"20": 1}, "wait_times": {"3": 1},
+    }  # fmt: skip
+    return Rollup.objects.create(queue_name="default", name=name, **(values | counts))
 
 
 def names(client: Client, **asked: str) -> list[str]:
@@ -149,3 +150,44 @@ def test_the_page_costs_few_queries(log_in_as: LogIn, django_assert_max_num_quer
 )
 def test_a_few_failures_are_never_shown_as_none(rate: float, shown: str) -> None:
     assert share(rate) == shown
+
+
+def test_what_got_slower_since_a_moment_comes_first(log_in_as: LogIn) -> None:
+    now = timezone.now()
+    for name, before, after in (("a.same", 4, 4), ("b.slower", 4, 12), ("c.faster", 12, 4)):
+        for minutes, bucket in ((40, before), (10, after)):
+            roll_up(
+                name, starts_at=now - timedelta(minutes=minutes), succeeded=10,
+                run_times={str(bucket): 10},
+            )  # fmt: skip
+    client = log_in_as("viewer", "view_task")
+    since = (now - timedelta(minutes=25)).isoformat()
+    assert names(client, since=since) == ["b.slower", "a.same", "c.faster"]
+    page = client.get(PAGE, {"since": since}).content.decode()
+    assert '<span class="taskqueue-change taskqueue-change--worse">+300 %</span>' in page
+    assert "“later” is not a time" in client.get(PAGE, {"since": "later"}).content.decode()
+
+
+def test_deploys_are_offered_and_marked(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send")
+    at = timezone.now() - timedelta(minutes=20)
+    Worker.objects.create(
+        name="w", host="h", pid=1, versions={"project": "1.4.2"}, started_at=at, seen_at=at
+    )
+    client = log_in_as("viewer", "view_task")
+    tabs = [str(tab["title"]) for tab in client.get(PAGE).context["spans"]]
+    assert tabs[-1] == "Since 1.4.2"
+    page = client.get(PAGE, {"name": "shop.tasks.send"}).content.decode()
+    assert page.count('class="taskqueue-deploy"') == 2
+
+
+def test_a_step_of_a_chart_leads_to_what_finished_in_it(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send", starts_at=timezone.now())
+    ended = timezone.now()
+    task = Task.objects.create(
+        name="shop.tasks.send", status="failed", finished_at=ended, crash_delay=timedelta(1)
+    )
+    client = log_in_as("viewer", "view_task")
+    page = client.get(PAGE, {"name": "shop.tasks.send"}).content.decode()
+    [url] = {url for url in Markup(page).links if "finished_after" in url}
+    assert [each.pk for each in client.get(url).context["cl"].result_list] == [task.pk]

@@ -11,6 +11,7 @@ from django.contrib.admin.models import LogEntry
 
 from taskqueue import AfterEnd, Cron, DailyWindow, Every, Once, rules, schedules
 from taskqueue.models import Audit, Schedule
+from taskqueue.monitoring.reading import now
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET
 from tests.admin.schedule_rows import (
@@ -203,3 +204,58 @@ def test_what_the_verb_refuses_is_told_on_the_form(
     monkeypatch.setattr(schedules, "edit", edit_what_is_gone)
     errors = errors_of(client, address)
     assert "There is no schedule" in errors["__all__"][0]
+
+
+def test_the_next_times_of_a_rule_are_told_while_it_is_typed(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "edit_schedules", "enqueue")
+    page = url("schedule", "preview")
+    typed = {"kind": "cron", "tz": "Europe/Berlin", "expression": "0 6 * * *"}
+
+    def told(**changes: str) -> str:
+        answer = client.get(page, typed | changes)
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    html = told()
+    after = now()
+    rule = Cron("0 6 * * *", tz="Europe/Berlin")
+    for at in list(rule.between(after, after + timedelta(days=9)))[:5]:
+        assert at.strftime("%Y-%m-%d %H:%M:%S +0000") in html
+    assert "61" in told(expression="61 6 * * *")
+    assert "Required" in told(expression="")
+    assert "<table" not in client.get(page).content.decode()
+    assert "No further times." in told(kind="once", at="2001-01-01 09:00")
+    assert client.post(page, typed).status_code == 405
+
+
+def test_a_copy_begins_with_all_but_the_name_and_what_is_secret(log_in_as: LogIn) -> None:
+    schedule = evil_schedule()
+    client = log_in_as("superuser")
+    answer = client.get(url("schedule", "add"), {"copy": schedule.pk})
+    form = answer.context["adminform"].form
+    assert form["expression"].value() == "0 6 * * 1-5"
+    assert not form["name"].value()
+    assert SECRET not in answer.content.decode()
+    assert client.get(url("schedule", "add"), {"copy": "x"}).status_code == 200
+
+
+def test_options_have_fields_and_stay_when_saved_again(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    given = {"backoff": "fixed(60)", "retry_for": "ConnectionError", "timeout_0": "5",
+             "timeout_1": "60", "max_attempts": "3"}  # fmt: skip
+    client.post(url("schedule", "add"), filled(**given))
+    schedule = Schedule.objects.get(name="mornings")
+    options = {
+        "backoff": {"policy": "fixed", "seconds": 60}, "retry_for": ["ConnectionError"],
+        "timeout": 300, "max_attempts": 3,
+    }  # fmt: skip
+    assert options.keys() == schedule.options.keys()
+    form = client.get(url("schedule", "edit", schedule.pk)).context["adminform"].form
+    shown = {name: form[name].value() for name in ("backoff", "max_attempts", "options")}
+    assert shown == {"backoff": "fixed(jitter=0, seconds=60)", "max_attempts": 3, "options": "{}"}
+    again = filled(**{**given, "backoff": shown["backoff"]})
+    client.post(url("schedule", "edit", schedule.pk), again)
+    assert Schedule.objects.get(name="mornings").options == schedule.options
+    twice = errors_of(client, url("schedule", "add"), name="x", backoff="fixed(1)",
+                      options='{"backoff": "fixed(2)"}')  # fmt: skip
+    assert "field of its own" in str(twice["options"])

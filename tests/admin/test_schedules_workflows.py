@@ -63,10 +63,10 @@ def test_the_page_of_a_schedule_says_whether_it_runs_a_task_or_a_workflow(
     of_workflow = simple_schedule("nightly flow", task=flow, args=["monday"])
     of_task = simple_schedule("nightly task")
     shown = read(client, url("schedule", "change", of_workflow.pk))
-    assert "<label>Workflow:</label>" in shown
+    assert "<dt>Workflow</dt>" in shown
     assert flow.name in shown
     assert "Task name" not in shown
-    assert "<label>Task name:</label>" in read(client, url("schedule", "change", of_task.pk))
+    assert "<dt>Task name</dt>" in read(client, url("schedule", "change", of_task.pk))
 
 
 def test_pages_show_the_workflow_of_a_run(log_in_as: LogIn) -> None:

@@ -23,7 +23,8 @@ from tests.monitoring.searching.rows import make_tasks
 from tests.sample.tasks import add, log_in, noop
 
 LIST = reverse("admin:taskqueue_task_changelist")
-MOST_QUERIES = 16
+# Three of them tell why the tasks of the page wait.
+MOST_QUERIES = 19
 
 
 def get(client: Client, text: str = "", **more: str) -> Any:
@@ -44,7 +45,7 @@ def shown(response: HttpResponse) -> list[Any]:
     [
         "add", "tests.sample.tasks.add", "name:tests.sample.*", "order:1", '"order:1"',
         "key:order:1", "queue:mail", "status:ready", "args.b:42", "args.0:1", "metadata.n:x",
-        "priority:>6", "after:1h", "{id}", "id:{id}", " {hex}  status:ready ",
+        "priority:>6", "after:1h", "id:{id}", " {hex}  status:ready ",
     ],
 )  # fmt: skip
 def test_a_task_is_found_by(text: str, rows: Rows, log_in_as: LogIn) -> None:
@@ -123,6 +124,37 @@ def test_addresses_of_old_lead_to_the_search(name: str, rows: Rows, log_in_as: L
     )
     assert response.context["search"] == "status:cancelled queue:default"
     assert shown(response) == [rows.task.pk]
+
+
+def test_an_id_opens_its_task(log_in_as: LogIn) -> None:
+    task = noop.enqueue()
+    client = log_in_as("viewer")
+    for typed in (str(task.id), f" {task.id.hex} "):
+        assert get(client, typed)["Location"] == reverse(
+            "admin:taskqueue_task_change", args=[task.id]
+        )
+    assert shown(get(client, "0" * 32)) == []
+
+
+def test_a_row_says_why_its_task_waits(log_in_as: LogIn) -> None:
+    noop.enqueue()
+    client = log_in_as("viewer")
+    assert "No running worker serves the queue default." in get(client).content.decode()
+    Queue.objects.filter(name="default").delete()
+    Queue.objects.create(name="default", paused_at=timezone.now(), paused_by="ann")
+    page = get(client).content.decode()
+    assert "The queue default is paused, by ann." in page
+    assert "queue is paused" in page
+
+
+def test_qualifiers_and_their_known_values_are_suggested(log_in_as: LogIn) -> None:
+    Queue.objects.create(name="mail")
+    address = reverse("admin:taskqueue_task_suggest")
+    known = log_in_as("viewer", "view_task").get(address).json()
+    assert {"failed", "ready"} <= set(known["status"])
+    assert known["queue"] == ["mail"]
+    assert add.name in known["name"]
+    assert known["worker"] == known["schedule"] == known["id"] == []
 
 
 # Odd input

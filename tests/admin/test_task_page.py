@@ -171,6 +171,42 @@ def test_log_lines_can_be_those_of_one_attempt(rows: Rows, log_in_as: LogIn) -> 
         assert "second one" in read(client, f"{address}?attempt={odd}")
 
 
+def test_log_lines_are_shown_from_a_level_on_and_downloaded(rows: Rows, log_in_as: LogIn) -> None:
+    now, client = timezone.now(), log_in_as("superuser")
+    for level, message in ((20, "all is well"), (40, "all is lost")):
+        TaskLog.objects.create(
+            task=rows.task, attempt=2, logged_at=now, level=level, message=message, logger="shop"
+        )
+    address = url("task", "change", rows.task.pk)
+    page = read(client, f"{address}?level=30&attempt=2")
+    assert "all is lost" in page
+    assert "all is well" not in page
+    assert "all is well" in read(client, f"{address}?level=7")
+    answer = client.get(url("task", "log", rows.task.pk), {"level": "30", "attempt": "2"})
+    text = b"".join(answer).decode()
+    assert text.endswith(" 2 ERROR shop all is lost\n")
+    assert text.count("\n") == 1
+    assert "attachment" in answer["Content-Disposition"]
+
+
+def test_a_retry_with_other_arguments_says_what_differs(log_in_as: LogIn) -> None:
+    first = echo.enqueue({"a": [1, 2], "b": "x"})
+    again = echo.enqueue({"a": [1, 3], "c": "y"})
+    Task.objects.filter(pk=again.id).update(retry_of_id=first.id)
+    response = log_in_as("superuser").get(url("task", "change", again.id))
+    assert [tuple(each) for each in response.context["differences"]] == [
+        ("0.a.1", "2", "3"), ("0.b", '"x"', ""), ("0.c", "", '"y"'),
+    ]  # fmt: skip
+
+
+def test_a_difference_of_secrets_is_not_shown(log_in_as: LogIn) -> None:
+    first, again = (log_in.enqueue(user="bob", password=f"{SECRET}{n}") for n in "12")
+    Task.objects.filter(pk=again.id).update(retry_of_id=first.id)
+    response = log_in_as("superuser").get(url("task", "change", again.id))
+    assert response.context["differences"] == []
+    assert SECRET not in response.content.decode()
+
+
 def test_long_values_are_folded(log_in_as: LogIn) -> None:
     short, long = echo.enqueue("a"), echo.enqueue(["a"] * 500)
     client = log_in_as("superuser")

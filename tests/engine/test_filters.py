@@ -48,16 +48,39 @@ def test_names_are_found_whole_by_their_beginning_or_by_their_last_part() -> Non
     assert not found(name_prefix="%")
     assert fits(one, words=["add"])
     assert fits(one, words=[add.name])
-    assert not found(words=["dd"])
-    assert not found(words=["ADD"])
     assert not found(words=["add", "noop"])
 
 
-def test_a_key_is_found_whole_also_as_a_word() -> None:
+def test_a_key_is_found_whole_and_by_a_part_as_a_word() -> None:
     keyed = add.using(unique_key="order:1").enqueue(1)
-    add.using(unique_key="order:11").enqueue(1)
+    other = add.using(unique_key="order:11").enqueue(1)
     assert fits(keyed, unique_key="order:1")
-    assert fits(keyed, words=["order:1", "add"])
+    assert found(words=["order:1", "add"]) == {keyed.id, other.id}
+
+
+def test_a_word_is_found_in_the_name_the_key_and_the_error_in_either_case() -> None:
+    one, other = add.using(unique_key="order:1").enqueue(1), noop.enqueue()
+    error = {"error_class": "socket.gaierror", "error_message": "Name not known"}
+    Task.objects.filter(pk=other.id).update(**error)
+    assert fits(one, words=["SAMPLE.tasks.a"])
+    assert fits(one, words=["der:"])
+    assert fits(other, words=["gaierr", "not KNOWN", "noop"])
+    assert not found(words=["gaierr", "add"])
+
+
+def test_tasks_are_found_by_when_they_ended() -> None:
+    failed, done, ready = (noop.enqueue() for _ in range(3))
+    at = timezone.now()
+    ended = {"finished_at": at, "started_at": at}
+    Task.objects.filter(pk=failed.id).update(status="failed", **ended)
+    Task.objects.filter(pk=done.id).update(status="succeeded", **ended)
+    before, after = at - timedelta(seconds=1), at + timedelta(seconds=1)
+    assert found(finished_after=before) == {failed.id, done.id}
+    assert found(failed_after=before) == {failed.id}
+    assert found(finished_after=before, finished_before=after) == {failed.id, done.id}
+    assert not found(finished_before=at)
+    assert not found(failed_after=at)
+    assert ready.id not in found(finished_after=before)
 
 
 def test_errors_are_found_by_class_and_by_a_part_of_the_message() -> None:

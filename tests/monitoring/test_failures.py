@@ -7,6 +7,8 @@ from uuid import UUID
 import pytest
 
 from taskqueue.monitoring.read_models.failure_group import LONGEST_MESSAGE, failures
+from taskqueue.monitoring.searching.finding import find
+from taskqueue.monitoring.searching.search import parse
 from tests.monitoring.rows import HOUR, MINUTE, ago, make_task
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +55,19 @@ def test_only_the_newest_are_looked_at() -> None:
     found = failures(newest=2)
     assert (found.looked_at, found.is_capped) == (2, True)
     assert [group.error_class for group in found.groups] == ["builtins.ValueError"]
+
+
+def test_what_failed_before_a_moment_is_left_out_and_the_search_says_so() -> None:
+    fail(finished_at=ago(2 * HOUR))
+    fail("builtins.KeyError", finished_at=ago(HOUR))
+    newest = fail(finished_at=ago(MINUTE))
+    since = ago(HOUR)
+    found = failures(since=since)
+    [group] = found.groups
+    assert (group.example_id, group.count, found.looked_at) == (newest, 1, 1)
+    assert group.q.endswith(f" failed_after:{since.isoformat()}")
+    which = parse(group.q, now=since).which
+    assert [task.id for task in find(which).tasks] == [newest]
 
 
 def test_only_so_many_groups_are_given_and_all_are_counted() -> None:

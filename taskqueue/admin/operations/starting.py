@@ -22,11 +22,10 @@ from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.acts import ReasonField, noted
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.reports import LOOKING, report
-from taskqueue.admin.tasks.option_fields import WhenField, labelled_options, option_fields
+from taskqueue.admin.tasks.option_fields import WhenField, changeable_options, option_fields
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.declarations.option import Use
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
@@ -131,7 +130,7 @@ def _chosen(choice: Choice, verb: TaskVerb, user: Any) -> TaskFilter:
     return verb.permitted(which, user)
 
 
-CHANGEABLE = {name: labelled_options(Use.CHANGE)[name] for name in ("priority", "queue_name")}
+CHANGEABLE = {name: changeable_options()[name] for name in ("priority", "queue_name")}
 
 
 class StartForm(forms.Form):

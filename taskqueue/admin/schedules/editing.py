@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -11,25 +12,30 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, AdminErrorList, A
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import ActsAdmin, ReasonForm, reason_of
 from taskqueue.admin.filters import row_id
-from taskqueue.admin.reports import report
-from taskqueue.admin.schedules.form import OWN_FIELDS, POLICIES, ScheduleForm
+from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.schedules.form import ScheduleForm, rule_typed
+from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES
+from taskqueue.admin.schedules.page import times_table
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.schedules.reading import preview_rule
 from taskqueue.engine.verbs import SCHEDULE_VERBS
-from taskqueue.exceptions import ChangedMeanwhile, TaskQueueError, UnknownTask
+from taskqueue.exceptions import ChangedMeanwhile, InvalidSchedule, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.monitoring.read_models.schedule import visible_arguments_of
+from taskqueue.monitoring.read_models.schedule import MOST_TIMES, visible_arguments_of
+from taskqueue.monitoring.reading import now
 
 RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
         "end")  # fmt: skip
-CALL = ("args", "kwargs", *OWN_FIELDS, "options")
+CALL = ("args", "kwargs", *OWN_FIELDS, *MORE_FIELDS, "options")
 
 
 logger = logging.getLogger("taskqueue.admin")
@@ -149,6 +155,7 @@ class ScheduleEditing(ScheduleActs):
     """Rows are changed by verbs alone: no form saves a model."""
 
     edit_template = "admin/taskqueue/schedule/edit_form.html"
+    preview_template = "admin/taskqueue/schedule/preview.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_edit_permission(request)
@@ -158,7 +165,25 @@ class ScheduleEditing(ScheduleActs):
     ) -> HttpResponse:
         if not self.has_edit_permission(request):
             raise PermissionDenied
-        return self._edit(request, None)
+        key = request.GET.get("copy", "")
+        copied = self.get_object(request, key) if row_id(key) is not None else None
+        return self._edit(request, None, copied)
+
+    def preview_view(self, request: HttpRequest) -> HttpResponse:
+        """Return the next times of the rule that is being typed, or what is wrong with it."""
+        if not self.has_edit_permission(request):
+            raise PermissionDenied
+        if request.method not in LOOKING:
+            return HttpResponseNotAllowed(LOOKING)
+        rule, problem = rule_typed(request.GET, request.user)
+        times: list[datetime] = []
+        if rule is not None:
+            try:
+                times = preview_rule(rule, count=MOST_TIMES, after=now())
+            except InvalidSchedule as error:
+                problem = str(error)
+        shown = times_table(rule, times) if rule is not None and times else ""
+        return render(request, self.preview_template, {"times": shown, "problem": problem})
 
     def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         if not self.has_edit_permission(request):
@@ -176,9 +201,11 @@ class ScheduleEditing(ScheduleActs):
             return self.links.redirect("schedule_change", schedule.pk)
         return self._edit(request, schedule)
 
-    def _edit(self, request: HttpRequest, schedule: Schedule | None) -> HttpResponse:
+    def _edit(
+        self, request: HttpRequest, schedule: Schedule | None, copied: Schedule | None = None
+    ) -> HttpResponse:
         posted = request.POST if request.method == "POST" else None
-        form = ScheduleForm(posted, schedule=schedule, viewer=request.user)
+        form = ScheduleForm(posted, schedule=schedule, viewer=request.user, copied=copied)
         if posted is not None and form.is_valid():
             saved = self._save(request, form)
             if saved is not None:

@@ -6,18 +6,21 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.forms.models import model_to_dict
 from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, as_text, restored
+from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, restored
+from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES, initial_values
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
-from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, initial_of, rule_of
+from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, rule_of
+from taskqueue.admin.tasks.option_fields import given_options, option_fields
 from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import OPTIONS
 from taskqueue.declarations.scheduled import (
     LONGEST_NAME,
     MOST_FAILURES,
@@ -33,18 +36,13 @@ from taskqueue.declarations.workflows.scheduling import (
 )
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.engine.schedules.editing import target_of
-from taskqueue.engine.schedules.reading import rule_of as rule_of_row
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
-from taskqueue.monitoring.read_models.schedule import visible_arguments_of
-from taskqueue.rules import Cron
+from taskqueue.rules import Cron, Rule
 from taskqueue.rules.values import DAYS
 
 WIDE = {"class": "vTextField"}
-POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
-# Options that have a field of their own.
-OWN_FIELDS = ("queue_name", "priority")
 
 
 class ScheduleForm(forms.Form):
@@ -135,10 +133,18 @@ class ScheduleForm(forms.Form):
         js = ["taskqueue/schedule_form.js"]
 
     def __init__(
-        self, data: Any = None, *, schedule: Schedule | None = None, viewer: Viewer
+        self,
+        data: Any = None,
+        *,
+        schedule: Schedule | None = None,
+        viewer: Viewer,
+        copied: Schedule | None = None,
     ) -> None:
-        super().__init__(data, initial=initial_values(schedule, viewer) if schedule else {})
+        shown = schedule or copied
+        super().__init__(data, initial=initial_values(shown, viewer) if shown else {})
         self.schedule = schedule
+        more = {name: OPTIONS[name] for name in MORE_FIELDS}
+        self.fields.update(option_fields(more, required=False))
         task: Any = self.fields["task"]
         task.choices = _choices()
         del self.fields["seen" if schedule is None else "name"]
@@ -193,6 +199,11 @@ class ScheduleForm(forms.Form):
         for name in set(OWN_FIELDS) & options.keys():
             refusal = gettext("Use the separate field for %(name)s.") % {"name": name}
             self.add_error("options", refusal)
+        more = given_options(given, MORE_FIELDS)
+        for name in more.keys() & options.keys():
+            twice = gettext("%(name)s has a field of its own.") % {"name": name}
+            self.add_error("options", twice)
+        options = {**options, **{name: option_to_json(more[name]) for name in more}}
         target = self._try("task", self._target, given["task"])
         if target is None:
             return
@@ -249,6 +260,16 @@ class ScheduleForm(forms.Form):
         return {name: given[name] for name in names} | {"options": given["all_options"]}
 
 
+def rule_typed(given: Any, viewer: Viewer) -> tuple[Rule | None, str]:
+    """Return the rule of a form that may not be finished, or what is wrong with it."""
+    form = ScheduleForm(given, viewer=viewer)
+    form.full_clean()
+    kind = form.cleaned_data.get("kind", "")
+    used = ("tz", *PARAMETERS.get(kind, ()))
+    errors = [str(error) for name in used for error in form.errors.get(name, ())]
+    return (None, errors[0]) if errors else (form.cleaned_data.get("rule"), "")
+
+
 def _choices() -> list[Any]:
     """Return the names of tasks and of workflows to choose from."""
     tasks, flows = (
@@ -276,21 +297,3 @@ def _encode(scheduled: Scheduled, definition: Any) -> None:
         )
         named = {"name": definition.name, "error": f"{type(error).__name__}: {error}"}
         raise InvalidSchedule(refusal % named) from None
-
-
-def initial_values(schedule: Schedule, viewer: Viewer) -> dict[str, Any]:
-    """Return the initial values of the form."""
-    rule = rule_of_row(schedule)
-    options = dict(schedule.options)
-    values: dict[str, Any] = {
-        **model_to_dict(schedule, POLICIES),
-        "task": schedule.task_name,
-        "enabled": schedule.is_enabled,
-        **{name: options.pop(name, "") for name in OWN_FIELDS},
-        "options": as_text(options),
-        "seen": schedule.changed_at.isoformat(),
-    }
-    shown = visible_arguments_of(schedule, viewer)
-    if shown is not None:
-        values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
-    return values if rule is None else values | initial_of(rule)

@@ -49,7 +49,11 @@ class ScheduleAdmin(ScheduleEditing):
     )  # fmt: skip
     list_filter = (StateFilter, ("source", WordedChoices))
     lookups = ("source__exact", "state")
-    routes = (("<int:object_id>/edit/", "edit"), ("<int:object_id>/act/", "act"))
+    routes = (
+        ("preview/", "preview"),
+        ("<int:object_id>/edit/", "edit"),
+        ("<int:object_id>/act/", "act"),
+    )
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)
     search_help_text = _(
@@ -89,13 +93,14 @@ class ScheduleAdmin(ScheduleEditing):
         trouble = ("shown_trouble",) if obj.trouble else ()
         paused = PAUSE if obj.paused_at is not None else ()
         target = "workflow_name" if obj.is_workflow else "task_name"
-        about = ("name", "state", *trouble, *paused, target, *ABOUT)
+        about = ("state", *trouble, *paused, target, *ABOUT)
         return (
             (None, {"fields": self.labelled(about)}),
+            (_("Next times"), {"fields": ("next_times",)}),
             (_("Last run"), {"fields": LAST}),
             (_("Arguments and options"), {"fields": ("arguments", "shown_options")}),
             (_("Policies"), {"fields": self.labelled(POLICIES)}),
-            (_("Times"), {"fields": self.labelled(TIMES), "classes": ("collapse",)}),
+            (_("Times"), {"fields": self.labelled(TIMES)}),
         )
 
     def render_change_form(
@@ -164,7 +169,7 @@ class ScheduleAdmin(ScheduleEditing):
     shown_error = cell(_("error"), preformatted, "last_error")
 
 
-ABOUT = ("rule_text", "next_times", "where")
+ABOUT = ("rule_text", "where")
 PAUSE = ("paused_at", "paused_by", "why_paused")
 LAST = (
     "last_nominal", "last_run_link", "last_outcome", "last_finished", "last_result",

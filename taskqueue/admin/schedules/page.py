@@ -31,7 +31,7 @@ from taskqueue.monitoring.read_models.schedule import (
     times_to_come,
     visible_arguments_of,
 )
-from taskqueue.rules import AfterEnd
+from taskqueue.rules import AfterEnd, Rule
 
 MOST_OCCURRENCES = 20
 OCCURRENCE_COLUMNS = (
@@ -81,8 +81,11 @@ def next_times(schedule: Any) -> SafeString:
         return format_html("{}", _("None until the schedule is resumed."))
     times = times_to_come(schedule, schedule.now, count=MOST_TIMES)
     rule = rule_of(schedule)
-    if rule is None or not times:
-        return EMPTY
+    return EMPTY if rule is None or not times else times_table(rule, times)
+
+
+def times_table(rule: Rule, times: list[datetime]) -> SafeString:
+    """Show times in UTC and in the time zone of the rule."""
     zones = list(dict.fromkeys(("UTC", zone_of(rule))))
     lines = [[_in(ZoneInfo(zone), at) for zone in zones] for at in times]
     return render_to_string("admin/taskqueue/schedule/times.html", {"zones": zones, "lines": lines})

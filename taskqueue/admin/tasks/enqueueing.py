@@ -19,7 +19,7 @@ from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.tasks.acts import TaskActs, new_id_of
-from taskqueue.admin.tasks.option_fields import labelled_options, option_fields
+from taskqueue.admin.tasks.option_fields import given_options, labelled_options, option_fields
 from taskqueue.admin.tasks.parameter_fields import (
     PREFIX,
     field_name,
@@ -124,7 +124,7 @@ class EnqueueForm(forms.Form):
     """A field for each parameter, then the options; an empty one is as the definition says."""
 
     options = JsonField(
-        dict, label=gettext_lazy("Further options"), example='{"backoff": "fixed(60)"}',
+        dict, label=gettext_lazy("Further options"), example='{"requires": ["gpu"]}',
         help_text=gettext_lazy(
             'JSON, as for .using(...): {"expires_after": "5m", "backoff": "fixed(60)", '
             '"retry_for": ["ConnectionError"]}. Durations are text or seconds.'
@@ -194,7 +194,7 @@ class EnqueueForm(forms.Form):
 
     def _chosen(self, given: dict[str, Any]) -> BaseDefinition[Any, Any] | None:
         """The definition with the options that were given; each error beside its field."""
-        own = {name: given[name] for name in OPTIONS if given[name] not in (None, "")}
+        own = given_options(given, OPTIONS)
         for name, value in own.items():
             self._try(name, self._definition.using, **{name: value})
         further = self._try("options", options_from_json, given["options"])

@@ -16,12 +16,11 @@ from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.schedules.fields import SpanWidget, as_text, restored
 from taskqueue.admin.tasks.option_fields import (
     WhenField,
-    labelled_options,
+    changeable_options,
     option_fields,
 )
 from taskqueue.admin.tasks.parameter_fields import ValueField
 from taskqueue.declarations.definition import registry
-from taskqueue.declarations.option import Use
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.option_kinds import Seconds
 from taskqueue.declarations.redaction import redacted
@@ -32,7 +31,7 @@ from taskqueue.models import Schedule, Task
 from taskqueue.monitoring.read_models.base import visible_arguments
 
 # The options that the form of a task changes.
-TERMS = labelled_options(Use.CHANGE)
+TERMS = changeable_options()
 DURATIONS = frozenset(name for name, option in TERMS.items() if isinstance(option.kind, Seconds))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -27,12 +30,14 @@ from taskqueue.monitoring.history import (
     begun_at,
     seconds_between,
 )
-from taskqueue.monitoring.read_models.attempt import log_lines
+from taskqueue.monitoring.read_models.attempt import level_name, log_lines
 from taskqueue.monitoring.read_models.base import visible_checkpoint
 from taskqueue.monitoring.timeline import title_of
 
 # Rows that a task's page shows; the lists show the rest.
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
+# From which on log lines may be shown.
+LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,20 +48,16 @@ class History:
     lines: list[TaskLog] | None
     audits: list[Audit] | None
     retries: list[Task]
-    # Show the log lines of this attempt only.
+    # Show the log lines of this attempt only, and from this level on.
     attempt: int | None
+    level: int | None
 
 
 def history_of(request: HttpRequest, task_id: UUID) -> History:
     """Read the rows that the user may view."""
     alias, may = database_alias(), request.user.has_perm
     leases = Lease.objects.using(alias).filter(task_id=task_id).defer("return_value")
-    lines = TaskLog.objects.using(alias).filter(task_id=task_id)
-    attempt = row_id(request.GET.get("attempt", ""))
-    if attempt is not None and attempt < 2**31:
-        lines = lines.filter(attempt=attempt)
-    else:
-        attempt = None
+    lines = lines_of(request, task_id)
     audits = Audit.objects.using(alias).filter(subject=str(task_id)).order_by("-id")
     kin = Task.objects.using(alias).filter(retry_of_id=task_id).only("id", "status", "enqueued_at")
     return History(
@@ -64,8 +65,41 @@ def history_of(request: HttpRequest, task_id: UUID) -> History:
         lines=_newest(lines.order_by("-id"), MOST_LINES) if may(VIEW_LOGS) else None,
         audits=_newest(audits, MOST_ACTS) if may(VIEW_AUDITS) else None,
         retries=_newest(kin.order_by("-id"), MOST_RETRIES),
-        attempt=attempt,
+        attempt=_attempt(request),
+        level=_level(request),
     )
+
+
+def lines_of(request: HttpRequest, task_id: UUID) -> QuerySet[TaskLog]:
+    """Return the lines of the task: of the attempt, and from the level on, in the address."""
+    lines = TaskLog.objects.using(database_alias()).filter(task_id=task_id)
+    attempt, level = _attempt(request), _level(request)
+    if attempt is not None:
+        lines = lines.filter(attempt=attempt)
+    return lines if level is None else lines.filter(level__gte=level)
+
+
+def _attempt(request: HttpRequest) -> int | None:
+    attempt = row_id(request.GET.get("attempt", ""))
+    return attempt if attempt is not None and attempt < 2**31 else None
+
+
+def _level(request: HttpRequest) -> int | None:
+    level = row_id(request.GET.get("level", ""))
+    return level if level in LEVELS else None
+
+
+def _level_links(history: History) -> list[dict[str, Any]]:
+    """Return links that keep the attempt, and show lines from a level on."""
+    kept = {} if history.attempt is None else {"attempt": history.attempt}
+    return [
+        {
+            "title": _("all levels") if level is None else level_name(level),
+            "query": urlencode(kept if level is None else {**kept, "level": level}),
+            "is_current": level == history.level,
+        }
+        for level in (None, *LEVELS)
+    ]
 
 
 def _newest(rows: Any, most: int) -> list[Any]:
@@ -88,6 +122,8 @@ def shown_history(
         "leases": leases and leases[::-1],
         "lines": None if history.lines is None else log_lines(history.lines),
         "lines_of": history.attempt,
+        "level": history.level,
+        "levels": _level_links(history),
         "audits": None
         if history.audits is None
         else [

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
+from uuid import UUID
 
-from django.contrib import admin
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.templatetags.admin_list import result_headers, results
 from django.contrib.admin.utils import label_for_field
 from django.contrib.admin.views.main import ChangeList
@@ -18,11 +15,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.base import LeanList, ReadOnlyAdmin
-from taskqueue.admin.columns import cell
+from taskqueue.admin.base import LeanList
+from taskqueue.admin.tasks.columns import TaskColumns
 from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport
 from taskqueue.admin.tasks.narrowing import (
     address,
@@ -32,16 +27,16 @@ from taskqueue.admin.tasks.narrowing import (
     status_tabs,
     with_old_filters,
 )
-from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.declarations.payload import storable
-from taskqueue.display import EMPTY, badge, breakable, short_duration, short_moment
 from taskqueue.engine.connections import database_alias
-from taskqueue.models import Lease
+from taskqueue.models import Lease, Task
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import Count, status_counts
 from taskqueue.monitoring.searching.finding import Page, find
+from taskqueue.monitoring.searching.qualifiers import is_id
 from taskqueue.monitoring.searching.search import Search
-from taskqueue.monitoring.searching.search_tokens import SearchError, search_text
+from taskqueue.monitoring.searching.search_tokens import SearchError
+from taskqueue.monitoring.why.briefly import why_they_wait
 
 TOGGLE = 'id="action-toggle"'
 
@@ -86,6 +81,7 @@ class TaskPages(LeanList):
         self.matching = matching(page, self.search, self.counts)
         self.result_list = [*page.tasks, *page.holders]
         _note_last_runs(self.result_list)
+        _note_reasons(self.result_list)
         self.result_count: int = self.matching
         self.full_result_count, self.show_full_result_count = None, False
         self.show_admin_actions = True
@@ -130,77 +126,18 @@ def _note_last_runs(tasks: Sequence[Any]) -> None:
         task.last_run = found.get(task.pk, (None, None))
 
 
+def _note_reasons(tasks: Sequence[Any]) -> None:
+    """Give each task why it waits, as far as a few statements tell for the whole page."""
+    found = why_they_wait(tasks, tasks[0].now) if tasks else {}
+    for task in tasks:
+        task.waits_for = found.get(task.pk)
+
+
 def _labelled(cell: SafeString, label: str) -> SafeString:
     """Add the column's name to a cell."""
     if not label or not cell.startswith("<td"):
         return cell
     return format_html('<td data-label="{}"', label) + SafeString(cell.removeprefix("<td"))
-
-
-# Digits of an id in the list: the last ones, since the first tell the time.
-SHORT = 8
-
-
-def _id(key: object) -> SafeString:
-    return format_html('<code title="{}">…{}</code>', key, str(key)[-SHORT:])
-
-
-def _queue(name: str) -> SafeString:
-    return format_html('<a href="?{}">{}</a>', urlencode({"q": search_text(queue=name)}), name)
-
-
-def _short(at: datetime) -> SafeString:
-    return short_moment(at, "%Y-%m-%d %H:%M", "when")
-
-
-def _moment(task: Any) -> SafeString:
-    """Show when the task is due, started or finished."""
-    if task.status in FINISHED:
-        word, at = _("finished"), task.finished_at
-    elif task.status in WAITING:
-        word, at = _("due"), task.run_after
-    elif task.status == TaskStatus.RUNNING and task.started_at is not None:
-        word, at = _("started"), task.started_at
-    else:
-        return EMPTY
-    quiet = '<span class="taskqueue-when"><span class="taskqueue-quiet">{}</span> {}</span>'
-    return format_html(quiet, word, _short(at))
-
-
-def _duration(task: Any) -> str:
-    """Show how long the last attempt ran, or has been running."""
-    begun, ended = getattr(task, "last_run", (None, None))
-    if begun is None:
-        return EMPTY
-    return short_duration(max(0.0, ((ended or task.now) - begun).total_seconds()))
-
-
-def _error(error_class: str) -> SafeString:
-    return format_html('<span title="{}">{}</span>', error_class, error_class.rpartition(".")[2])
-
-
-class TaskColumns(ReadOnlyAdmin):
-    """One attribute for each column, so that projects can choose columns by name."""
-
-    @admin.display(description=gettext_lazy("selected"))
-    def action_checkbox(self, obj: Any) -> SafeString:
-        """The same as Django's own, which renders a template for each row."""
-        return format_html(
-            '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
-            ACTION_CHECKBOX_NAME,
-            obj.pk,
-            _("Select this task for an action: %(task)s") % {"task": obj},
-        )
-
-    shown_name = cell(gettext_lazy("name"), breakable, "name")
-    short_id = cell(gettext_lazy("id"), _id, "pk")
-    shown_status = cell(gettext_lazy("status"), badge, "status")
-    shown_queue = cell(gettext_lazy("queue"), _queue, "queue_name")
-    shown_attempt = cell(gettext_lazy("attempt"), lambda attempt: attempt or EMPTY, "attempt")
-    shown_enqueued = cell(gettext_lazy("enqueued"), _short, "enqueued_at")
-    shown_moment = cell(gettext_lazy("due or finished"), _moment)
-    shown_duration = cell(gettext_lazy("last run"), _duration)
-    shown_error = cell(gettext_lazy("error"), _error, "error_class")
 
 
 class TaskList(TaskColumns, TaskExport):
@@ -209,7 +146,7 @@ class TaskList(TaskColumns, TaskExport):
     change_list_template = "admin/taskqueue/task/change_list.html"
     columns = (
         "name", "queue_name", "status", "priority", "attempt", "enqueued_at", "run_after",
-        "started_at", "finished_at", "error_class",
+        "started_at", "finished_at", "error_class", "worker_names", "parked_at",
     )  # fmt: skip
     list_display: Any = (
         "shown_name", "short_id", "shown_status", "shown_queue", "priority", "shown_attempt",
@@ -221,15 +158,27 @@ class TaskList(TaskColumns, TaskExport):
 
     class Media:
         css = {"all": ["taskqueue/tasks.css"]}
+        js = ["taskqueue/suggest.js"]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return TaskPages
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         moved = with_old_filters(request, self.links) if request.method == "GET" else None
+        if moved is None and request.method == "GET":
+            moved = self._page_of_typed_id(request.GET.get("q", "").strip())
         if moved is not None:
             return HttpResponseRedirect(moved)
-        response = super().changelist_view(request, extra_context)
+        return self._with_search(super().changelist_view(request, extra_context))
+
+    def _page_of_typed_id(self, text: str) -> str | None:
+        """Return the address of the task whose id was typed, if there is such a task."""
+        if not is_id(text):
+            return None
+        found = Task.objects.using(database_alias()).filter(pk=UUID(text)).only("pk").first()
+        return None if found is None else self.links.url("task_change", found.pk)
+
+    def _with_search(self, response: HttpResponse) -> HttpResponse:
         context = getattr(response, "context_data", None) or {}
         if "cl" in context:
             pages = context["cl"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,11 +13,25 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.schedules.fields import SpanField
+from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.schedules.rules import moment_in
 from taskqueue.declarations.option import Option, Use
-from taskqueue.declarations.option_kinds import Seconds, When, Whole
-from taskqueue.declarations.options import options_for
+from taskqueue.declarations.option_kinds import (
+    Choice,
+    ExceptionClasses,
+    HoldTime,
+    JsonObject,
+    Kind,
+    Policy,
+    Seconds,
+    Switch,
+    When,
+    Whole,
+    WorkerNames,
+)
+from taskqueue.declarations.options import OPTIONS, options_for
+from taskqueue.declarations.per import Per
+from taskqueue.exceptions import InvalidTask
 
 WIDE = {"class": "vTextField"}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -56,6 +70,33 @@ class WhenField(forms.CharField):
         return _aware(moment)
 
 
+class ListField(forms.CharField):
+    """Texts that are separated by commas."""
+
+    def clean(self, value: Any) -> list[str]:
+        """Return the texts; none for an empty field."""
+        text = super().clean(value)
+        return [part.strip() for part in text.split(",") if part.strip()]
+
+
+class OptionField(forms.CharField):
+    """An option that is written as text, such as `exponential(base=2, cap=600)`."""
+
+    def __init__(self, option: Option, **details: Any) -> None:
+        self.option = option
+        super().__init__(**details)
+
+    def clean(self, value: Any) -> Any:
+        """Return the value as `.using()` takes it; None for an empty field."""
+        text = super().clean(value)
+        if not text:
+            return None
+        try:
+            return self.option.kind.parse(self.option.name, text)
+        except InvalidTask as error:
+            raise ValidationError(str(error)) from None
+
+
 def _span(seconds: float) -> timedelta:
     try:
         return timedelta(seconds=seconds)
@@ -71,6 +112,15 @@ def _aware(moment: datetime) -> datetime:
         raise ValidationError(error.messages) from None
     except (OverflowError, LookupError, ValueError):
         return timezone.make_aware(moment) if moment.tzinfo is None else moment
+
+
+# The options that the form of a task that waits changes.
+CHANGED = ("queue_name", "priority", "max_attempts", "timeout")
+
+
+def changeable_options() -> dict[str, Option]:
+    """Return the options of a task that its form changes."""
+    return {name: OPTIONS[name] for name in CHANGED}
 
 
 def labelled_options(use: Use) -> dict[str, Option]:
@@ -96,7 +146,39 @@ def _field(option: Option, *, required: bool) -> forms.Field:
             label=label, required=required, help_text=help_text,
             min_value=kind.lowest, max_value=kind.highest,
         )  # fmt: skip
-    return forms.CharField(
-        label=label, required=required, strip=False, help_text=help_text,
-        widget=forms.TextInput(WIDE),
-    )  # fmt: skip
+    shown: dict[str, Any] = {"label": label, "help_text": help_text}
+    if isinstance(kind, JsonObject):
+        return JsonField(dict, **shown)
+    if isinstance(kind, Choice):
+        words = [("", "---------"), *((word, word) for word in kind.words if word)]
+        return forms.ChoiceField(choices=words, required=required, **shown)
+    if isinstance(kind, Switch):
+        choices = [("", "---------"), (True, gettext_lazy("yes")), (False, gettext_lazy("no"))]
+        return forms.TypedChoiceField(
+            choices=choices, coerce=lambda text: text == "True", empty_value=None,
+            required=required, **shown,
+        )  # fmt: skip
+    wide = forms.TextInput(WIDE)
+    if isinstance(kind, WorkerNames):
+        return ListField(required=required, widget=wide, **shown)
+    if isinstance(kind, WRITTEN):
+        example = EXAMPLES.get(option.name)
+        if example:
+            wide.attrs["placeholder"] = example
+        return OptionField(option, required=required, widget=wide, **shown)
+    return forms.CharField(required=required, strip=False, widget=wide, **shown)
+
+
+# Kinds whose text is no value yet.
+WRITTEN: tuple[type[Kind], ...] = (Policy, ExceptionClasses, HoldTime, Per)
+EXAMPLES = {
+    "backoff": "exponential(base=2, cap=600)",
+    "retry_for": "ConnectionError, TimeoutError",
+    "unique_for": "finished, started, 10m",
+    "unique_per": "day, 2h",
+}
+
+
+def given_options(given: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the options that were filled in."""
+    return {name: given[name] for name in names if given.get(name) not in (None, "", [], {})}

@@ -22,9 +22,12 @@ from taskqueue.admin.operations.starting import TaskBulk
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
+from taskqueue.admin.tasks.differences import differences
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
 from taskqueue.admin.tasks.history import bar, history_of, shown_events, shown_history
 from taskqueue.admin.tasks.lists import TaskList
+from taskqueue.admin.tasks.logs import TaskLogs
+from taskqueue.admin.tasks.suggestions import TaskSuggestions
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.event_filters import EventFilter
@@ -38,7 +41,7 @@ from taskqueue.monitoring.read_models.task import TaskDetails, task_details
 from taskqueue.monitoring.why import Reason, why
 
 
-class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
+class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, TaskEnqueueing):
     """Tasks: the list, the page of one, and what people may do to them."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
@@ -47,6 +50,8 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
         ("<uuid:object_id>/edit/<slug:what>/", "edit"),
         ("<uuid:object_id>/stream/", "stream"),
         ("export/", "export"),
+        ("suggest/", "suggest"),
+        ("<uuid:object_id>/log/", "log"),
     )
     live_template = "admin/taskqueue/task/live.html"
 
@@ -87,6 +92,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskEnqueueing):
             "kin": kin(task, self.links, history.retries, audits),
             "details": details(shown),
             "arguments": None if shown.args is None else folded_json(call),
+            "differences": differences(task, user),
             "result": folded_json(shown.return_value) if has_result else None,
             "is_live": task.status not in FINISHED,
             "once": uuid7(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
 from functools import reduce
 from operator import and_, or_
@@ -19,12 +20,15 @@ from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Left, Right
 from django.db.models.lookups import Exact
 
+from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.redaction import REDACTED, redacted_for
 from taskqueue.engine.control.at_path import AtPath, place_of, split_path
 from taskqueue.models import Lease, Schedule
 
 NOTHING = Q(pk__in=[])
+# The columns that a word without a qualifier is looked for in.
+TEXTS = ("name", "unique_key", "error_class", "error_message")
 MOST_POSITIONS = 1000
 # The lookup of a column; or what makes a condition of the filter's value (texts, or texts by path)
 # and the alias of the database.
@@ -69,10 +73,13 @@ def _ends(column: str, text: str) -> Q:
 
 
 def are_words(words: Collection[str], alias: str) -> Q:
-    """Match tasks of which each text is the name, its last part or the unique key."""
-    return reduce(
-        and_, (Q(name=word) | Q(unique_key=word) | _ends("name", f".{word}") for word in words)
-    )
+    """Match tasks with each text in their name, unique key or error, in upper or lower case."""
+    return reduce(and_, (_any(Q(**{f"{it}__icontains": word}) for it in TEXTS) for word in words))
+
+
+def failed_since(moment: datetime, alias: str) -> Q:
+    """Match tasks that failed after the moment."""
+    return Q(status=TaskStatus.FAILED.value, finished_at__gt=moment)
 
 
 def was_held(workers: Collection[str], alias: str) -> Q:

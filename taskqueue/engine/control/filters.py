@@ -61,7 +61,9 @@ class TaskFilter:
         TEXTS, "beginning of the name; with `name` given too, either may match"
     )
     words: Collection[str] = described(
-        WORDS, "text that is the name, its last part or the unique key", conditions.are_words
+        WORDS,
+        "text in the name, the unique key, the error's class or its message",
+        conditions.are_words,
     )
     queue_name: Texts = described(
         TEXTS, "queue name", "queue_name__in",
@@ -113,6 +115,18 @@ class TaskFilter:
     enqueued_before: datetime | None = described(
         MOMENT, "enqueued before this time", "enqueued_at__lt",
         qualifier="before", parameter="enqueued_before", flag="--before",
+    )  # fmt: skip
+    finished_after: datetime | None = described(
+        MOMENT, "finished after this time", "finished_at__gt",
+        qualifier="finished_after", parameter="finished_after", flag="--finished-after",
+    )  # fmt: skip
+    finished_before: datetime | None = described(
+        MOMENT, "finished before this time", "finished_at__lt",
+        qualifier="finished_before", parameter="finished_before", flag="--finished-before",
+    )  # fmt: skip
+    failed_after: datetime | None = described(
+        MOMENT, "failed after this time", conditions.failed_since,
+        qualifier="failed_after", parameter="failed_after", flag="--failed-after",
     )  # fmt: skip
     # Say explicitly that all tasks are meant.
     everything: bool = described(FLAG)

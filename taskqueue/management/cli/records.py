@@ -45,11 +45,18 @@ def audit(flags: Namespace, output: Output) -> None:
 @subcommand(
     "failures",
     "the newest failed tasks by error and name, and those that are retried by name",
+    argument(
+        "--since",
+        type=past,
+        metavar="TIME",
+        help="leave out tasks that failed before, such as 2h for two hours ago",
+    ),
     argument("--limit", type=whole_number(MOST), default=20, help=f"at most {MOST}; default: 20"),
-    example="failures --limit 5",
+    example="failures --since 2h --limit 5",
 )
 def failures(flags: Namespace, output: Output) -> None:
-    ended, coming = read_failures(limit=flags.limit), retrying(COMMAND_LINE, limit=flags.limit)
+    ended = read_failures(limit=flags.limit, since=flags.since)
+    coming = retrying(COMMAND_LINE, limit=flags.limit)
     if output.is_json:
         document: dict[str, Any] = {
             "groups": ended.groups, "looked_at": ended.looked_at, "is_capped": ended.is_capped,

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from taskqueue.access.permissions import VIEW_LEASES
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.sqlite.values import loaded
-from taskqueue.engine.statement import Statement, fetch
+from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.searching.search_tokens import search_text
 
 # Failed tasks that are looked at.
 NEWEST = 10_000
+# Before every task.
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
 # Characters of an example.
 LONGEST_MESSAGE = 1000
 
 # Reads the newest failed tasks by the index of ended tasks, then one row for each group by its key.
 # What is of one moment is told apart by the key.
-FAILURES = """
+_FAILURES = """
 WITH newest AS MATERIALIZED (
     SELECT id, error_class, name, finished_at
     FROM taskqueue_task
-    WHERE status = 'failed' AND finished_at IS NOT NULL
+    WHERE status = 'failed' AND finished_at IS NOT NULL AND finished_at > %(since)s
     ORDER BY finished_at DESC, id DESC
-    LIMIT %s
+    LIMIT %(newest)s
 ), placed AS (
     SELECT
         error_class, name, finished_at,
@@ -48,13 +49,13 @@ WITH newest AS MATERIALIZED (
     FROM placed
     GROUP BY error_class, name, example_id
     ORDER BY number DESC, last_seen DESC, error_class, name
-    LIMIT %s
+    LIMIT %(limit)s
 )
 SELECT
     grouped.error_class, grouped.name, grouped.number, grouped.first_seen, grouped.last_seen,
     grouped.example_id,
     COALESCE((
-        SELECT substr(task.error_message, 1, %s)
+        SELECT substr(task.error_message, 1, %(longest)s)
         FROM taskqueue_task AS task
         WHERE task.id = grouped.example_id
     ), ''),
@@ -63,6 +64,8 @@ FROM grouped
 ORDER BY grouped.number DESC, grouped.last_seen DESC, grouped.error_class, grouped.name
 """
 
+
+FAILURES = Statement(postgresql=_FAILURES, sqlite=_FAILURES)
 
 # Reads the newest retrying tasks by the index of waiting tasks, then the last attempt of one task
 # per group by its key: a task that is retried has no error itself. SQLite needs the words of the
@@ -155,16 +158,16 @@ class Retrying:
     is_capped: bool = about("Whether there may be older ones that were not looked at.")
 
 
-def failures(*, limit: int = 100, newest: int = NEWEST) -> Failures:
-    """The newest failed tasks, grouped; up to `limit` groups, in one statement.
+def failures(*, limit: int = 100, newest: int = NEWEST, since: datetime | None = None) -> Failures:
+    """The newest tasks that failed, grouped; up to `limit` groups, in one statement.
 
     `newest` is how many are looked at: what is asked for every few seconds should ask for few.
+    Tasks that failed up to `since` are left out, also by the searches of the groups.
     """
-    connection = project_connection()
-    rows = fetch(connection, FAILURES, (newest, limit, LONGEST_MESSAGE))
+    rows = read(FAILURES, since=since or EVER, newest=newest, limit=limit, longest=LONGEST_MESSAGE)
     looked_at = int(rows[0][-1]) if rows else 0
     return Failures(
-        groups=list(map(_failure_group, rows)),
+        groups=[_failure_group(row, since) for row in rows],
         looked_at=looked_at,
         is_capped=looked_at >= newest,
     )
@@ -182,9 +185,11 @@ def retrying(viewer: Viewer, *, limit: int = 100) -> Retrying:
     )
 
 
-def _failure_group(row: Sequence[Any]) -> FailureGroup:
+def _failure_group(row: Sequence[Any], since: datetime | None) -> FailureGroup:
     error_class, name, count, first, last, example, message, _ = row
     words = {"status": TaskStatus.FAILED.value, "class": error_class, "name": name}
+    if since is not None:
+        words["failed_after"] = since.isoformat()
     return FailureGroup(
         error_class=error_class, name=name, count=count, first_seen=_moment(first),
         last_seen=_moment(last), example_id=as_uuid(example), example_message=message,

@@ -30,6 +30,9 @@ IS_LIMITED = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 2"
 IS_LEASED = "taskqueue_lease.status = 'running'"
 INDEXED = frozenset({*WAITING, TaskStatus.BLOCKED})
 LIVE = frozenset({TaskStatus.READY, TaskStatus.RUNNING})
+# A task that was enqueued after a time has ended after it too.
+ENDED_AFTER = ("enqueued_after", "finished_after", "failed_after")
+HAS_ENDED = frozenset({"finished_after", "finished_before", "failed_after"})
 CAN_HAVE_ERROR = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED})
 
 
@@ -81,8 +84,13 @@ def _statuses(filters: dict[str, Any]) -> frozenset[TaskStatus] | None:
     statuses = None
     if "statuses" in filters:
         statuses = frozenset(map(TaskStatus, filters["statuses"]))
-    if _asks_for_error(filters):
-        statuses = CAN_HAVE_ERROR if statuses is None else statuses & CAN_HAVE_ERROR
+    possible = [
+        FINISHED if HAS_ENDED & filters.keys() else None,
+        frozenset({TaskStatus.FAILED}) if "failed_after" in filters else None,
+        CAN_HAVE_ERROR if _asks_for_error(filters) else None,
+    ]
+    for those in filter(None, possible):
+        statuses = those if statuses is None else statuses & those
     return statuses
 
 
@@ -96,8 +104,11 @@ def _asks_for_error(filters: dict[str, Any]) -> bool:
 def _of_status(status: TaskStatus, filters: dict[str, Any], tasks: QuerySet[Task]) -> Stream:
     if status in FINISHED:
         ended = Q(status=status.value, finished_at__isnull=False)
-        if "enqueued_after" in filters:
-            ended &= Q(finished_at__gte=filters["enqueued_after"])
+        after = [filters[name] for name in ENDED_AFTER if name in filters]
+        if after:
+            ended &= Q(finished_at__gte=max(after))
+        if "finished_before" in filters:
+            ended &= Q(finished_at__lte=filters["finished_before"])
         return Stream(ended)
     if status in INDEXED:
         waiting = Q(status=status.value)

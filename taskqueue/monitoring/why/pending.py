@@ -109,7 +109,7 @@ def why_pending(around: Surroundings) -> list[Reason]:
     reasons = [
         *_overdue(around),
         *_time(around),
-        *_unknown(around),
+        *unknown(around),
         *paused(around),
         *of_several(around),
         *_stays(around),
@@ -149,7 +149,8 @@ def _time(around: Surroundings) -> Iterator[Reason]:
         yield because("debounced" if debounced else "not_due", moment=task.run_after)
 
 
-def _unknown(around: Surroundings) -> Iterator[Reason]:
+def unknown(around: Surroundings) -> Iterator[Reason]:
+    """Yield that no worker that has claimed it knows it."""
     task = around.task
     if task.parked_at is not None:
         fails_at = task.parked_at + get_settings().PARK_LIMIT

@@ -1,4 +1,5 @@
-// Keys: "/" goes to the search box, "?" opens the help, "g" and a letter go to a page.
+// Keys: "/" goes to the search box, "?" opens the help, "g" and a letter go to a page; "j", "k" and
+// "x" go through the rows of a list and tick them.
 // Pages are the links that have data-taskqueue-key (see admin/taskqueue/includes/nav.html), so
 // that only those that one may view are gone to. Nothing happens while somebody types.
 "use strict";
@@ -40,11 +41,32 @@ document.addEventListener("DOMContentLoaded", () => {
     return box !== null;
   };
 
+  // Rows of a list: "j" and "k" move between them, "x" ticks one; Enter follows its link.
+  const toRow = (by) => {
+    const links = [...document.querySelectorAll("#result_list tbody th a")];
+    const at = links.findIndex((link) => link.closest("tr").contains(document.activeElement));
+    const link = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by];
+    if (link) {
+      link.focus();
+      link.scrollIntoView({ block: "nearest" });
+    }
+    return link !== undefined;
+  };
+
+  const tick = () => {
+    const row = document.activeElement.closest("#result_list tbody tr");
+    const box = row && row.querySelector("input.action-select");
+    if (box) {
+      box.click();
+    }
+    return Boolean(box);
+  };
+
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) {
       return;
     }
-    if (isTyping(event.target)) {
+    if (isTyping(event.target) && event.target.type !== "checkbox") {
       return;
     }
     const isSecond = performance.now() - wentAt < WAIT && wentAt > 0;
@@ -60,6 +82,10 @@ document.addEventListener("DOMContentLoaded", () => {
       wentAt = performance.now();
     } else if (event.key === "/") {
       isDone = search();
+    } else if (event.key === "j" || event.key === "k") {
+      isDone = toRow(event.key === "j" ? 1 : -1);
+    } else if (event.key === "x") {
+      isDone = tick();
     }
     if (isDone) {
       event.preventDefault();
@@ -94,4 +120,14 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   });
   window.addEventListener("pageshow", release);
+});
+
+// Where the navigation scrolls, the page that one is on is in sight.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const here of document.querySelectorAll(".taskqueue-tabs [aria-current]")) {
+    const nav = here.closest(".taskqueue-tabs");
+    if (nav.scrollWidth > nav.clientWidth) {
+      nav.scrollLeft = here.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+    }
+  }
 });

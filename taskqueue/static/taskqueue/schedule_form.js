@@ -1,6 +1,8 @@
-// Hides the fields that the chosen kind of rule does not use. The form works without it.
+// Hides the fields that the chosen kind of rule does not use, and shows the next times of the rule
+// while it is typed. The form works without it.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
+  const PAUSE = 300;
   const kind = document.getElementById("id_kind");
   if (!kind) {
     return;
@@ -15,4 +17,37 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   kind.addEventListener("change", showUsed);
   showUsed();
+
+  const preview = document.querySelector("[data-preview]");
+  const rule = kind.closest("fieldset");
+  if (!preview || !rule) {
+    return;
+  }
+  rule.append(preview);
+  preview.hidden = false;
+  const times = preview.querySelector("[data-preview-times]");
+  let timer = 0;
+  let asked = 0;
+  const show = async () => {
+    const values = [...rule.querySelectorAll("input, select")]
+      .filter((field) => field.name && (field.type !== "checkbox" || field.checked))
+      .map((field) => [field.name, field.value]);
+    const mine = ++asked;
+    try {
+      const answer = await fetch(`${preview.dataset.preview}?${new URLSearchParams(values)}`);
+      const html = await answer.text();
+      if (mine === asked && answer.ok && !answer.redirected) {
+        times.innerHTML = html;
+      }
+    } catch {
+      // The next change asks again.
+    }
+  };
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(show, PAUSE);
+  };
+  rule.addEventListener("input", later);
+  rule.addEventListener("change", later);
+  show();
 });

@@ -268,6 +268,7 @@ PAGES: dict[str, Page] = {
         look=MAKE_SCHEDULES,
         acts=(Act(name="create", on="", needs=MAKE_SCHEDULES, body=filled()),),
     ),
+    "schedule/preview/": Page(look=MAKE_SCHEDULES),
     "schedule/<int:object_id>/edit/": Page(
         look=MAKE_SCHEDULES,
         on="schedule",
@@ -289,6 +290,8 @@ PAGES: dict[str, Page] = {
     **_of_rows("task", VIEW_TASK),
     "task/add/": Page(look=ENQUEUE, query={"name": echo.name}, acts=(ENQUEUE_TASK,)),
     "task/export/": Page(look=VIEW_TASK),
+    "task/suggest/": Page(look=VIEW_TASK),
+    "task/<uuid:object_id>/log/": Page(look=ways("view_task view_tasklog"), on="failed"),
     "task/<uuid:object_id>/stream/": Page(look=VIEW_TASK, on="failed", answers=NO_ASGI),
     "task/<uuid:object_id>/act/": Page(look=None, acts=TASK_ACTS),
     "task/<path:object_id>/delete/": Page(

@@ -15,7 +15,7 @@ from tests.browser.lively.moments import ago, id_at
 
 WORKERS = ("web-1-4711-9f3a", "web-2-4398-c01d", "batch-1-812-77ab", "batch-2-903-0e5c")
 MEGABYTE = 1024 * 1024
-VERSIONS = {"python": "3.13.5", "django": "6.1", "taskqueue": "0.1.0"}
+VERSIONS = {"project": "2026.11.2", "python": "3.13.5", "django": "6.1", "taskqueue": "0.1.0"}
 FEED = {"supplier": "nordwind", "url": "https://feeds.example/v2/offers.xml"}
 
 
@@ -25,7 +25,9 @@ def fill_workers(now: datetime) -> None:
     batch = {"images": 1, "imports": 1, "reports": 1, "search": 1, "default": 1}
     rows: list[dict[str, Any]] = [
         {"name": WORKERS[0], "queues": mail | batch, "memory_bytes": 412 * MEGABYTE},
-        {"name": WORKERS[1], "queues": mail, "memory_bytes": 388 * MEGABYTE, "pool": "thread"},
+        {"name": WORKERS[1], "queues": mail, "started_at": ago(now, minutes=25),
+         "versions": VERSIONS | {"project": "2026.11.3"},
+         "memory_bytes": 388 * MEGABYTE, "pool": "thread"},
         {"name": WORKERS[2], "queues": batch, "memory_bytes": 1210 * MEGABYTE},
         {"name": WORKERS[3], "queues": batch, "memory_bytes": 640 * MEGABYTE, "status": "stopping",
          "request": "stop", "requested_by": "ann", "request_reason": "the host is to be updated"},

@@ -1,0 +1,68 @@
+"""The initial values of a schedule's form, and the fields that hold options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.forms.models import model_to_dict
+
+from taskqueue.admin.schedules.fields import as_text
+from taskqueue.admin.schedules.rules import initial_of
+from taskqueue.declarations.option_kinds import Seconds
+from taskqueue.declarations.options import OPTIONS
+from taskqueue.engine.schedules.reading import rule_of
+from taskqueue.exceptions import InvalidTask
+from taskqueue.models import Schedule
+from taskqueue.monitoring.read_models.base import Viewer
+from taskqueue.monitoring.read_models.schedule import visible_arguments_of
+
+POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
+# Options that have a field of their own.
+OWN_FIELDS = ("queue_name", "priority")
+# Options that have one as well, but may also be given among the further options.
+MORE_FIELDS = ("max_attempts", "timeout", "expires_after", "backoff", "retry_for")
+
+
+def shown_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Take the options that have a field out of the stored ones, as the fields show them.
+
+    One that this version cannot read stays among the others.
+    """
+    shown: dict[str, Any] = {}
+    for name in options.keys() & set(MORE_FIELDS):
+        try:
+            shown[name] = _shown_option(name, options[name])
+        except InvalidTask:
+            continue
+        del options[name]
+    return shown
+
+
+def _shown_option(name: str, value: Any) -> Any:
+    kind = OPTIONS[name].kind
+    if isinstance(kind, Seconds):
+        return kind.check(name, kind.parse(name, value))
+    if isinstance(value, dict):
+        values = dict(value)
+        policy = values.pop("policy", "")
+        return f"{policy}({', '.join(f'{key}={number:g}' for key, number in values.items())})"
+    return ", ".join(value) if isinstance(value, list) else value
+
+
+def initial_values(schedule: Schedule, viewer: Viewer) -> dict[str, Any]:
+    """Return the initial values of the form."""
+    rule = rule_of(schedule)
+    options = dict(schedule.options)
+    values: dict[str, Any] = {
+        **model_to_dict(schedule, POLICIES),
+        "task": schedule.task_name,
+        "enabled": schedule.is_enabled,
+        **{name: options.pop(name, "") for name in OWN_FIELDS},
+        **shown_options(options),
+        "options": as_text(options),
+        "seen": schedule.changed_at.isoformat(),
+    }
+    shown = visible_arguments_of(schedule, viewer)
+    if shown is not None:
+        values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
+    return values if rule is None else values | initial_of(rule)
