@@ -9,6 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
 ROOT = Path(__file__).resolve().parent.parent
 
 project = "taskqueue"
@@ -25,10 +28,15 @@ exclude_patterns = ["deployment", "metrics", "screenshots", "images"]
 nitpicky = True
 # Headings down to this level can be linked to, by the names that GitHub gives them.
 myst_heading_anchors = 4
+# GitHub draws the diagram; the site lists its arrows, and loads no script of another host for it.
+myst_fence_as_directive = ["mermaid"]
 suppress_warnings = [
     # Sessions of a shell and abridged answers are highlighted as far as they can be read.
     "misc.highlighting_failure",
 ]
+
+# Flags such as --queues stand in sentences too.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"taskqueue {version}"
@@ -36,8 +44,34 @@ html_copy_source = False
 html_show_sphinx = False
 
 
+class Arrows(Directive):
+    """A diagram of Mermaid as a list: what comes before, and what may follow."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the list."""
+        following: dict[str, list[str]] = {}
+        for line in self.content:
+            if arrow := re.match(r"\s*(\S+) --> (.+)", line):
+                before = "a new task" if arrow[1] == "[*]" else arrow[1]
+                after, _, verb = arrow[2].partition(" : ")
+                following.setdefault(before, []).append(f"{after} (by {verb})" if verb else after)
+        items = [
+            nodes.list_item(
+                "",
+                nodes.paragraph(
+                    "", "", nodes.strong(text=before), nodes.Text(f" → {', '.join(after)}")
+                ),
+            )
+            for before, after in following.items()
+        ]
+        return [nodes.bullet_list("", *items)]
+
+
 def setup(app: Any) -> None:
     """Let the index and the changelog be read from the files at the top of the repository."""
+    app.add_directive("mermaid", Arrows)
     app.connect("source-read", _read_outside)
 
 

@@ -41,7 +41,8 @@ class Command(BaseCommand):
         slots = "the most slots of this worker for a definition, such as shop.tasks.export=1"
         add("--definition-slots", default="", metavar="NAME=SLOTS,…", help=slots)
         add("--concurrency", type=_count, help="number of slots; default: one per CPU")
-        add("--pool", choices=("process", "thread"))
+        pools = "process: a child process for each slot; thread: one with this many threads"
+        add("--pool", choices=("process", "thread"), help=pools)
         add("--name", default="", help="default: host, process id and a random part")
         add("--drain", action="store_true", help="exit once no task is left")
         add("--max-tasks", type=_count, help="replace a child process after this many tasks")
