@@ -59,6 +59,7 @@ NO_DATABASE = [
     "admin/test_absence.py",
     "admin/test_themes.py",
     "api/test_schema.py",
+    "docs/test_blocks.py",
     "docs/test_reference.py",
     "docs/test_site.py",
     "docs/test_tables.py",

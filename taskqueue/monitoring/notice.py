@@ -99,7 +99,7 @@ TEXTS: dict[Code, Text] = {
         "The oldest task of the queue {subject} has waited {age}, and its workers are busy. Waiting"
         " tasks: {count}.",
         "Start more workers for the queue, or see what takes so long: manage.py taskqueue stats"
-        " --by name.",
+        " --queue {subject}.",
     ),
     "deep_queue": Text(
         "Very many tasks wait in the queue {subject}: {count}.",

@@ -15,6 +15,7 @@ from django.core.management import CommandError, load_command_class
 from django.template import Template
 from django.urls import resolve
 
+from taskqueue.monitoring.notice import TEXTS, Code
 from tests.conftest import require_tool
 from tests.documents import PAGES, Block, Page
 from tests.worker_process import ROOT
@@ -104,6 +105,13 @@ def test_a_command_in_a_sentence_is_understood(page: Page) -> None:
     for command in re.findall(r"`(manage\.py (?:taskqueue|runworker)(?: [^`]*)?)`", prose):
         if not re.search(r"…|\.\.\.|<", command) and "\\|" not in command:
             understand(command)
+
+
+@pytest.mark.parametrize("code", TEXTS)
+def test_the_remedy_of_a_notice_names_a_command_that_is_understood(code: Code) -> None:
+    remedy = re.sub(r"\{\w+\}", "something", TEXTS[code].remedy)
+    for command in re.findall(r'manage\.py (?:[^,.:;"]|[.:](?=\S)|"[^"]*")+', remedy):
+        understand(command.partition(" for ")[0])
 
 
 def commands_of(block: Block) -> list[str]:
