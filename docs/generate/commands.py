@@ -1,4 +1,4 @@
-"""Flags of the commands, from their parsers."""
+"""The subcommands of `manage.py taskqueue` and their arguments, from its parser."""
 
 from __future__ import annotations
 
@@ -16,23 +16,10 @@ DJANGO_S = {
 """Flags of every command of Django."""
 
 
-def worker_command() -> str:
-    """Return the flags of `runworker`."""
-    return _flags(_parser("runworker"))
-
-
 def subcommands() -> str:
     """Return the subcommands of `taskqueue`, each with its arguments."""
-    return "\n\n".join(_described(_parser("taskqueue"), "manage.py taskqueue"))
-
-
-def parser_of(name: str) -> ArgumentParser:
-    """Return the parser of a command of taskqueue."""
-    return _parser(name)
-
-
-def _parser(name: str) -> ArgumentParser:
-    return load_command_class("taskqueue", name).create_parser("manage.py", name)
+    parser = load_command_class("taskqueue", "taskqueue").create_parser("manage.py", "taskqueue")
+    return "\n\n".join(_described(parser, "manage.py taskqueue"))
 
 
 def _described(parser: ArgumentParser, command: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate.commands import subcommands, worker_command
+from docs.generate.commands import subcommands
 from docs.generate.errors import checks, exceptions, notices, refusals
 from docs.generate.metrics import queue_metrics, worker_metrics
 from docs.generate.options import uses
@@ -27,7 +27,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "signals": signals,
     "subcommands": subcommands,
     "uses of options": uses,
-    "worker command": worker_command,
     "worker metrics": worker_metrics,
 }
 _PART = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
