@@ -13,7 +13,12 @@ from django.db.transaction import atomic
 from django.db.utils import load_backend
 
 from taskqueue.conf import get_settings
-from taskqueue.engine.sessions import is_sqlite, plan_transaction, set_up_file
+from taskqueue.engine.sessions import (
+    is_sqlite,
+    limit_lock_waits,
+    plan_transaction,
+    set_up_file,
+)
 
 # Seconds to wait for a connection.
 CONNECT_TIMEOUT = 5
@@ -129,3 +134,17 @@ def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
         with atomic(using=connection.alias):
             plan_transaction(connection)
             yield
+
+
+@contextmanager
+def short_waits(connection: BaseDatabaseWrapper, seconds: float) -> Iterator[None]:
+    """Wait for each lock for so long at most: on PostgreSQL, in one transaction of the ORM's.
+
+    On SQLite a connection of a worker has a limit of its own.
+    """
+    if is_sqlite(connection):
+        yield
+        return
+    with orm_transaction(connection):
+        limit_lock_waits(connection, seconds)
+        yield

@@ -6,7 +6,7 @@ The statements themselves stand in `engine.postgresql` and `engine.sqlite`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -48,6 +48,8 @@ PLANNING = {
 # others from taking over what it holds, for as long as the server takes it to be alive: hours.
 IDLENESS = "idle_in_transaction_session_timeout"
 LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
+LIMIT_LOCK_WAITS = "SELECT set_config('lock_timeout', %s, true)"
+CANCEL_TIMEOUT = 1.0  # Seconds in which a server takes a request to cancel a statement.
 # The kinds of events that anybody wants, as the conditions of triggers ask for them; `-` for none.
 WANTED_EVENTS = "taskqueue.events"
 NO_EVENTS = "-"
@@ -124,6 +126,23 @@ def leave_session(connection: BaseDatabaseWrapper) -> None:
         # Settings, LISTEN, prepared statements, and whatever else there may be one day.
         with connection.cursor() as cursor:
             cursor.execute("DISCARD ALL")
+
+
+def cancel_statement(connection: BaseDatabaseWrapper) -> None:
+    """Have the server cancel the statement under way, from another thread.
+
+    It may wait for a lock. On SQLite no statement waits for long.
+    """
+    session: Any = connection.connection
+    if is_postgresql(connection) and session is not None:
+        with suppress(Exception):  # The session may have ended meanwhile.
+            session.cancel_safe(timeout=CANCEL_TIMEOUT)
+
+
+def limit_lock_waits(connection: BaseDatabaseWrapper, seconds: float) -> None:
+    """Wait for each lock for so long at most in this transaction."""
+    if is_postgresql(connection):
+        fetch(connection, LIMIT_LOCK_WAITS, (f"{seconds * 1000:.0f}ms",))
 
 
 def owns_session(connection: BaseDatabaseWrapper) -> bool:

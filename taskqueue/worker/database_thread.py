@@ -51,6 +51,7 @@ class DatabaseThread:
         self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
         self._reports: SimpleQueue[Exchange] = SimpleQueue()
         self.under_way: Exchange | None = None
+        self.sent_at = 0.0  # When that was, or the last one, by the monotonic clock.
         self._is_outage = False  # Whether the database was away when this thread last asked it.
         self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
@@ -60,6 +61,7 @@ class DatabaseThread:
     def send(self, request: Exchange) -> None:
         """Begin a request; the one before must have been reported."""
         self.under_way = request
+        self.sent_at = time.monotonic()
         self._requests.put(request)
 
     def overtake(self) -> None:
@@ -105,6 +107,11 @@ class DatabaseThread:
                 self._session.close()
                 return error
         return None
+
+    def cancel(self) -> None:
+        """Have the server give up the statement under way: the request ends with an error."""
+        if self.under_way is not None:
+            self._session.cancel()
 
     def stop(self) -> None:
         """End the thread, unless the database keeps it."""

@@ -20,6 +20,7 @@ from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
 from taskqueue.worker.recorder import Recorder
+from taskqueue.worker.shutdown import Shutdown
 from taskqueue.worker.state import STOPS, WorkerState
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds to wait for a database that is away, only to say that the worker has ended.
-REPORT_TIMEOUT = 3.0
 # Seconds that a thread works on while another waits for its turn. The database thread needs only a
 # moment between two statements, and the server is idle until it has had it.
 SWITCH_INTERVAL = 0.0003
@@ -68,7 +67,8 @@ class MainLoop:
         self._watch = Watch()
         self._watch.add(wake_pipe, wake_pipe.clear)
         self._reloader = Reloader(state.wake) if state.options.reload else None
-        self._stop_at: float | None = None  # When the time to shut down in is over.
+        threads, timeout = (self._database, self._batches), state.options.shutdown_timeout
+        self._shutdown = Shutdown(self._coordinator, threads, timeout=timeout)
         # The socket of the database connection, while it is watched for notifications.
         self._listener: int | None = None
 
@@ -168,11 +168,10 @@ class MainLoop:
             held = len(self._leases.held)
             logger.info("Stopping, a second signal returns running tasks held=%s", held)
             state.is_stopping = True
-            self._stop_at = now + self._state.options.shutdown_timeout
+            self._shutdown.begin(now)
             self._dispatcher.hand_back_waiting()
             self._heartbeat.hurry()
-        if self._stop_at is not None and (stops > 1 or now >= self._stop_at):
-            self._stop_at = None
+        if self._shutdown.ends_bodies(stops, now):
             self._dispatcher.end_all(now)
 
     def _take_report(self, now: float) -> None:
@@ -216,6 +215,8 @@ class MainLoop:
         if self._coordinator.is_due(now):
             self._ignore_listener()
             self._coordinator.send(now)
+        if self._state.is_stopping:
+            self._shutdown.cancel_overdue(now)
 
     @property
     def _is_asking(self) -> bool:
@@ -228,17 +229,9 @@ class MainLoop:
         if self._is_asking:
             return False
         if self._state.is_stopping:
-            # Waiting for a database that is away ends with the time to shut down in, and sooner
-            # where it is only to be told that the worker ends.
-            return coordinator.is_settled or (coordinator.outage.is_on and self._has_waited)
+            has_waited = coordinator.outage.is_on and self._shutdown.has_waited(time.monotonic())
+            return coordinator.is_settled or has_waited
         return self._state.options.drain and (coordinator.is_drained or self.is_hopeless)
-
-    @property
-    def _has_waited(self) -> bool:
-        if self._stop_at is None:
-            return True
-        began_at = self._stop_at - self._state.options.shutdown_timeout
-        return not self._coordinator.has_work and time.monotonic() - began_at >= REPORT_TIMEOUT
 
     @property
     def is_hopeless(self) -> bool:
@@ -265,7 +258,8 @@ class MainLoop:
             yield now + REBALANCE_INTERVAL
         for moment in (
             self._pool.respawn_at,
-            self._stop_at,
+            self._shutdown.ends_at,
+            self._shutdown.cancels_at,
             self._stopper.next_limit(),
             self._pool.next_deadline(now),
         ):

@@ -18,7 +18,12 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.core import __version__
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import workers
-from taskqueue.engine.connections import project_connection
+from taskqueue.engine.connections import (
+    installed,
+    open_worker_connection,
+    project_connection,
+    short_waits,
+)
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import Holder, Registered, Registration
@@ -28,6 +33,7 @@ from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.presence import Departures, Presence, is_left
+from taskqueue.worker.shutdown import REPORT_TIMEOUT
 from taskqueue.worker.state import WorkerOptions, WorkerState, this_host
 from taskqueue.worker.wakeup import Signals, WakePipe, until_reached
 from taskqueue.worker.watchdog import Watchdog
@@ -102,12 +108,17 @@ def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None
         presence.withdraw()  # Its name is another worker's now.
     else:
         try:
-            workers.unregister(
-                worker_id=state.registered.id, incarnation=state.registration.incarnation
-            )
-            if not has_work:
-                presence.withdraw()
-            rest_schedules(project_connection())
+            # The project's own connection may wait without a limit for a host, and for each lock.
+            connection = open_worker_connection(silence=state.lease_seconds / 3)
+            with closing(connection), installed(connection):
+                with short_waits(connection, REPORT_TIMEOUT):
+                    workers.unregister(
+                        worker_id=state.registered.id, incarnation=state.registration.incarnation
+                    )
+                if not has_work:
+                    presence.withdraw()
+                with short_waits(connection, REPORT_TIMEOUT):
+                    rest_schedules(connection)
         except (DatabaseError, InterfaceError) as error:
             logger.error("Worker could not sign off error=%s", one_line(error))
     project_connection().close()

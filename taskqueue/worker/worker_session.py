@@ -22,6 +22,7 @@ from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.sessions import (
+    cancel_statement,
     is_sqlite,
     leave_session,
     own_session,
@@ -112,6 +113,11 @@ class WorkerSession:
         """Let what this worker changes from now on cause events of these kinds, on all sessions."""
         self._state.wanted_events = kinds
         set_wanted_events(self.connection, kinds)
+
+    def cancel(self) -> None:
+        """Cancel the statement under way, if there is one. Another thread may call it."""
+        if (connection := self._connection) is not None:
+            cancel_statement(connection)
 
     def end(self) -> None:
         """Reset the session, and close the connection."""

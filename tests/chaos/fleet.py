@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Worker
 from tests.chaos.databases import Database
 from tests.chaos.history import Term
-from tests.worker_process import WorkerProcess
+from tests.worker_process import WorkerProcess, wait_until
 
 LEASE, PING, TAKEOVER_INTERVAL, CRASH_DELAY = 6.0, 1.0, 0.5, 0.5
 LONG_LEASE = 20.0
@@ -32,6 +34,14 @@ SETTINGS: dict[str, Any] = {
     "SHUTDOWN_TIMEOUT": 15,
 }
 
+LOCK_WAITS = """
+    SELECT
+        waiting.pid, left(waiting.query, 300),
+        holding.pid, holding.state, left(holding.query, 300)
+    FROM pg_stat_activity AS waiting
+    LEFT JOIN pg_stat_activity AS holding ON holding.pid = ANY (pg_blocking_pids(waiting.pid))
+    WHERE waiting.wait_event_type = 'Lock'
+"""
 LONGEST_END = 40.0
 """Seconds after SIGTERM in which a worker must have ended."""
 
@@ -47,6 +57,14 @@ class ChaosWorker(WorkerProcess):
         super().__init__(*arguments, **options)
         self.deaths: list[float] = []
         """When it was killed, by the clock of the host, which is the database's too."""
+
+    def whereabouts(self) -> str:
+        """Where its threads stand, as the end of its log tells."""
+        before = len(self.log())
+        with suppress(ProcessLookupError, AssertionError):
+            os.kill(self.pid, signal.SIGUSR1)
+            wait_until(lambda: len(self.log()) > before, 10)
+        return self.log()[-6000:]
 
     def kill(self) -> None:
         self.is_expendable = True
@@ -125,14 +143,27 @@ class Fleet:
 
     def _await_end(self, worker: ChaosWorker, told_at: float) -> None:
         try:
-            code = worker.wait(LONGEST_END)
+            self.await_soon(lambda: worker.returncode is not None, LONGEST_END, what="its end")
         except AssertionError:
             self.terms.append(Term(worker.name, told_at, None))
-            self.problems.append(f"{worker.name} still runs {LONGEST_END:g} s after SIGTERM")
+            said = f"{worker.name} still runs {LONGEST_END:g} s after SIGTERM"
+            self.problems.append(f"{said}: {self.lock_waits()} {worker.whereabouts()}")
             return
         self.terms.append(Term(worker.name, told_at, self.now()))
-        if code:
-            self.problems.append(f"{worker.name} ended with {code} after SIGTERM")
+        if worker.returncode:
+            self.problems.append(f"{worker.name} ended with {worker.returncode} after SIGTERM")
+
+    def await_soon(self, condition: Callable[[], object], seconds: float, *, what: str) -> None:
+        """Wait no longer than that."""
+        wait_until(condition, seconds, what=what)
+
+    def lock_waits(self) -> list[tuple[Any, ...]]:
+        """The statements that wait for locks, and the sessions that hold these."""
+        if self.database.server is None:
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute(LOCK_WAITS)
+            return list(cursor.fetchall())
 
     def destroy_workers(self) -> None:
         """End all their processes, whatever state they are in."""

@@ -48,7 +48,8 @@ class Signals(Fault):
             try:
                 code = victim.wait(30)
             except AssertionError:
-                self._problems.append(f"{victim.name} still runs 30 s after {kind.name}")
+                said = f"{victim.name} still runs 30 s after {kind.name}"
+                self._problems.append(f"{said}: {stage.lock_waits()} {victim.whereabouts()}")
                 continue
             # One that was not up yet dies of the signal, as any program does.
             if code and (is_known or code != -kind):
