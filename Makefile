@@ -17,7 +17,7 @@ PYENV := $(wildcard $(HOME)/.pyenv/versions/3.1[123]*/bin)
 MATRIX_PATH := $(subst $(space),:,$(PYENV) $(PATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help environment test test-quick chaos fuzz lint format demo screenshots messages benchmark \
+.PHONY: help environment test test-quick chaos fuzz lint format demo docs reference screenshots messages benchmark \
   benchmark-peers matrix wheel clean
 
 help:
@@ -28,6 +28,8 @@ help:
 	@echo "make lint         ruff and mypy"
 	@echo "make format       let ruff format the code"
 	@echo 'make demo         see it work; ARGS=--exit ends by itself, ARGS="--exit --postgres"'
+	@echo "make docs         the documentation as a site, in build/site; a warning fails it"
+	@echo "make reference    write the parts of the documentation that the code tells"
 	@echo "make screenshots  pictures of every page of the admin; ARGS=folder to keep them there"
 	@echo "make messages     find the texts to translate, and compile the translations"
 	@echo "make benchmark    measure it against the raw database"
@@ -78,6 +80,15 @@ format: $(READY)
 
 demo: $(READY)
 	@DJANGO_SETTINGS_MODULE=project.settings $(RUN) manage.py demo $(ARGS)
+
+docs: $(READY)
+	@rm -rf build/site
+	@$(RUN) -m sphinx --quiet --fail-on-warning --keep-going --builder html \
+	  --doctree-dir build/doctrees $(ARGS) docs build/site
+	@echo "The first page is build/site/index.html"
+
+reference: $(READY)
+	@$(RUN) -m docs.generate
 
 screenshots: $(READY)
 	@$(RUN) -m tests.browser.screenshots $(ARGS)

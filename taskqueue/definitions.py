@@ -179,7 +179,7 @@ def task(
 def task(function: Any = None, /, **options: Any) -> Any:
     """Turn a function at the top of a module into a definition.
 
-    The README's table lists the options. Those that are not given come from
+    docs/options.md lists the options. Those that are not given come from
     `TASKQUEUE["DEFAULTS"]`, where a pattern there matches the definition's name. Raises
     `InvalidTask` for a mistake in one.
     """

@@ -6,16 +6,20 @@ what is not sent.
 
 from django.dispatch import Signal
 
-#: A task was written or updated; the transaction around it may still roll back.
+#: With `task_result`, in the process that enqueues, once the task is written; the transaction
+#: around it may still roll back. Also if another task was updated because it holds the unique key:
+#: see `task_result.created`. Exceptions of receivers reach the caller.
 task_enqueued = Signal(use_caching=True)
 
-#: A workflow was written; sent with its handle as `run`, and the workflow as `sender`, or the class
-#: `taskqueue.workflows.Canvas`. The transaction around it may still roll back.
+#: With the handle as `run`, in the process that enqueues, once the workflow is written; the
+#: transaction around it may still roll back. The sender is the registered workflow, or the class
+#: `taskqueue.workflows.Canvas`.
 workflow_enqueued = Signal(use_caching=True)
 
-#: A body is about to be called, in the child process.
+#: With `task_result`, in the child process, before the body is called.
 task_started = Signal(use_caching=True)
 
-#: A body has returned or raised, in the child process; also with its `outcome` and its `error`. The
-#: outcome is on its way to the database.
+#: With `task_result`, `outcome` and `error`, in the child process, once the body has returned or
+#: raised; `outcome.kind` is one of `taskqueue.core.outcomes.OutcomeKind`, `error` the exception or
+#: None. The database does not have the outcome yet, except after an `atomic` body.
 task_finished = Signal(use_caching=True)

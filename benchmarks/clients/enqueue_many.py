@@ -13,6 +13,7 @@ import django
 django.setup()
 
 from django.db import connection  # noqa: E402
+from django.db.transaction import atomic  # noqa: E402
 
 from benchmarks.tasks import noop  # noqa: E402
 
@@ -40,10 +41,15 @@ def group(count: int) -> object:
 
 
 def raw_copy() -> Side:
-    """One COPY of ready text: rows as an enqueue has just left one."""
+    """One COPY of ready text: rows as an enqueue has just left one.
+
+    Its transaction begins as that of an enqueue does. Else a trigger would look for each row whether
+    anybody wants an event of it.
+    """
     # Not by an older commit, which need not have what is imported here.
     from benchmarks import raw
     from taskqueue.core.uuid7 import uuid7_hex
+    from taskqueue.engine.sessions import BEGIN_BULK
 
     task_id = str(noop.enqueue(1).id)
     cursor: Any = connection.connection.cursor()
@@ -52,8 +58,10 @@ def raw_copy() -> Side:
 
     def copy(count: int) -> None:
         text = "".join([f"{uuid7_hex()}\t[{number}]{tail}" for number in range(count)])
-        with cursor.copy(statement) as stream:
-            stream.write(text)
+        with atomic():
+            cursor.execute(BEGIN_BULK)
+            with cursor.copy(statement) as stream:
+                stream.write(text)
 
     return copy
 

@@ -1,4 +1,4 @@
-"""The form of a schedule replaces no newer edit unasked, and reads times as the README says."""
+"""The form of a schedule replaces no newer edit unasked, and reads times as the guide says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients in other languages: a script of Node's, and curl as the README has it."""
+"""Clients in other languages: a script of Node's, and curl as docs/api.md has it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def severities(connection: Any) -> dict[str, str]:
     return {each.subject: str(each.severity) for each in look_at_sqlite(connection) if each.subject}
 
 
-def test_a_database_as_the_readme_has_it_is_well(opened: Any) -> None:
+def test_a_database_as_the_installation_page_has_it_is_well(opened: Any) -> None:
     well = opened(init_command="PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;", timeout=20)
     assert severities(well) == {"synchronous": "info"}
 

@@ -1,0 +1,115 @@
+"""The guides to migrate from other task queues: what their projects become runs here."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from taskqueue import definitions, testing
+from taskqueue.backend import framework
+from taskqueue.declarations import handlers
+from taskqueue.declarations.workflows.workflow import workflows
+from tests.documents import Page, page
+
+pytestmark = pytest.mark.django_db
+AFTER = "shop/tasks.py, after"
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of a module `shop.tasks`, whose definitions are forgotten afterwards."""
+    for registry in (definitions.registry, workflows):
+        monkeypatch.setattr(registry, "_definitions", dict(registry._definitions))
+    monkeypatch.setattr(handlers, "_handlers", dict(handlers._handlers))
+    monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))
+    module = ModuleType("shop.tasks")
+    monkeypatch.setitem(sys.modules, "shop.tasks", module)
+    return vars(module)
+
+
+def run_calls(guide: Page) -> tuple[dict[str, Any], list[testing.Run]]:
+    """Make the calls of a guide; return their names, and the attempts that were due."""
+    calls: dict[str, Any] = {}
+    exec(guide.titled("calls, after"), calls)
+    return calls, testing.run_due(errors="raise")
+
+
+def outcomes(runs: list[testing.Run]) -> list[tuple[str, str]]:
+    return sorted((run.name.removeprefix("shop.tasks."), run.outcome) for run in runs)
+
+
+def test_ten_tasks_of_celery_run_here(names: dict[str, Any], mailoutbox: list[Any]) -> None:
+    guide = page("migrate-from-celery.md")
+    exec(guide.titled(AFTER), names)
+    calls, runs = run_calls(guide)
+    assert outcomes(runs) == [
+        ("charge", "succeeded"), ("count_words", "succeeded"), ("count_words", "succeeded"),
+        ("make_thumbnail", "succeeded"), ("send_receipt", "succeeded"), ("total", "succeeded"),
+    ]  # fmt: skip
+    assert calls["status"] == "ready"
+    calls["run"].refresh()
+    assert calls["run"].return_value == 3
+    assert mailoutbox[0].to == ["ada@example.com"]
+
+    for name, arguments in {
+        "render_report": ["2026-11-26"], "push": [7], "import_rows": [[1, 2, 3]], "remind": [7],
+    }.items():  # fmt: skip
+        names[name].enqueue(*arguments)
+    assert {run.status for run in testing.run_due(errors="raise")} == {"succeeded"}
+
+
+def test_a_task_of_celery_that_retries_itself_does_so_here(names: dict[str, Any]) -> None:
+    exec(page("migrate-from-celery.md").titled(AFTER), names)
+    names["fetch_rate"].enqueue("XXX")
+    runs = testing.run_due(backoff="skip")
+    assert [run.status for run in runs] == ["retrying"] * 3 + ["failed"]
+
+
+def test_tasks_of_django_q2_run_here(names: dict[str, Any], mailoutbox: list[Any]) -> None:
+    guide = page("migrate-from-django-q2.md")
+    exec(guide.titled(AFTER), names)
+    calls, runs = run_calls(guide)
+    assert outcomes(runs) == [
+        ("clean_up", "succeeded"), *[("count_words", "succeeded")] * 3,
+        ("send_receipt", "succeeded"),
+    ]  # fmt: skip
+    assert calls["status"] == "ready"
+    calls["words"].refresh()
+    assert calls["words"].return_value == [2, 1]
+    assert "shop.tasks.note_result" in handlers.declared()
+
+
+def test_tasks_of_rq_run_here(names: dict[str, Any]) -> None:
+    guide = page("migrate-from-rq.md")
+    exec(guide.titled(AFTER), names)
+    _, runs = run_calls(guide)
+    assert outcomes(runs) == [("charge", "succeeded"), *[("tell", "succeeded")] * 2]
+
+
+def test_tasks_of_huey_run_here(names: dict[str, Any]) -> None:
+    guide = page("migrate-from-huey.md")
+    exec(guide.titled(AFTER), names)
+    _, runs = run_calls(guide)
+    assert outcomes(runs) == [
+        *[("charge", "succeeded")] * 2, *[("take_stock", "succeeded")] * 2, ("tell", "succeeded"),
+    ]  # fmt: skip
+
+
+def test_tasks_of_django_tasks_db_stay_as_they_are(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = page("migrate-from-django-tasks-db.md")
+    # On Django 5.2 the package `django-tasks` has the same names.
+    package = sys.modules[framework.Task.__module__.partition(".base")[0]]
+    monkeypatch.setitem(sys.modules, "django.tasks", package)
+    exec(guide.titled("shop/tasks.py, before"), names)
+    calls, runs = run_calls(guide)
+    assert outcomes(runs) == [("send_receipt", "succeeded")]
+    calls["found"].refresh()
+    assert calls["found"].return_value == "receipt for order 42"
+    exec(guide.titled("shop/more.py, after"), names)
+    names["fetch_rates"].enqueue()
+    assert outcomes(testing.run_due()) == [("fetch_rates", "succeeded")]
