@@ -143,7 +143,9 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        form = PauseForm(request.POST)
+        # A button of a page whose form has no such field names the definition in its address.
+        named = {"definition": request.GET.get("definition", "")}
+        form = PauseForm({**named, **request.POST.dict()})
         if form.is_valid():
             given = form.cleaned_data
             verb = PAUSING[given["verb"]]

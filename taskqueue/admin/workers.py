@@ -16,10 +16,11 @@ from django.utils.translation import gettext_lazy, ngettext
 from taskqueue import control
 from taskqueue.admin.acts import ActsAdmin, reason_of
 from taskqueue.admin.links import back
-from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.reports import RowReportAdmin, live_report, report
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.verbs import WORKER_VERBS
 from taskqueue.models import Lease, Task, Worker
@@ -28,6 +29,7 @@ from taskqueue.monitoring.read_models.worker import (
     ACTIVE,
     DRAINING,
     QUIET,
+    ShownWorker,
     read_workers,
     worker_named,
 )
@@ -39,7 +41,9 @@ OFFERED = [
     (WORKER_VERBS["stop"], (ACTIVE, QUIET)),
     (WORKER_VERBS["kill"], (ACTIVE, QUIET, DRAINING)),
 ]
-MOST_WORKERS, MOST_HELD, MOST_PAST = 200, 50, 20
+MOST_WORKERS, MOST_PAST = 200, 20
+# Slots that are shown, and attempts that are read for them: more than it runs are claimed ahead.
+MOST_SLOTS, MOST_HELD = 64, 500
 # Attempts of all workers that are searched for those of one: no index finds them.
 NEWEST = 10_000
 COLUMNS = (
@@ -67,10 +71,12 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
     list_template = "admin/taskqueue/worker/change_list.html"
     routes = (("<int:object_id>/act/", "act"), ("resume/", "resume_all"))
     page_template = "admin/taskqueue/worker/page.html"
+    live_template = "admin/taskqueue/worker/live.html"
     kill_template = "admin/taskqueue/worker/kill.html"
 
     class Media:
         css = {"all": ["taskqueue/pages.css"]}
+        js = ["taskqueue/refresh.js", "taskqueue/dashboard.js"]
 
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all workers, or those whose name or host contains the search text.
@@ -94,20 +100,22 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         )  # fmt: skip
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
-        """Show the page of one worker."""
+        """Show the page of one worker, whose slots are kept up to date."""
         worker = worker_named(row.name)
         if worker is None:  # Deleted by its retention at this moment.
             raise Http404
         sees_leases = request.user.has_perm("taskqueue.view_lease")
-        return report(
-            self, request, self.page_template, worker.name,
+        stop = TASK_VERBS["stop"]
+        return live_report(
+            self, request, (self.page_template, self.live_template), worker.name,
             worker=worker,
-            held=_held(worker.name) if sees_leases else None,
+            **(_slots(worker) if sees_leases else {"slots": None}),
             past=_past(worker.name) if sees_leases else None,
             looked_through=NEWEST,
             offered=offered_to(request.user),
             change=WORKER_VERBS["change"],
             most_concurrency=MOST_CONCURRENCY,
+            stop=stop if stop.is_for(request.user) else None,
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
@@ -207,10 +215,27 @@ def _attempts(worker: str) -> QuerySet[Any]:
     )
 
 
+def _slots(worker: ShownWorker) -> dict[str, Any]:
+    """Return what each slot runs, the longest first, and None for a free one; and what waits.
+
+    A worker claims more than it runs, so as not to wait for the next.
+    """
+    held = list(_held(worker.name))
+    running = [lease for lease in held if lease.started_at is not None]
+    claimed = [lease for lease in held if lease.started_at is None]
+    slots = max(worker.slots, len(running)) if worker.is_alive else len(running)
+    free = max(0, min(slots, MOST_SLOTS) - len(running))
+    return {
+        "slots": [*running, *[None] * free][:MOST_SLOTS],
+        "more_slots": max(0, slots - MOST_SLOTS),
+        "claimed": claimed,
+    }
+
+
 def _held(worker: str) -> QuerySet[Any]:
-    """Return the running attempts, the longest first."""
+    """Return the attempts that it holds, the longest first."""
     is_running = RawSQL(IS_RUNNING, (), output_field=BooleanField())  # noqa: S611  (a constant)
-    return _attempts(worker).filter(is_running).order_by("id")[:MOST_HELD]
+    return _attempts(worker).filter(is_running).order_by("started_at", "id")[:MOST_HELD]
 
 
 def _past(worker: str) -> QuerySet[Any]:

@@ -20,7 +20,7 @@ from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.models import AlertRule, Incident
 from taskqueue.models.alert import LONGEST_TEXT
 from taskqueue.monitoring.alerts.judging import is_well, judge
-from taskqueue.monitoring.alerts.situation import Situation
+from taskqueue.monitoring.alerts.situation import AlertSituation
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -36,7 +36,7 @@ def look(connection: BaseDatabaseWrapper) -> bool:
         return False
     is_busy = with_incidents(connection, [rule.id for rule in rules])
     has_enqueued = False
-    situation, quiet = Situation(), []
+    situation, quiet = AlertSituation(), []
     for rule in rules:
         look = Look(connection, rule, taken_at, is_busy=rule.id in is_busy)
         try:
@@ -68,10 +68,10 @@ class Look:
     # Whether there was nothing to write.
     is_quiet: bool = False
 
-    def run(self, situation: Situation) -> bool:
+    def run(self, situation: AlertSituation) -> bool:
         """Look at it; whether a task was enqueued."""
         if self.rule.kind == AlertKind.HEARTBEAT:
-            return self._beat()
+            return self._beat(situation)
         if self.rule.kind == AlertKind.DOCTOR and self.rule.found is None:
             return self._ask()
         judged = judge(self.rule, situation)
@@ -83,14 +83,14 @@ class Look:
     def _settle(self, judged: Sequence[Judged] | None) -> bool:
         return settle(self.connection, self.rule, judged, taken_at=self.taken_at)
 
-    def _beat(self) -> bool:
+    def _beat(self, situation: AlertSituation) -> bool:
         """Have the URL of a heartbeat called, if all is well."""
         firing = Incident.objects.using(self.connection.alias).filter(
             status=IncidentStatus.FIRING, acknowledged_at=None, is_settled=False
         )
         rules = AlertRule.objects.using(self.connection.alias)
         silenced = rules.filter(silenced_until__gt=self.taken_at)
-        if firing.exclude(rule_id__in=silenced.values("id")).exists() or not is_well():
+        if firing.exclude(rule_id__in=silenced.values("id")).exists() or not is_well(situation):
             self.is_quiet = True
             return False
         return self._enqueue(HEARTBEAT)

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from taskqueue.api import (
     alerts,
     audit,
+    doctor,
     documents,
     events,
     groups,
@@ -143,6 +144,8 @@ ADDRESSES: list[URLPattern] = [
     path("audit/", audit.AuditList.as_view(), name="audit"),
     path("events/", events.EventList.as_view(), name="events"),
     path("events/stream/", events.EventStream.as_view(), name="event-stream"),
+    path("notices/", doctor.NoticeList.as_view(), name="notices"),
+    path("doctor/", doctor.Doctor.as_view(), name="doctor"),
     path("stats/", stats.Stats.as_view(), name="stats"),
     path("stats/series/", stats.StatsSeries.as_view(), name="series"),
     path("stats/failures/", stats.Failures.as_view(), name="failures"),

@@ -41,6 +41,13 @@ class AlertKind(StrEnum):
     WORKFLOW_FAILED = "workflow_failed"
     WORKFLOW_SLOW = "workflow_slow"
     LIMIT_SATURATED = "limit_saturated"
+    FAILURE_JUMP = "failure_jump"
+    NEW_ERROR = "new_error"
+    LONG_RUN = "long_run"
+    QUEUE_GROWING = "queue_growing"
+    WORKERS_ABSENT = "workers_absent"
+    TAGS_ABSENT = "tags_absent"
+    PARKED = "parked"
     DOCTOR = "doctor"
     HEARTBEAT = "heartbeat"
 
@@ -96,6 +103,7 @@ class KindDetails:
 
 
 _QUEUE = (AlertScope.QUEUE,)
+_NAME = (AlertScope.NAME,)
 _RUNS = (AlertScope.NAME, AlertScope.QUEUE)
 _SCHEDULE = (AlertScope.SCHEDULE,)
 _WORKFLOW = (AlertScope.WORKFLOW,)
@@ -121,6 +129,13 @@ KINDS: dict[AlertKind, KindDetails] = {
     ),
     AlertKind.WORKFLOW_SLOW: KindDetails(scopes=_WORKFLOW, threshold=3, least=1, unit="times"),
     AlertKind.LIMIT_SATURATED: KindDetails(scopes=(AlertScope.LIMIT,), wait=900),
+    AlertKind.FAILURE_JUMP: KindDetails(scopes=_NAME),
+    AlertKind.NEW_ERROR: KindDetails(scopes=_NAME),
+    AlertKind.LONG_RUN: KindDetails(scopes=_NAME, unit="seconds"),
+    AlertKind.QUEUE_GROWING: KindDetails(scopes=_QUEUE),
+    AlertKind.WORKERS_ABSENT: KindDetails(scopes=_QUEUE),
+    AlertKind.TAGS_ABSENT: KindDetails(scopes=_QUEUE, wait=60),
+    AlertKind.PARKED: KindDetails(scopes=_NAME),
     AlertKind.DOCTOR: KindDetails(),
     # Its threshold is the number of seconds between two calls.
     AlertKind.HEARTBEAT: KindDetails(threshold=60, least=EVERY, unit="seconds", is_default=False),

@@ -29,6 +29,7 @@ TOUCH = Statement.of("""
         running_leases = %(running_leases)s,
         trouble = %(trouble)s,
         memory_bytes = %(memory_bytes)s,
+        cpu_percent = %(cpu_percent)s,
         stopped_at = NULL,
         request_seen_at = CASE
             WHEN request = '' THEN NULL
@@ -245,6 +246,8 @@ class Sign(TypedDict):
     running_leases: int
     trouble: str
     memory_bytes: int | None
+    # Of one processor.
+    cpu_percent: float | None
 
 
 def touch(

@@ -44,8 +44,9 @@ OVERLAP = ["skip", "queue_one", "queue_all", "cancel", "allow"]
 ALERT_KINDS = [
     "failure", "failure_rate", "queue_latency", "queue_depth", "queue_unserved", "queue_stalled",
     "no_worker", "worker_lost", "worker_trouble", "wedged", "schedule_missed", "schedule_paused",
-    "schedule_trouble", "workflow_failed", "workflow_slow", "limit_saturated", "doctor",
-    "heartbeat",
+    "schedule_trouble", "workflow_failed", "workflow_slow", "limit_saturated",
+    "failure_jump", "new_error", "long_run", "queue_growing", "workers_absent", "tags_absent",
+    "parked", "doctor", "heartbeat",
 ]  # fmt: skip
 ALERT_SCOPES = ["all", "queue", "name", "schedule", "workflow", "worker", "limit"]
 INCIDENT_STATUSES = ["pending", "firing", "ended"]
@@ -485,6 +486,7 @@ class Migration(migrations.Migration):
                 ("stopped_at", models.DateTimeField(null=True)),
                 ("running_leases", models.PositiveIntegerField(default=0)),
                 ("memory_bytes", models.PositiveBigIntegerField(null=True)),
+                ("cpu_percent", models.FloatField(null=True)),
                 ("is_idle", models.BooleanField(default=False)),
                 ("listens", models.BooleanField(null=True)),
                 ("trouble", models.TextField(default="")),
@@ -826,6 +828,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(finished_at__isnull=False),
                         fields=["status", "finished_at", "id"],
                         name="taskqueue_task_ended",
+                    ),
+                    models.Index(
+                        condition=models.Q(status="failed"),
+                        fields=["name", "error_class", "finished_at", "id"],
+                        name="taskqueue_task_failed",
                     ),
                     models.Index(
                         condition=models.Q(status__in=["blocked", "retrying", "scheduled"]),

@@ -166,6 +166,12 @@ class Task(models.Model):
                 name="taskqueue_task_ended",
                 condition=Q(finished_at__isnull=False),
             ),
+            # The kinds of errors that tasks failed with, and when each was first seen.
+            models.Index(
+                fields=["name", "error_class", "finished_at", "id"],
+                name="taskqueue_task_failed",
+                condition=Q(status=TaskStatus.FAILED.value),
+            ),
             # The lists of what waits for something; an ordinary task never stands here.
             models.Index(
                 fields=["status", "id"],

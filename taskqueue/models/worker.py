@@ -67,6 +67,9 @@ class Worker(models.Model):
     running_leases = models.PositiveIntegerField(default=0)
     # What it and its children hold in memory; null where the host does not tell.
     memory_bytes = models.PositiveBigIntegerField(null=True)
+    # The processor time that they use, of one processor, between the last two signs of life; null
+    # where the host does not tell, or at first.
+    cpu_percent = models.FloatField(null=True)
     # Whether it sleeps with a free slot and listens, so that an enqueue must wake it.
     is_idle = models.BooleanField(default=False)
     # Whether enqueues wake it; false: it polls. Null until it knows, and on SQLite: all poll.

@@ -10,6 +10,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.engine.connections import project_connection
+from taskqueue.monitoring.notices import ERROR, WARNING, notices
 from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
 from taskqueue.monitoring.read_models.worker import (
     LOST,
@@ -109,6 +110,8 @@ class Wanted:
     max_age: float | None = None
     # Waiting time of the oldest ready task of these queues, or of any, at most.
     max_latency: float | None = None
+    # The level of notices from which on one fails the probe; empty: none does.
+    notices: str = ""
 
 
 def probe(wanted: Wanted) -> Health:
@@ -123,7 +126,20 @@ def probe(wanted: Wanted) -> Health:
             for queue in read_queues(limit=MOST)
             if not wanted.queues or queue.name in wanted.queues
         ]
+    if wanted.notices:
+        checks += _of_notices(wanted.notices)
     return Health(checks=tuple(checks))
+
+
+def _of_notices(level: str) -> list[Check]:
+    """Return a failed check for each notice of that level or a higher one; else one that is ok."""
+    levels = (ERROR,) if level == ERROR else (ERROR, WARNING)
+    found = [notice for notice in notices() if notice.level in levels]
+    failed = [
+        Check(name=f"{notice.code} {notice.subject}".rstrip(), is_ok=False, detail=notice.sentence)
+        for notice in found
+    ]
+    return failed or [Check(name="notices", is_ok=True, detail="Nothing needs attention.")]
 
 
 def _candidates(wanted: Wanted) -> list[ShownWorker]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from shlex import quote
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,8 @@ Code = Literal[
     "no_worker", "unserved_queue", "paused_with_waiting", "stalled", "failing", "absent_workers",
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
     "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused", "late_queue",
-    "deep_queue", "schedule_overdue",
+    "deep_queue", "schedule_overdue", "growing_backlog", "absent_tags", "failure_jump", "new_error",
+    "long_run", "doctor",
 ]  # fmt: skip
 
 
@@ -31,14 +32,22 @@ class Notice:
     count: int | None = None
     # Whether there are more than `count`.
     is_capped: bool = False
-    # Attempts that ended, for `failing`; workers that a task wants, for `too_few_workers`.
+    # Attempts that ended, for `failing` and `failure_jump`; workers that a task wants, for
+    # `too_few_workers`; tasks that came lately, for `growing_backlog`.
     total: int | None = None
     # The id of the task that waits longest.
     example: str = ""
     # For how long that task waits, or the first schedule is overdue.
     seconds: float | None = None
-    # The trouble of a worker or schedule; names of workers; the number of missing workers.
+    # The trouble of a worker or schedule; names of workers or tags; the number of missing workers,
+    # or of attempts that ended; the usual failure rate; the class of an error; a task's name.
     detail: str = ""
+    # The remedy of `doctor`.
+    advice: str = ""
+    # The run time p95 of the name, for `long_run`; None: too few runs are known.
+    usual_seconds: float | None = None
+    # Since when it holds, where that is known.
+    since: datetime | None = field(default=None, compare=False)
 
     @property
     def sentence(self) -> str:
@@ -60,6 +69,14 @@ class Notice:
             "age": duration(self.seconds or 0.0),
             "fails": f"in {duration(left)}" if left > 0 else "at its next attempt",
             "detail": self.detail,
+            "advice": self.advice,
+            "error": self.detail or "no error class",
+            "tags": quote(self.detail),
+            "usual": (
+                "fewer than 5 runs of it are known"
+                if self.usual_seconds is None
+                else f"95 % of its runs take at most {duration(self.usual_seconds)}"
+            ),
         }
 
 
@@ -105,6 +122,34 @@ TEXTS: dict[Code, Text] = {
         "Very many tasks wait in the queue {subject}: {count}.",
         "Start more workers for the queue, or find what enqueues so many:"
         ' manage.py taskqueue list "queue:{subject} status:ready".',
+    ),
+    "growing_backlog": Text(
+        "The backlog of the queue {subject} grows: {total} of the waiting tasks came within the"
+        " last 15 minutes, in which {detail} attempts ended. Waiting tasks: {count}.",
+        "Start more workers for the queue, or find what enqueues so many:"
+        " manage.py taskqueue stats --by name.",
+    ),
+    "absent_tags": Text(
+        "Tasks of the queue {subject} require the tags {detail}, which no running worker of the"
+        " queue has.",
+        "manage.py runworker --queues {subject} --tags {tags}",
+    ),
+    "failure_jump": Text(
+        "Of {subject}, {count} of {total} attempts failed within the last 15 minutes; at this hour"
+        " of the past days, {detail} did.",
+        "Find what has changed, such as a deploy:"
+        ' manage.py taskqueue list "name:{subject} status:failed,retrying".',
+    ),
+    "new_error": Text(
+        "A new kind of error: tasks named {subject} fail with {error} since {age} ago: {count}. The"
+        " first is {example}.",
+        "manage.py taskqueue show {example}; fix the cause, then manage.py taskqueue retry --query"
+        ' "name:{subject} status:failed".',
+    ),
+    "doctor": Text("The doctor found: {detail}", "{advice}"),
+    "long_run": Text(
+        "The task {subject} ({detail}) has run for {age}; {usual}.",
+        "manage.py taskqueue show {subject}; manage.py taskqueue stop {subject} ends it.",
     ),
     "schedule_overdue": Text(
         "Schedules are overdue: {count}. The first is {subject}, for {age}.",

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.monitoring.notices import Notice, notices
-from taskqueue.monitoring.read_models.attempt import RunningTask, running_now
-from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
-from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
-from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.notices import Notice, Situation, notices
+from taskqueue.monitoring.read_models.attempt import RunningTask
+from taskqueue.monitoring.read_models.queue import ShownQueue
+from taskqueue.monitoring.read_models.worker import ShownWorker
 from taskqueue.monitoring.series import Attempts, Series, series
-
-MOST = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +41,13 @@ class Overview:
 
 def overview() -> Overview:
     """Read the overview in a few statements by indexes."""
-    workers = read_workers(limit=MOST)
-    queues = read_queues(limit=MOST, workers=workers)
-    running = running_now(limit=MOST)
+    situation = Situation()
     return Overview(
-        at=now(),
+        at=situation.now,
         counts=status_counts(),
-        queues=queues,
-        workers=workers,
-        running=running,
+        queues=situation.queues,
+        workers=situation.workers,
+        running=situation.running,
         hour=series("hour"),
-        notices=notices(queues=queues, workers=workers, running=running),
+        notices=notices(situation),
     )

@@ -24,7 +24,7 @@ from taskqueue.engine.transient_errors import is_busy, is_lock_refused
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.jobs import FENCE, Job
 from taskqueue.worker.leases import Leases
-from taskqueue.worker.memory import memory_of
+from taskqueue.worker.memory import ProcessorShare, memory_of
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.state import WorkerState
 
@@ -54,6 +54,7 @@ class Heartbeat:
         self._told: workers.Wanted | None = None  # The change of which the row tells.
         self._is_over = False
         self._is_lost = False
+        self._processor_share = ProcessorShare()
         # Whether the last ping could not renew what somebody else had locked.
         self._has_missed = False
         self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
@@ -104,6 +105,7 @@ class Heartbeat:
                 silence=self._lease_seconds / 3, busy_timeout=BUSY_TIMEOUT
             )
         connection = self._connection
+        pids = [os.getpid(), *self._pool.process_ids()]
         renewal = self._renew(connection, began, held)
         asked = workers.touch(
             connection,
@@ -112,7 +114,8 @@ class Heartbeat:
             status=self._state.status.value,
             running_leases=len(held),
             trouble=self._pool.trouble,
-            memory_bytes=memory_of([os.getpid(), *self._pool.process_ids()]),
+            memory_bytes=memory_of(pids),
+            cpu_percent=self._processor_share.look(pids),
         )
         if asked is None:
             self._state.is_replaced = True

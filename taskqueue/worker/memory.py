@@ -1,9 +1,10 @@
-"""The memory of processes."""
+"""The memory and the processor time of processes."""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable
 
 
@@ -34,3 +35,36 @@ def resident_megabytes() -> float:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
+
+
+def processor_seconds(pid: int) -> float | None:
+    """The processor time of a process so far; None where the host does not tell, or it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            # Behind the name of the program, which may hold anything.
+            fields = stat.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+class ProcessorShare:
+    """The share of one processor that processes use between two looks, in percent."""
+
+    def __init__(self) -> None:
+        self._looked_at: float | None = None
+        self._seconds: dict[int, float] = {}
+
+    def look(self, pids: Iterable[int]) -> float | None:
+        """Return it since the last look; None at the first one, or where the host does not tell.
+
+        A process that has begun since counts whole; of one that has ended, nothing is known.
+        """
+        now = time.monotonic()
+        seconds = {pid: used for pid in pids if (used := processor_seconds(pid)) is not None}
+        before, looked_at = self._seconds, self._looked_at
+        self._seconds, self._looked_at = seconds, now
+        if looked_at is None or not seconds or now <= looked_at:
+            return None
+        used = sum(max(0.0, spent - before.get(pid, 0.0)) for pid, spent in seconds.items())
+        return round(100 * used / (now - looked_at), 1)

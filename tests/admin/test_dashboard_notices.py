@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from taskqueue import control
-from taskqueue.admin.dashboard.pages import sentence
+from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.links import Links
 from taskqueue.models import Rollup, Schedule, Task, Worker
 from taskqueue.monitoring.notice import TEXTS, Code, Notice

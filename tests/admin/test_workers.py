@@ -99,7 +99,8 @@ def test_a_page_shows_what_it_holds_and_what_it_did(log_in_as: LogIn) -> None:
     end(hold("worker-1", name="shop.tasks.bill"), "failed", error_class="shop.errors.Down")
     answer = log_in_as("viewer").get(url("worker", "change", worker.pk))
     page = answer.content.decode().replace("<wbr>", "")
-    assert len(answer.context["held"]) == 2
+    slots = answer.context["slots"]
+    assert [lease and lease.progress for lease in slots] == [12.5, None, *[None] * (len(slots) - 2)]
     assert len(answer.context["past"]) == 1
     for words in ("page 1", "seems wedged", "shop.tasks.bill", "shop.errors.Down"):
         assert words in page, words

@@ -13,7 +13,7 @@ from django.utils import timezone
 from taskqueue.core.alerts import KINDS, AlertKind, Judged
 from taskqueue.models import Limit, Limiter, Queue, Task, Workflow
 from taskqueue.monitoring.alerts.judging import JUDGES, judge
-from taskqueue.monitoring.alerts.situation import Situation
+from taskqueue.monitoring.alerts.situation import AlertSituation
 from tests.alerts.steps import look_now, mails, make_rule
 from tests.monitoring.rows import (
     HOUR,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 def judged(kind: str, **fields: Any) -> list[Judged]:
     """What a rule of that kind finds now."""
     rule = make_rule(f"{kind} {timezone.now().isoformat()}", kind, **fields)
-    return judge(rule, Situation())
+    return judge(rule, AlertSituation())
 
 
 def subjects(kind: str, **fields: Any) -> list[str]:

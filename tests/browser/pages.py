@@ -93,6 +93,7 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
     return {
         "dashboard-day": lists["dashboard"] + "?span=day",
         "dashboard-week": lists["dashboard"] + "?span=week",
+        "doctor": reverse("admin:taskqueue_dashboard_doctor"),
         "task-searched": lists["task"] + "?q=status:failed+name:shop.imports.*",
         "task-none": lists["task"] + "?q=name:shop.nothing",
         "performance-name": lists["performance"] + "?name=shop.mail.send_receipt",

@@ -42,7 +42,8 @@ def registered(name: str = "w1", **changes: Any) -> tuple[Registration, Register
 
 def touch(own: Registration, answer: Registered, **changes: Any) -> Asked | None:
     values = {
-        "status": "running", "running_leases": 0, "trouble": "", "memory_bytes": None, **changes
+        "status": "running", "running_leases": 0, "trouble": "", "memory_bytes": None,
+        "cpu_percent": None, **changes
     }  # fmt: skip
     return workers.touch(connection, worker_id=answer.id, incarnation=own.incarnation, **values)
 

@@ -102,6 +102,17 @@ def test_the_oldest_ready_task_may_not_wait_for_longer_than_asked() -> None:
     assert health("--max-latency", "5m"), "it waits because somebody wanted it to"
 
 
+def test_a_notice_of_the_dashboard_fails_where_it_is_asked_for() -> None:
+    add_worker()
+    assert health("--notices", "warning")
+    tasks.noop.using(queue_name="mail").enqueue()
+    control.pause("mail", by="ann")
+    assert health("--notices", "error")
+    assert refusal("--notices", "warning") == "The queue mail is paused. Waiting tasks: 1."
+    Worker.objects.update(trouble="no module named shop")
+    assert "is in trouble: no module named shop" in refusal("--notices", "error")
+
+
 def test_json_holds_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     add_worker(queues={"mail": 1})
     found = json.loads(health("--queue", "mail", "--format", "json"))

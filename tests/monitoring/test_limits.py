@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 from django.utils import timezone
 
 from taskqueue import Fair, Rate, Sequence, control
@@ -18,6 +18,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.models import Lease, Limit, LimitCount, Partition, Task, Worker
 from taskqueue.monitoring.counts import status_counts
 from taskqueue.monitoring.doctor.limits import look_at_limits
+from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.fairness import fairness_of, jain
 from taskqueue.monitoring.limit_statements import KEYS, WAITING
 from taskqueue.monitoring.metrics import exposition
@@ -192,11 +193,12 @@ def test_tags_that_no_worker_has_are_told(worker: Worker) -> None:
     result = add.using(requires={"gpu", "eu"}).enqueue(1)
     take()
     assert told(result)["tags_missing"].subject == "eu, gpu"
-    [finding] = look_at_limits_here()
+    [finding] = [each for each in look_at_work(connection) if "require the tags" in each.seen]
+    assert (finding.check, finding.severity) == ("queues", "problem")
     assert "--tags eu,gpu" in finding.remedy
     Worker.objects.update(tags=["eu", "gpu"])
     assert told(result).keys() == {"in_line"}
-    assert look_at_limits_here()[0].severity == "ok"
+    assert all("require the tags" not in each.seen for each in look_at_work(connection))
 
 
 def test_tenants_that_have_their_turn_before_are_counted() -> None:

@@ -67,8 +67,8 @@ def test_a_paused_queue_where_tasks_wait_and_no_other() -> None:
 def test_a_queue_stalls_where_a_task_waits_for_long_beside_a_free_slot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.notices.STALLED_SECONDS", 3600.0)
-    monkeypatch.setattr("taskqueue.monitoring.notices.LATE_SECONDS", 36_000.0)
+    monkeypatch.setattr("taskqueue.monitoring.notices.queues.STALLED_SECONDS", 3600.0)
+    monkeypatch.setattr("taskqueue.monitoring.notices.queues.LATE_SECONDS", 36_000.0)
     make_worker(concurrency=1, lease_seconds=3600)
     make_task(run_after=ago(50 * MINUTE))
     assert codes() == []
@@ -91,7 +91,7 @@ def test_a_queue_whose_workers_are_busy_is_late_where_a_task_waits_for_minutes()
 
 
 def test_a_queue_with_very_many_tasks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskqueue.monitoring.notices.DEEP", 3)
+    monkeypatch.setattr("taskqueue.monitoring.notices.queues.DEEP", 3)
     make_worker()
     make_task()
     make_task()

@@ -25,6 +25,13 @@ KINDS: dict[str, Any] = {
     AlertKind.WORKFLOW_FAILED.value: _("workflows failed"),
     AlertKind.WORKFLOW_SLOW.value: _("workflow over its usual time"),
     AlertKind.LIMIT_SATURATED.value: _("limit used up"),
+    AlertKind.FAILURE_JUMP.value: _("jump of the failure rate"),
+    AlertKind.NEW_ERROR.value: _("new kind of error"),
+    AlertKind.LONG_RUN.value: _("attempt runs for long"),
+    AlertKind.QUEUE_GROWING.value: _("growing backlog"),
+    AlertKind.WORKERS_ABSENT.value: _("tasks for absent workers"),
+    AlertKind.TAGS_ABSENT.value: _("tasks for tags that no worker has"),
+    AlertKind.PARKED.value: _("tasks parked"),
     AlertKind.DOCTOR.value: _("problem found by the doctor"),
     AlertKind.HEARTBEAT.value: _("heartbeat"),
 }

@@ -9,7 +9,6 @@ import socket
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 from textwrap import TextWrapper
 from typing import Any
@@ -27,12 +26,14 @@ from taskqueue.management.cli.subcommand import PERSON, argument, not_empty, per
 from taskqueue.management.cli.values import duration
 from taskqueue.monitoring.doctor import Finding, Severity, examine, worst
 from taskqueue.monitoring.health import DATABASE, Check, Health, Wanted, probe
+from taskqueue.monitoring.notices import ERROR, WARNING
 from taskqueue.monitoring.reading import NoAnswer, Question
 
 WIDTH = 100
 NEVER = "never"
 # Seconds for the database to answer.
 LONGEST = 5.0
+FINDING = ("check", "severity", "seen", "remedy", "subject")
 
 
 @subcommand(
@@ -49,7 +50,7 @@ def doctor(flags: Namespace, output: Output) -> None:
     status = worst(findings)
     output.say(
         (line for finding in findings for line in _lines(finding)),
-        {"worst": status, "findings": list(map(asdict, findings))},
+        {"worst": status, "findings": [_document(finding) for finding in findings]},
     )
     if flags.fail_on != NEVER and status.rank >= Severity(flags.fail_on).rank:
         counted = Counter(finding.severity for finding in findings)
@@ -59,6 +60,10 @@ def doctor(flags: Namespace, output: Output) -> None:
             if counted[severity]
         ]
         raise CommandError(f"The doctor found {' and '.join(counts)}.")
+
+
+def _document(finding: Finding) -> dict[str, str]:
+    return {name: getattr(finding, name) for name in FINDING}
 
 
 def _lines(finding: Finding) -> Iterator[str]:
@@ -102,6 +107,10 @@ def _seconds(text: str) -> float:
         help="waiting time of the oldest ready task at most, but for paused queues",
     ),
     argument(
+        "--notices", choices=(ERROR, WARNING), default="", metavar="LEVEL",
+        help="fail for each notice of the dashboard that is an error, or a warning or an error",
+    ),
+    argument(
         "--timeout", type=_seconds, metavar="SECONDS",
         help=f"time for the database to answer; default: {LONGEST:g}",
     ),
@@ -113,6 +122,7 @@ def health(flags: Namespace, output: Output) -> None:
         queues=tuple(dict.fromkeys(flags.queue)),
         max_age=flags.max_age,
         max_latency=flags.max_latency,
+        notices=flags.notices,
     )
     try:
         answer = Question(partial(_look, wanted), seconds=flags.timeout or LONGEST).answer()

@@ -39,8 +39,8 @@ from taskqueue.monitoring.read_models.worker import GONE, shown_worker, worker_r
 MOST = 1000
 CHOICE = "--worker, --host, --queue or --all-workers"
 WORKER_COLUMNS = (
-    "name", "state", "host", "pid", "queues", "tags", "busy", "slots", "memory_bytes", "version",
-    "seen_seconds", "request", "wanted", "trouble",
+    "name", "state", "host", "pid", "queues", "tags", "busy", "slots", "memory_bytes",
+    "cpu_percent", "version", "seen_seconds", "request", "wanted", "trouble",
 )  # fmt: skip
 
 

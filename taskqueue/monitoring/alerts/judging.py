@@ -10,17 +10,22 @@ from typing import Any
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, Judged
 from taskqueue.models import AlertRule
 from taskqueue.monitoring.alerts import figures
-from taskqueue.monitoring.alerts.situation import Situation
+from taskqueue.monitoring.alerts.situation import AlertSituation as Situation
 from taskqueue.monitoring.notice import ERROR, Notice, duration
-from taskqueue.monitoring.notices import (
+from taskqueue.monitoring.notices.failures import failure_jumps, new_errors
+from taskqueue.monitoring.notices.judging import notices
+from taskqueue.monitoring.notices.out_of_reach import absent_tags, out_of_reach, parked
+from taskqueue.monitoring.notices.queues import (
+    growing,
     is_deep,
     nobody_takes,
-    notices,
     of_deep,
     of_late,
-    of_wedged,
+    of_queues,
     waits_long,
 )
+from taskqueue.monitoring.notices.schedules import resting_schedules
+from taskqueue.monitoring.notices.workers import long_runs, of_wedged, of_workers
 
 Judge = Callable[[AlertRule, Situation], Iterable[Judged]]
 LONGEST_MINUTES = 120
@@ -31,9 +36,9 @@ def judge(rule: AlertRule, situation: Situation) -> list[Judged]:
     return list(JUDGES[AlertKind(rule.kind)](rule, situation))
 
 
-def is_well() -> bool:
+def is_well(situation: Situation) -> bool:
     """Whether the dashboard has no error to tell."""
-    return not any(notice.level == ERROR for notice in notices())
+    return not any(notice.level == ERROR for notice in notices(situation))
 
 
 def threshold_of(rule: AlertRule) -> float:
@@ -139,7 +144,7 @@ def _wedged(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
 
 
 def _missed(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
-    for overdue in situation.overdue:
+    for overdue in situation.standing.overdue:
         yield Judged(
             subject=overdue.name,
             summary=f"The schedule {overdue.name} is overdue, for {duration(overdue.seconds)}."
@@ -227,11 +232,11 @@ def _judged(notice: Notice, **more: Any) -> Judged:
     )
 
 
-def _noticed(code: str, among: Callable[[Situation], Iterable[Notice]]) -> Judge:
-    """Return the judge of a rule about one of the dashboard's notices."""
+def _noticed(among: Callable[[Situation], Iterable[Notice]], *codes: str) -> Judge:
+    """Return the judge of a rule about some of the dashboard's notices; all, without codes."""
 
     def judged(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
-        return (_judged(notice) for notice in among(situation) if notice.code == code)
+        return (_judged(notice) for notice in among(situation) if not codes or notice.code in codes)
 
     return judged
 
@@ -245,35 +250,51 @@ def _scoped(scope: AlertScope, judges: Judge) -> Judge:
     return judged
 
 
-def _of_queue(code: str) -> Judge:
-    return _scoped(AlertScope.QUEUE, _noticed(code, lambda situation: situation.of_queues))
+def _told_apart(scope: AlertScope, among: Callable[[Situation], Iterable[Notice]]) -> Judge:
+    """Return the judge of notices of which a name may have several, told apart by their detail."""
+
+    def judged(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
+        for notice in among(situation):
+            if fits(rule, scope, notice.subject):
+                yield replace(_judged(notice), subject=f"{notice.subject}: {notice.detail}")
+
+    return judged
 
 
-def _of_worker(code: str) -> Judge:
-    return _scoped(AlertScope.WORKER, _noticed(code, lambda situation: situation.of_workers))
+def _long_runs(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
+    for notice in long_runs(situation):
+        if fits(rule, AlertScope.NAME, notice.detail):
+            yield _judged(notice, value=notice.seconds, example=notice.subject)
 
 
-def _of_schedule(code: str) -> Judge:
-    return _scoped(AlertScope.SCHEDULE, _noticed(code, lambda situation: situation.of_schedules))
-
-
+_QUEUE, _NAME = AlertScope.QUEUE, AlertScope.NAME
+_WORKER, _SCHEDULE = AlertScope.WORKER, AlertScope.SCHEDULE
 JUDGES: dict[AlertKind, Judge] = {
     AlertKind.FAILURE: _failures,
     AlertKind.FAILURE_RATE: _rates,
-    AlertKind.QUEUE_LATENCY: _scoped(AlertScope.QUEUE, _latencies),
-    AlertKind.QUEUE_DEPTH: _scoped(AlertScope.QUEUE, _depths),
-    AlertKind.QUEUE_UNSERVED: _of_queue("unserved_queue"),
-    AlertKind.QUEUE_STALLED: _of_queue("stalled"),
+    AlertKind.QUEUE_LATENCY: _scoped(_QUEUE, _latencies),
+    AlertKind.QUEUE_DEPTH: _scoped(_QUEUE, _depths),
+    AlertKind.QUEUE_UNSERVED: _scoped(_QUEUE, _noticed(of_queues, "unserved_queue")),
+    AlertKind.QUEUE_STALLED: _scoped(_QUEUE, _noticed(of_queues, "stalled")),
     AlertKind.NO_WORKER: _nobody,
-    AlertKind.WORKER_LOST: _of_worker("lost_worker"),
-    AlertKind.WORKER_TROUBLE: _of_worker("worker_trouble"),
+    AlertKind.WORKER_LOST: _scoped(_WORKER, _noticed(of_workers, "lost_worker")),
+    AlertKind.WORKER_TROUBLE: _scoped(_WORKER, _noticed(of_workers, "worker_trouble")),
     AlertKind.WEDGED: _wedged,
-    AlertKind.SCHEDULE_MISSED: _scoped(AlertScope.SCHEDULE, _missed),
-    AlertKind.SCHEDULE_PAUSED: _of_schedule("schedule_paused_itself"),
-    AlertKind.SCHEDULE_TROUBLE: _of_schedule("schedule_trouble"),
+    AlertKind.SCHEDULE_MISSED: _scoped(_SCHEDULE, _missed),
+    AlertKind.SCHEDULE_PAUSED: _scoped(
+        _SCHEDULE, _noticed(resting_schedules, "schedule_paused_itself")
+    ),
+    AlertKind.SCHEDULE_TROUBLE: _scoped(_SCHEDULE, _noticed(resting_schedules, "schedule_trouble")),
     AlertKind.WORKFLOW_FAILED: _scoped(AlertScope.WORKFLOW, _failed_workflows),
     AlertKind.WORKFLOW_SLOW: _scoped(AlertScope.WORKFLOW, _slow_workflows),
     AlertKind.LIMIT_SATURATED: _scoped(AlertScope.LIMIT, _saturated),
+    AlertKind.FAILURE_JUMP: _scoped(_NAME, _noticed(failure_jumps)),
+    AlertKind.NEW_ERROR: _told_apart(_NAME, new_errors),
+    AlertKind.LONG_RUN: _long_runs,
+    AlertKind.QUEUE_GROWING: _scoped(_QUEUE, _noticed(growing)),
+    AlertKind.WORKERS_ABSENT: _scoped(_QUEUE, _noticed(out_of_reach)),
+    AlertKind.TAGS_ABSENT: _told_apart(_QUEUE, absent_tags),
+    AlertKind.PARKED: _scoped(_NAME, _noticed(parked)),
     AlertKind.DOCTOR: _findings,
     AlertKind.HEARTBEAT: _nothing,
 }

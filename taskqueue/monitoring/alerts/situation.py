@@ -1,8 +1,8 @@
-"""The data that alert rules are judged by: each part is read once, where a rule needs it."""
+"""The data that alert rules are judged by, besides that of the notices."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property
 
 from taskqueue.core.alerts import LEAST_ATTEMPTS
@@ -17,77 +17,18 @@ from taskqueue.monitoring.alerts.figures import (
     rates_since,
     slow_workflows,
 )
-from taskqueue.monitoring.notice import Notice
-from taskqueue.monitoring.notices import (
-    Overdue,
-    of_queues,
-    of_workers,
-    overdue_schedules,
-    resting_schedules,
-)
-from taskqueue.monitoring.read_models.attempt import RunningTask, running_now
-from taskqueue.monitoring.read_models.limit import ShownLimit, read_limits
-from taskqueue.monitoring.read_models.pause import read_pauses
-from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
-from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
-from taskqueue.monitoring.reading import now
-
-MOST = 1_000
+from taskqueue.monitoring.notices.situation import Situation
+from taskqueue.monitoring.read_models.queue import ShownQueue
 
 
-class Situation:
-    """The state of everything at one moment."""
+class AlertSituation(Situation):
+    """The state of everything at one moment, with what rules count over times of their own."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._failures: dict[int, list[Failures]] = {}
         self._rates: dict[tuple[str, int], list[Rate]] = {}
         self._backlogs: dict[tuple[str, int], int] = {}
-
-    @cached_property
-    def now(self) -> datetime:
-        """The moment by the database's clock."""
-        return now()
-
-    @cached_property
-    def workers(self) -> list[ShownWorker]:
-        """The workers."""
-        return read_workers(limit=MOST)
-
-    @cached_property
-    def queues(self) -> list[ShownQueue]:
-        """The queues."""
-        return read_queues(limit=MOST, workers=self.workers)
-
-    @cached_property
-    def running(self) -> list[RunningTask]:
-        """The running attempts, wedged ones first."""
-        return running_now(limit=MOST)
-
-    @cached_property
-    def limits(self) -> list[ShownLimit]:
-        """The limits."""
-        return read_limits(limit=MOST)
-
-    @cached_property
-    def of_queues(self) -> list[Notice]:
-        """The dashboard's notices of queues, and that no worker is running."""
-        everything = any(pause.definition is None for pause in read_pauses(limit=1))
-        return list(of_queues(self.queues, self.workers, are_paused=everything))
-
-    @cached_property
-    def of_workers(self) -> list[Notice]:
-        """The dashboard's notices of workers."""
-        return list(of_workers(self.workers))
-
-    @cached_property
-    def of_schedules(self) -> list[Notice]:
-        """The dashboard's notices of schedules that rest."""
-        return list(resting_schedules())
-
-    @cached_property
-    def overdue(self) -> list[Overdue]:
-        """The schedules that are overdue."""
-        return overdue_schedules(most=MOST)
 
     @cached_property
     def failed_workflows(self) -> list[FailedWorkflow]:

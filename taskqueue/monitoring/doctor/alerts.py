@@ -10,29 +10,30 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.models import AlertRule
 from taskqueue.monitoring.doctor.finding import Check, Finding
-from taskqueue.monitoring.read_models.pause import read_pauses
-from taskqueue.monitoring.read_models.queue import queue_named
-from taskqueue.monitoring.read_models.worker import read_workers
+from taskqueue.monitoring.notices import Situation
 
 ALERTS = Check("alerts")
 MOST = 1_000
 
 
-def look_at_alerts(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+def look_at_alerts(
+    connection: BaseDatabaseWrapper, situation: Situation | None = None
+) -> Iterator[Finding]:
     """Yield what keeps people from hearing of alerts; nothing where no rule is enabled."""
     rows: Any = AlertRule.objects.using(connection.alias).filter(next_at__isnull=False)
     rules = list(rows.only("name", "kind", "channels", "url", "trouble").order_by("name")[:MOST])
     if not rules:
         return
-    findings = [*_queue(), *_rules(rules)]
+    seen = Situation() if situation is None else situation
+    findings = [*_queue(seen), *_rules(rules)]
     yield from findings or [ALERTS.ok(f"Alert rules: {len(rules):,}; their messages go out.")]
 
 
-def _queue() -> Iterator[Finding]:
+def _queue(situation: Situation) -> Iterator[Finding]:
     """Yield what is wrong with the queue on which messages wait."""
     name = get_settings().INTERNAL_QUEUE
-    queue = queue_named(name)
-    if any(pause.definition is None for pause in read_pauses(limit=1)):
+    queue = next((each for each in situation.queues if each.name == name), None)
+    if any(not pause.name for pause in situation.standing.pauses):
         yield ALERTS.problem(
             seen="Everything is paused: no message of an alert goes out.",
             remedy="manage.py taskqueue resume --all, unless the pause is still needed.",
@@ -51,7 +52,7 @@ def _queue() -> Iterator[Finding]:
             remedy=f"manage.py taskqueue queues limit {name} --lift. Or name another"
             " INTERNAL_QUEUE.",
         )
-    if not any(each.takes_tasks and each.serves(name) for each in read_workers(limit=MOST)):
+    if not any(each.takes_tasks and each.serves(name) for each in situation.workers):
         yield ALERTS.problem(
             subject=name,
             seen=f"No running worker serves the queue {name}, on which messages of alerts wait.",

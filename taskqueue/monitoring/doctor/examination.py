@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -21,7 +22,7 @@ from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
 from taskqueue.monitoring.doctor.webhooks import look_at_webhooks
-from taskqueue.monitoring.doctor.work import look_at_work
+from taskqueue.monitoring.doctor.work import examined_situation, look_at_work
 from taskqueue.monitoring.doctor.workflows import look_at_workflows
 from taskqueue.monitoring.reading import NoAnswer, Question, is_postgresql, time_limit
 
@@ -40,21 +41,18 @@ OF_SERVER: dict[str, Look] = {
     "snapshots": look_at_snapshots,
 }
 OF_WORK: dict[str, Look] = {
-    "work": look_at_work,
     "workflows": look_at_workflows,
     "limits": look_at_limits,
-    "alerts": look_at_alerts,
     "webhooks": look_at_webhooks,
 }
-OF_TABLES: dict[str, Look] = {
-    "tables": look_at_tables,
-    "indexes": look_at_indexes,
-    "listening": look_at_listening,
-}
+OF_TABLES: dict[str, Look] = {"tables": look_at_tables, "indexes": look_at_indexes}
 
 
-def examine() -> list[Finding]:
-    """Return all findings, in the order of the checks; write nothing."""
+def examine(*, patience: str = PATIENCE) -> list[Finding]:
+    """Return all findings, in the order of the checks; write nothing.
+
+    A statement that takes longer than `patience` is given up, and its check tells so.
+    """
     connection = project_connection()
     found = list(look_at_settings(connection))
     try:
@@ -65,11 +63,21 @@ def examine() -> list[Finding]:
     looks = {"migrations": look_at_migrations}
     looks |= OF_SERVER if is_postgresql() else {"sqlite": look_at_sqlite}
     for name, look in looks.items():
-        found += _asked(connection, name, look)
+        found += _asked(connection, name, look, patience)
     if not any(each.check == "migrations" and each.severity is PROBLEM for each in found):
-        looks = {**(OF_TABLES if is_postgresql() else {}), **OF_WORK}
+        # Read once for all that look at workers and queues.
+        seen = examined_situation()
+        looks = {
+            **(OF_TABLES if is_postgresql() else {}),
+            **(
+                {"listening": partial(look_at_listening, situation=seen)} if is_postgresql() else {}
+            ),
+            "work": partial(look_at_work, situation=seen),
+            **OF_WORK,
+            "alerts": partial(look_at_alerts, situation=seen),
+        }
         for name, look in looks.items():
-            found += _asked(connection, name, look)
+            found += _asked(connection, name, look, patience)
     return found
 
 
@@ -82,10 +90,10 @@ def _ask_once(connection: BaseDatabaseWrapper) -> None:
         Question(lambda: fetch(project_connection(), "SELECT 1"), seconds=LONGEST_SILENCE).answer()
 
 
-def _asked(connection: BaseDatabaseWrapper, name: str, look: Look) -> list[Finding]:
+def _asked(connection: BaseDatabaseWrapper, name: str, look: Look, patience: str) -> list[Finding]:
     """Return what a check finds; that it is not permitted or fails is a finding too."""
     try:
-        with time_limit(connection, PATIENCE):
+        with time_limit(connection, patience):
             return list(look(connection))
     except TROUBLE as error:
         said = _said(error)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
 from django.apps import apps
+
+from taskqueue.access.permissions import (
+    MANAGE_WEBHOOKS,
+    VIEW_ALERT_RULES,
+    VIEW_LIMITS,
+    VIEW_QUEUES,
+    VIEW_SCHEDULES,
+    VIEW_WORKFLOWS,
+)
+from taskqueue.monitoring.notice import Notice
+from taskqueue.monitoring.read_models.base import Viewer
 
 
 class Severity(StrEnum):
@@ -44,6 +55,8 @@ class Finding:
     remedy: str = ""
     # The queue, worker, session or table that it is about.
     subject: str = ""
+    # The notice that says the same, if one does.
+    notice: Notice | None = field(default=None, compare=False, repr=False)
 
 
 class Check(str):
@@ -77,6 +90,24 @@ class Check(str):
 QUEUES, WORKERS, DUTIES = Check("queues"), Check("workers"), Check("duties")
 FAILURES, SCHEDULES = Check("failures"), Check("schedules")
 WORKFLOWS = Check("workflows")
+
+
+# What is needed to view the findings of a check, besides the permission to view workers.
+NEEDED = {
+    QUEUES: VIEW_QUEUES,
+    SCHEDULES: VIEW_SCHEDULES,
+    DUTIES: VIEW_SCHEDULES,
+    WORKFLOWS: VIEW_WORKFLOWS,
+    "limits": VIEW_LIMITS,
+    "alerts": VIEW_ALERT_RULES,
+    "webhooks": MANAGE_WEBHOOKS,
+}
+
+
+def visible_to(viewer: Viewer, findings: list[Finding]) -> list[Finding]:
+    """Return the findings that a person may view, who may view tasks and workers."""
+    lacking = {check for check, needed in NEEDED.items() if not viewer.has_perm(needed)}
+    return [finding for finding in findings if finding.check not in lacking]
 
 
 def worst(findings: list[Finding]) -> Severity:

@@ -1,8 +1,7 @@
-"""Whether limits keep tasks from ever running: tags, halted sequences, forgotten limits."""
+"""Whether limits keep tasks from ever running: halted sequences, forgotten limits."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,53 +9,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.placement import declared_limits
-from taskqueue.engine.statement import Statement
 from taskqueue.models import Partition
 from taskqueue.models.limit import Per
-from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, Finding
+from taskqueue.monitoring.doctor.finding import INFO, Check, Finding
 from taskqueue.monitoring.read_models.limit import read_limits
-from taskqueue.monitoring.read_models.worker import living, read_workers
-from taskqueue.monitoring.reading import read
 
 LIMITS = Check("limits")
 MOST = 1_000
-# The lanes of open partitions that need tags.
-LANES = Statement.of("""
-SELECT queue_name, lane, count(*)
-FROM (
-    SELECT queue_name, lane
-    FROM taskqueue_partition
-    WHERE state = 'open'
-    ORDER BY queue_name, lane
-    LIMIT 100000
-) AS open_ones
-WHERE lane <> ''
-GROUP BY queue_name, lane
-ORDER BY queue_name, lane
-""")
 
 
 def look_at_limits(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """Yield what waits for good, as far as limits tell."""
-    findings = [*_tags(), *_halted(connection), *_forgotten()]
+    findings = [*_halted(connection), *_forgotten()]
     yield from findings or [LIMITS.ok("No limit keeps tasks from running for good.")]
-
-
-def _tags() -> Iterator[Finding]:
-    """Yield tags of waiting tasks that no running worker of their queue has."""
-    workers = living(read_workers(limit=MOST))
-    for queue_name, lane, _ in read(LANES):
-        tags = set(json.loads(lane).get("tags", ()))
-        serving = [worker for worker in workers if worker.serves(queue_name)]
-        if tags and not any(tags <= set(worker.tags) for worker in serving):
-            named = ",".join(sorted(tags))
-            yield LIMITS.finding(
-                PROBLEM if serving else WARNING,
-                subject=queue_name,
-                seen=f"Tasks of the queue {queue_name} require the tags {named}, which no running "
-                "worker of the queue has.",
-                remedy=f"manage.py runworker --queues {queue_name} --tags {named}",
-            )
 
 
 def _halted(connection: BaseDatabaseWrapper) -> Iterator[Finding]:

@@ -20,7 +20,8 @@ from taskqueue.monitoring.doctor.finding import (
     Severity,
     by_limits,
 )
-from taskqueue.monitoring.read_models.worker import living, read_workers
+from taskqueue.monitoring.notices import Situation
+from taskqueue.monitoring.read_models.worker import living
 
 SERVER, POOLING = Check("server"), Check("pooling")
 
@@ -149,7 +150,7 @@ def _freezing(age: int) -> Iterator[Finding]:
 
 
 SILENCE = 5.0
-MOST, NAMED = 1000, 5
+NAMED = 5
 DIRECTLY = (
     "Let workers connect to the server directly: they need few connections, and listen instead of "
     "polling. Or keep the pooler, and choose --poll-interval."
@@ -173,9 +174,11 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         )
 
 
-def look_at_listening(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+def look_at_listening(
+    connection: BaseDatabaseWrapper, situation: Situation | None = None
+) -> Iterator[Finding]:
     """Yield how the running workers reach the server, as they found out themselves."""
-    workers = living(read_workers(limit=MOST))
+    workers = living((Situation() if situation is None else situation).workers)
     polling = [worker.name for worker in workers if worker.listens is False]
     if polling:
         names = ", ".join(polling[:NAMED])

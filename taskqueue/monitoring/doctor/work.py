@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,11 +27,9 @@ from taskqueue.monitoring.doctor.finding import (
     Finding,
 )
 from taskqueue.monitoring.notice import ERROR, Notice, duration
-from taskqueue.monitoring.notices import notices, overdue_schedules
-from taskqueue.monitoring.read_models.attempt import running_now
-from taskqueue.monitoring.read_models.queue import read_queues
-from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
-from taskqueue.monitoring.reading import is_postgresql, now
+from taskqueue.monitoring.notices import Situation, notices
+from taskqueue.monitoring.read_models.worker import ShownWorker, living
+from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
 
 PRUNING_LATE = timedelta(hours=1)
@@ -40,23 +39,27 @@ MOST = 1000
 MOST_LOOKED_AT = 10_000
 
 
-def look_at_work(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+def look_at_work(
+    connection: BaseDatabaseWrapper, situation: Situation | None = None
+) -> Iterator[Finding]:
     """Yield the notices of the dashboard, and more."""
-    workers = read_workers(limit=MOST)
-    queues = read_queues(limit=MOST, workers=workers)
-    moment = now()
-    running = running_now(limit=MOST)
-    conditions = notices(queues=queues, workers=workers, running=running, most=MOST_LOOKED_AT)
-    # What is overdue is told among the duties, with more.
-    told = (notice for notice in conditions if notice.code != "schedule_overdue")
-    findings = [*map(finding_of, told), *versions(workers)]
+    seen = examined_situation() if situation is None else situation
+    # What is overdue is told among the duties, with more; what it found before is looked at anew.
+    left_out = ("schedule_overdue", "doctor")
+    told = (notice for notice in notices(seen) if notice.code not in left_out)
+    findings = [*map(finding_of, told), *versions(seen.workers)]
     yield from findings
     if not any(finding.check == QUEUES for finding in findings):
         yield QUEUES.ok("Every queue with waiting tasks is served.")
-    number = len(living(workers))
+    number = len(living(seen.workers))
     if number and not any(finding.check == WORKERS for finding in findings):
         yield WORKERS.ok(f"Running workers: {number}; none is in trouble.")
-    yield from _duties(connection, moment, has_workers=number > 0)
+    yield from _duties(connection, seen, has_workers=number > 0)
+
+
+def examined_situation() -> Situation:
+    """Return a situation of which more tasks are looked at than for a page."""
+    return Situation(looked_at=MOST_LOOKED_AT)
 
 
 def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
@@ -70,12 +73,14 @@ def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
         )
 
 
-def _duties(connection: BaseDatabaseWrapper, now: Any, *, has_workers: bool) -> Iterator[Finding]:
+def _duties(
+    connection: BaseDatabaseWrapper, situation: Situation, *, has_workers: bool
+) -> Iterator[Finding]:
     """Yield what a worker should have done by now."""
-    tasks = Task.objects.using(connection.alias)
+    tasks, now = Task.objects.using(connection.alias), situation.now
     findings = [
         *_due(tasks, now, has_workers),
-        *_schedules(has_workers),
+        *_schedules(situation, has_workers),
         *_leases(connection, now, has_workers),
         *_pruning(tasks, now, has_workers),
     ]
@@ -100,16 +105,16 @@ def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]
         )
 
 
-def _schedules(has_workers: bool) -> Iterator[Finding]:
+def _schedules(situation: Situation, has_workers: bool) -> Iterator[Finding]:
     """Yield due schedules that no worker has served; paused schedules miss nothing."""
-    overdue = overdue_schedules(most=MOST + 1)
+    overdue = situation.standing.overdue
     if overdue:
-        name, seconds, trouble = overdue[0]
+        first = overdue[0]
         number = f"{MOST:,}+" if len(overdue) > MOST else f"{len(overdue):,}"
         yield DUTIES.problem(
-            subject=name,
-            seen=f"Schedules are overdue: {number}. The first is {name}, for "
-            f"{duration(seconds)}. {trouble}".strip(),
+            subject=first.name,
+            seen=f"Schedules are overdue: {number}. The first is {first.name}, for "
+            f"{duration(first.seconds)}. {first.trouble}".strip(),
             remedy=KEPT if has_workers else START,
         )
 
@@ -146,9 +151,19 @@ def _pruning(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Find
 
 # By the code of a notice; all others are about queues.
 CHECKS = {
-    "failing": FAILURES,
+    **dict.fromkeys(("failing", "failure_jump", "new_error"), FAILURES),
     **dict.fromkeys(("schedule_trouble", "schedule_paused_itself"), SCHEDULES),
-    **dict.fromkeys(("lost_worker", "worker_trouble", "wedged", "lost_holds", "parked"), WORKERS),
+    **dict.fromkeys(
+        (
+            "lost_worker",
+            "worker_trouble",
+            "wedged",
+            "long_run",
+            "lost_holds",
+            "parked",
+        ),
+        WORKERS,
+    ),
 }
 
 
@@ -156,4 +171,5 @@ def finding_of(notice: Notice) -> Finding:
     """Return the finding that says what the notice says."""
     check = CHECKS.get(notice.code, QUEUES)
     severity = PROBLEM if notice.level == ERROR else WARNING
-    return check.finding(severity, notice.sentence, notice.remedy, notice.subject)
+    found = check.finding(severity, notice.sentence, notice.remedy, notice.subject)
+    return replace(found, notice=notice)

@@ -35,9 +35,11 @@ from taskqueue.monitoring.metrics.figures import (
 from taskqueue.monitoring.metrics.limits import of_calls, of_limits, of_pauses, of_slots
 from taskqueue.monitoring.metrics.webhooks import of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
+from taskqueue.monitoring.notice import TEXTS, WARNING
+from taskqueue.monitoring.notices import Notice, Situation, notices
 from taskqueue.monitoring.read_models.alert import firing_by_rule
 from taskqueue.monitoring.read_models.limit import read_limits
-from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living, read_workers
+from taskqueue.monitoring.read_models.worker import STATES, ShownWorker, living
 from taskqueue.monitoring.reading import NoAnswer, SharedQuestion, is_postgresql, time_limit
 
 
@@ -159,6 +161,18 @@ def of_alerts(firing: Sequence[tuple[str, int]]) -> list[Metric]:
     return [alerts]
 
 
+def of_notices(found: Sequence[Notice]) -> list[Metric]:
+    """Return the gauge of the notices: each kind, also those of which there is none."""
+    notices = family(
+        Gauge, "notices", "Conditions that need attention, as the dashboard shows them.", "kind",
+        "level",
+    )  # fmt: skip
+    number = Counter((notice.code, notice.level) for notice in found)
+    for code, level in sorted({*number, *((code, WARNING) for code in TEXTS)}):
+        notices.add_metric([code, level], number[code, level])
+    return [notices]
+
+
 def of_tables(sizes: Mapping[str, int]) -> list[Metric]:
     """Return the sizes of the tables."""
     bytes_of = family(Gauge, "table_size_bytes", "Size of a table with its indexes.", "table")
@@ -169,7 +183,7 @@ def of_tables(sizes: Mapping[str, int]) -> list[Metric]:
 
 logger = logging.getLogger("taskqueue.metrics")
 
-MOST_WORKERS, MOST_LIMITS = 1_000, 200
+MOST_LIMITS = 200
 # The limit of a statement; the next scrape tries again.
 LONGEST_STATEMENT = "5s"
 # Seconds for a scrape, including the connect: Prometheus gives up after ten.
@@ -213,11 +227,12 @@ shared_scrape = SharedQuestion(_bounded_families)
 
 
 def _families() -> Iterator[Metric]:
-    workers = read_workers(limit=MOST_WORKERS)
+    situation = Situation()
+    workers = situation.workers
     # Also of those that are gone: one label more does no harm, but to take back what stands there.
     meant = frozenset({DEFAULT}).union(*(worker.queues for worker in workers))
     queues, names = counters(meant)
-    yield from of_lanes(lanes(queues.keys(), workers))
+    yield from of_lanes(lanes(queues.keys(), workers, situation.queue_rows))
     yield from of_queues(queues)
     yield from of_names(names)
     yield from of_workers(workers)
@@ -229,5 +244,6 @@ def _families() -> Iterator[Metric]:
     yield from of_slots(living(workers))
     yield from of_workflows(figures)
     yield from of_alerts(firing_by_rule())
+    yield from of_notices(notices(situation))
     yield from of_webhooks(figures)
     yield from of_tables(figures.sizes)

@@ -13,12 +13,9 @@ from taskqueue.engine import totals
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.totals import DEFAULT, MOST_LABELS, REST, SUMS, label_among
-from taskqueue.models import Queue, Schedule
-from taskqueue.models.parts import DatabaseClock
+from taskqueue.models import Schedule
 from taskqueue.models.rollup import NAME, QUEUE
-from taskqueue.monitoring.counts import CAP
-from taskqueue.monitoring.queue_statements import LANES
-from taskqueue.monitoring.read_models.queue import COUNTED, LEAST_CAP, Absence
+from taskqueue.monitoring.read_models.queue import Absence, QueueRows
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import summed
@@ -79,8 +76,6 @@ GROUP BY queue_name
 
 # Statuses of tasks that have not ended.
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")
-# Queues that are read.
-MOST_QUEUES = 1_000
 
 
 @dataclass
@@ -106,16 +101,13 @@ class Lane:
         self.is_paused |= other.is_paused
 
 
-def lanes(known: Set[str], workers: Sequence[ShownWorker]) -> dict[str, Lane]:
+def lanes(known: Set[str], workers: Sequence[ShownWorker], queues: QueueRows) -> dict[str, Lane]:
     """Return the gauges by label, also of empty queues that are known or named by a worker."""
-    queues = Queue.objects.using(database_alias()).annotate(now=DatabaseClock()).order_by("id")
-    rows: dict[str, Any] = {row.name: row for row in queues[:MOST_QUEUES]}
+    rows, cap, standing = queues
     named = {name for worker in living(workers) for name in worker.queues}
     lanes: defaultdict[str, Lane] = defaultdict(Lane)
     for name in {*known, *rows, *named}:
         lanes[name].is_paused = name in rows and rows[name].is_paused_at(rows[name].now)
-    cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
-    standing = read(LANES, first="", limit=MOST_QUEUES, cap=cap + 1)
     absence, numbers = Absence(workers), Counter[str]()
     for kind, name, number, seconds, worker_names in [*standing, *read(WAITING, limit=cap + 1)]:
         lane, status = lanes[name], "ready" if kind in ("apart", "limited") else kind

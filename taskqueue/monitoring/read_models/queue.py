@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -104,15 +104,33 @@ class _Counts:
             self.reachable_seconds = max(self.reachable_seconds or 0.0, seconds)
 
 
-def read_queues(
-    *, limit: int = 100, workers: Sequence[ShownWorker] | None = None
-) -> list[ShownQueue]:
-    """Return the queues by name; `workers` that were read already spare a query."""
-    if workers is None:
-        workers = read_workers(limit=1_000)
+class QueueRows(NamedTuple):
+    """The queues that have a row, and the counts of `queue_statements.LANES`."""
+
+    by_name: dict[str, Any]
+    # The ready tasks that are counted of each; those of `lanes` may be one more.
+    cap: int
+    lanes: list[tuple[Any, ...]]
+
+
+def read_queue_rows(*, limit: int) -> QueueRows:
+    """Return what several readings of queues are made from."""
     rows = _by_name(_rows()[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
-    counts = _counts(limit, cap=cap, absence=Absence(workers))
+    return QueueRows(rows, cap, read(LANES, first="", limit=limit, cap=cap + 1))
+
+
+def read_queues(
+    *,
+    limit: int = 100,
+    workers: Sequence[ShownWorker] | None = None,
+    known: QueueRows | None = None,
+) -> list[ShownQueue]:
+    """Return the queues by name; `workers` and rows that were read already spare queries."""
+    if workers is None:
+        workers = read_workers(limit=1_000)
+    rows, cap, lanes = known or read_queue_rows(limit=limit)
+    counts = _counts(lanes, cap=cap, absence=Absence(workers))
     names = sorted({*rows, *counts})[:limit]
     return [_shown(name, counts[name], rows.get(name), workers) for name in names]
 
@@ -123,7 +141,8 @@ def queues_after(name: str, *, limit: int) -> list[ShownQueue]:
     rows = _by_name(_rows().filter(name__gt=name)[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // limit))
     # One more: that of the name itself may be the first.
-    counts = _counts(limit + 1, cap=cap, absence=Absence(workers), first=name)
+    lanes = read(LANES, first=name, limit=limit + 1, cap=cap + 1)
+    counts = _counts(lanes, cap=cap, absence=Absence(workers))
     names = json.dumps([*{*rows, *counts}])
     following = [queue for (queue,) in read(NEXT, names=names, after=name, limit=limit)]
     return [_shown(queue, counts[queue], rows.get(queue), workers) for queue in following]
@@ -135,7 +154,8 @@ def queue_named(name: str) -> ShownQueue | None:
         return None
     workers = read_workers(limit=1_000)
     row = _rows().filter(name=name).first()
-    counts = _counts(1, cap=CAP, absence=Absence(workers), first=name)
+    lanes = read(LANES, first=name, limit=1, cap=CAP + 1)
+    counts = _counts(lanes, cap=CAP, absence=Absence(workers))
     if row is None and name not in counts:
         return None
     return _shown(name, counts[name], row, workers)
@@ -150,14 +170,11 @@ def _by_name(rows: Iterable[Any]) -> dict[str, Any]:
 
 
 def _counts(
-    limit: int, *, cap: int, absence: Absence, first: str = ""
+    lanes: Iterable[tuple[Any, ...]], *, cap: int, absence: Absence
 ) -> defaultdict[str, _Counts]:
-    """The counts by queue, also of queues that no worker has seen yet while tasks wait there.
-
-    Ready tasks are read from the `first` queue on.
-    """
+    """The counts by queue, also of queues that no worker has seen yet while tasks wait there."""
     counts: defaultdict[str, _Counts] = defaultdict(lambda: _Counts(cap=cap))
-    for kind, name, number, seconds, names in read(LANES, first=first, limit=limit, cap=cap + 1):
+    for kind, name, number, seconds, names in lanes:
         if kind == "running":
             counts[name].held += number
             continue

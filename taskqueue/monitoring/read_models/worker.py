@@ -66,6 +66,9 @@ class ShownWorker:
     seen_seconds: float = about("Seconds since its last sign of life.", in_json=False)
     stopped_at: datetime | None
     memory_bytes: int | None
+    cpu_percent: float | None = about(
+        "Processor time that it and its children use, of one processor; null: not known."
+    )
     listens: bool | None = about(
         "Whether enqueues wake it; false: it polls; null: not known, or on SQLite."
     )

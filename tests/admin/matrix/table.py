@@ -162,6 +162,7 @@ NO_ASGI = 404
 PAGES: dict[str, Page] = {
     "dashboard/": Page(look=VIEW_TASK),
     "dashboard/stream/": Page(look=VIEW_TASK, answers=NO_ASGI),
+    "dashboard/doctor/": Page(look=ways("view_task view_worker")),
     "failure/": Page(look=VIEW_TASK),
     "performance/": Page(look=VIEW_TASK),
     **_of_rows("lease", ways("view_lease")),

@@ -108,6 +108,8 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
     f"{ONE_TASK}timeline/": (look("view_task", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
+    "notices/": (look("view_task"),),
+    "doctor/": (look("view_task", "view_worker"),),
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (
         look("view_queue", on="queue"),

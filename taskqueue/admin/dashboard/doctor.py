@@ -1,0 +1,80 @@
+"""The doctor's page: an examination at each look, with what people can do about its findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.access.permissions import VIEW_WORKERS
+from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.dashboard.remedies import Act, Look, Remedies
+from taskqueue.admin.reports import LOOKING, report
+from taskqueue.monitoring.doctor import Finding, Severity, examine, visible_to, worst
+from taskqueue.monitoring.notices import Situation
+
+# The limit of each statement: a page must not wait for longer.
+PATIENCE = "1s"
+# From the worst on: its word, and the look of its badge.
+SEVERITIES: dict[Severity, tuple[Any, str]] = {
+    Severity.PROBLEM: (gettext_lazy("problem"), "error"),
+    Severity.WARNING: (gettext_lazy("warning"), "warning"),
+    Severity.INFO: (gettext_lazy("info"), "scheduled"),
+    Severity.OK: (gettext_lazy("ok"), "succeeded"),
+}
+
+
+@dataclass(frozen=True)
+class ShownFinding:
+    """A finding, with what this user can do about it."""
+
+    finding: Finding
+    word: Any
+    badge: str
+    looks: list[Look] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+
+
+class DoctorPage(ReadOnlyAdmin):
+    """A page for users who may view tasks and workers."""
+
+    doctor_template = "admin/taskqueue/dashboard/doctor.html"
+
+    def doctor_view(self, request: HttpRequest) -> HttpResponse:
+        """Examine, and show the findings, the worst first."""
+        if not (self.has_view_permission(request) and request.user.has_perm(VIEW_WORKERS)):
+            raise PermissionDenied
+        if request.method not in LOOKING:
+            return HttpResponseNotAllowed(LOOKING)
+        found = visible_to(request.user, examine(patience=PATIENCE))
+        found.sort(key=lambda finding: -finding.severity.rank)
+        counted = Counter(finding.severity for finding in found)
+        word, badge = SEVERITIES[worst(found)]
+        return report(
+            self, request, self.doctor_template, _("Doctor"),
+            worst=word,
+            badge=badge,
+            counts=[
+                (SEVERITIES[severity][0], counted[severity])
+                for severity in SEVERITIES
+                if counted[severity]
+            ],
+            findings=self._shown(request, found),
+        )  # fmt: skip
+
+    def _shown(self, request: HttpRequest, found: list[Finding]) -> list[ShownFinding]:
+        remedies = Remedies(request.user, self.links, Situation())
+        return [
+            ShownFinding(
+                finding,
+                *SEVERITIES[finding.severity],
+                list(remedies.looks(finding.notice)) if finding.notice else [],
+                list(remedies.acts(finding.notice)) if finding.notice else [],
+            )
+            for finding in found
+        ]

@@ -1,0 +1,154 @@
+"""What people can do about a notice: look at what it is about, or mend it by a button."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from taskqueue.access.permissions import VIEW_FIGURES, VIEW_WORKERS
+from taskqueue.admin.dashboard.sentences import sentence
+from taskqueue.admin.links import Links
+from taskqueue.core.states import TaskStatus
+from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.verbs import (
+    ALL_VERBS,
+    DEFINITION_VERBS,
+    QUEUE_VERBS,
+    SCHEDULE_VERBS,
+    WORKER_VERBS,
+)
+from taskqueue.monitoring.notices import Notice, Situation
+from taskqueue.monitoring.searching.search_tokens import search_text
+
+FAILED, READY = TaskStatus.FAILED.value, TaskStatus.READY.value
+OF_WAITING = frozenset({
+    "unserved_queue", "paused_with_waiting", "stalled", "late_queue", "deep_queue",
+    "growing_backlog", "absent_workers", "too_few_workers", "absent_tags",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Look:
+    """A link to what a notice is about."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Act:
+    """A button: one verb on one row."""
+
+    verb: Verb
+    url: str
+    name: str
+    # The value that it posts, where it is not the verb's name.
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class ShownNotice:
+    """A notice as the dashboard shows it to one user."""
+
+    notice: Notice
+    sentence: SafeString
+    looks: list[Look] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+
+
+def shown_notices(
+    request: HttpRequest, links: Links, situation: Situation, found: Sequence[Notice]
+) -> list[ShownNotice]:
+    """Return the notices with what this user can do about them."""
+    remedies = Remedies(request.user, links, situation)
+    return [
+        ShownNotice(
+            notice, sentence(notice, links), list(remedies.looks(notice)),
+            list(remedies.acts(notice)),
+        )
+        for notice in found
+    ]  # fmt: skip
+
+
+class Remedies:
+    """The links and buttons of notices, for one user."""
+
+    def __init__(self, user: Any, links: Links, situation: Situation) -> None:
+        self._user = user
+        self._links = links
+        self._workers = {worker.name: worker.id for worker in situation.workers}
+        self._schedules = {row.name: row.id for row in situation.standing.resting}
+
+    def looks(self, notice: Notice) -> Iterator[Look]:
+        """Yield the links: to the tasks, filtered, and to a page that asks about all of them."""
+        query = _query(notice)
+        if query:
+            yield Look(_("Tasks"), f"{self._links.url('task_changelist')}?{_q(query)}")
+        if notice.code == "failure_jump" and self._user.has_perm(VIEW_FIGURES):
+            url = self._links.url("performance_changelist")
+            text = urlencode({"name": notice.subject, "span": "day"})
+            yield Look(_("Performance"), f"{url}?{text}")
+        if notice.code == "doctor" and self._user.has_perm(VIEW_WORKERS):
+            yield Look(_("Doctor"), self._links.url("dashboard_doctor"))
+        verbs = {"failing": "retry", "failure_jump": "retry", "new_error": "retry",
+                 "parked": "cancel"}  # fmt: skip
+        verb = TASK_VERBS.get(verbs.get(notice.code, ""))
+        if verb is not None and verb.is_for(self._user):
+            words = {"retry": _("Retry all…"), "cancel": _("Cancel all…")}
+            url = self._links.url("operation_start")
+            yield Look(words[verb.name], f"{url}?{urlencode({'verb': verb.name, 'q': query})}")
+
+    def acts(self, notice: Notice) -> Iterator[Act]:
+        """Yield the buttons, each of a verb that mends what the notice tells."""
+        act = self._act(notice)
+        if act is not None and act.verb.is_for(self._user):
+            yield act
+
+    def _act(self, notice: Notice) -> Act | None:
+        links, subject = self._links, notice.subject
+        if notice.code == "all_paused":
+            return Act(ALL_VERBS["resume_all"], links.url("queue_pauses"), "")
+        if notice.code == "definition_paused":
+            url = f"{links.url('queue_pauses')}?{urlencode({'definition': subject})}"
+            return Act(DEFINITION_VERBS["resume"], url, subject, "resume_definition")
+        if notice.code == "paused_with_waiting":
+            return Act(QUEUE_VERBS["resume"], links.url("queue_act", subject), subject)
+        if notice.code == "schedule_paused_itself" and subject in self._schedules:
+            url = links.url("schedule_act", self._schedules[subject])
+            return Act(SCHEDULE_VERBS["resume"], url, subject)
+        if notice.code in ("wedged", "long_run", "lost_holds"):
+            return Act(TASK_VERBS["stop"], links.url("task_act", UUID(subject)), subject)
+        if notice.code == "worker_trouble" and subject in self._workers:
+            url = links.url("worker_act", self._workers[subject])
+            return Act(WORKER_VERBS["stop"], url, subject)
+        return None
+
+
+def _query(notice: Notice) -> str:
+    """Return the search for the tasks that a notice is about; empty: it names them itself."""
+    subject = notice.subject
+    if notice.code in OF_WAITING:
+        return search_text(queue=subject, status=READY)
+    if notice.code == "failing":
+        return search_text(queue=subject, status=FAILED)
+    if notice.code == "failure_jump":
+        return search_text(name=subject, status=FAILED)
+    if notice.code == "new_error":
+        return search_text(**{"name": subject, "status": FAILED, "class": notice.detail})
+    if notice.code == "parked":
+        return search_text(name=subject, status=TaskStatus.SCHEDULED.value)
+    if notice.code == "definition_paused":
+        return search_text(name=subject, status=READY)
+    return ""
+
+
+def _q(query: str) -> str:
+    return urlencode({"q": query})

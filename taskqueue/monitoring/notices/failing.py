@@ -1,0 +1,236 @@
+"""Failure rates beside those of the same hour on past days, and kinds of error that are new.
+
+The rates come from the rollups, by ranges of their time: the last quarter of an hour, and two hours
+of each of the days before, those that hold this time of day and what is next to it. The days are
+read only where enough has failed lately.
+
+A kind of error is the name of a task and the class of the error with which it failed. Its first
+task is the first entry of the kind in an index of failed tasks, which is read by a loose scan: one
+probe for each kind, however many tasks have failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from taskqueue.engine.dialect import as_uuid
+from taskqueue.engine.sqlite.values import clock, loaded
+from taskqueue.engine.statement import Statement
+from taskqueue.monitoring.reading import read
+from taskqueue.monitoring.rollups import whole_seconds
+
+# Days that are compared with.
+DAYS = 7
+# Failed attempts within a quarter of an hour that are enough to compare, and attempts.
+LEAST_FAILED, LEAST_ATTEMPTS = 10, 20
+MOST_NAMES = 50
+# Kinds of errors that are looked through, those that are told, and the tasks counted of each.
+MOST_KINDS, MOST_NEW, COUNTED = 1_000, 10, 1_000
+# For how long a kind is new.
+NEW = timedelta(hours=24)
+
+_POSTGRESQL = """
+WITH RECURSIVE recent AS MATERIALIZED (
+    SELECT
+        name, sum(failed + lost)::bigint AS failed,
+        sum(succeeded + failed + lost + stopped)::bigint AS total
+    FROM taskqueue_rollup
+    WHERE starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'
+    GROUP BY name
+    HAVING sum(failed + lost) >= %(failed)s
+        AND sum(succeeded + failed + lost + stopped) >= %(attempts)s
+    ORDER BY 2 DESC, name
+    LIMIT %(names)s
+), past AS (
+    SELECT
+        rollup.name, sum(rollup.failed)::bigint AS failed, sum(rollup.total)::bigint AS total
+    FROM generate_series(1, %(days)s) AS day (number)
+    CROSS JOIN LATERAL (
+        SELECT name, failed + lost AS failed, succeeded + failed + lost + stopped AS total
+        FROM taskqueue_rollup
+        WHERE EXISTS (SELECT 1 FROM recent)
+            AND starts_at >= date_bin('1 hour', statement_timestamp(), 'epoch')
+                - day.number * interval '24 hours' - interval '1 hour'
+            AND starts_at < date_bin('1 hour', statement_timestamp(), 'epoch')
+                - day.number * interval '24 hours' + interval '1 hour'
+    ) AS rollup
+    WHERE rollup.name IN (SELECT name FROM recent)
+    GROUP BY rollup.name
+), kind (name, error_class, first_at, example, place) AS (
+    (
+        SELECT name, error_class, finished_at, id, 1
+        FROM taskqueue_task
+        WHERE status = 'failed'
+        ORDER BY name, error_class, finished_at
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT step.name, step.error_class, step.finished_at, step.id, kind.place + 1
+    FROM kind
+    CROSS JOIN LATERAL (
+        SELECT name, error_class, finished_at, id
+        FROM taskqueue_task
+        WHERE status = 'failed' AND (name, error_class) > (kind.name, kind.error_class)
+        ORDER BY name, error_class, finished_at
+        LIMIT 1
+    ) AS step
+    WHERE kind.place < %(kinds)s
+), news AS (
+    SELECT name, error_class, first_at, example
+    FROM kind
+    WHERE first_at > statement_timestamp() - %(age)s::interval
+    ORDER BY first_at DESC
+    LIMIT %(new)s
+)
+SELECT
+    'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
+    COALESCE(past.total, 0), NULL::timestamptz, NULL::text
+FROM recent
+LEFT JOIN past ON past.name = recent.name
+UNION ALL
+SELECT
+    'kind', news.name, news.error_class,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM taskqueue_task AS task
+            WHERE task.status = 'failed'
+                AND task.name = news.name AND task.error_class = news.error_class
+            ORDER BY task.name, task.error_class, task.finished_at
+            LIMIT %(counted)s
+        ) AS counted
+    ),
+    0, 0, 0, news.first_at, news.example::text
+FROM news
+"""
+_SQLITE = """
+WITH RECURSIVE recent AS MATERIALIZED (
+    SELECT
+        name, sum(failed + lost) AS failed, sum(succeeded + failed + lost + stopped) AS total
+    FROM taskqueue_rollup
+    WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')
+    GROUP BY name
+    HAVING sum(failed + lost) >= %(failed)s
+        AND sum(succeeded + failed + lost + stopped) >= %(attempts)s
+    ORDER BY 2 DESC, name
+    LIMIT %(names)s
+), day (number) AS (
+    SELECT 1 UNION ALL SELECT number + 1 FROM day WHERE number < %(days)s
+), past AS (
+    SELECT
+        rollup.name, sum(failed + lost) AS failed,
+        sum(succeeded + failed + lost + stopped) AS total
+    FROM day
+    CROSS JOIN taskqueue_rollup AS rollup
+    WHERE EXISTS (SELECT 1 FROM recent)
+        AND rollup.starts_at >= strftime(
+            '%%Y-%%m-%%d %%H:00:00', %(now)s, '-' || (24 * day.number + 1) || ' hours'
+        )
+        AND rollup.starts_at < strftime(
+            '%%Y-%%m-%%d %%H:00:00', %(now)s, '-' || (24 * day.number - 1) || ' hours'
+        )
+        AND rollup.name IN (SELECT name FROM recent)
+    GROUP BY rollup.name
+), kind (name, error_class, first_at, example, place) AS (
+    SELECT name, error_class, finished_at, id, 1
+    FROM (
+        SELECT name, error_class, finished_at, id
+        FROM taskqueue_task
+        WHERE status = 'failed' AND name >= ''
+        ORDER BY name, error_class, finished_at
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT step.name, step.error_class, step.finished_at, step.id, kind.place + 1
+    FROM kind
+    CROSS JOIN taskqueue_task AS step
+    WHERE kind.place < %(kinds)s AND step.id = (
+        SELECT id
+        FROM taskqueue_task
+        WHERE status = 'failed' AND (name, error_class) > (kind.name, kind.error_class)
+        ORDER BY name, error_class, finished_at
+        LIMIT 1
+    )
+), news AS (
+    SELECT name, error_class, first_at, example
+    FROM kind
+    WHERE first_at > %(since_text)s
+    ORDER BY first_at DESC
+    LIMIT %(new)s
+)
+SELECT
+    'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
+    COALESCE(past.total, 0), NULL, NULL
+FROM recent
+LEFT JOIN past ON past.name = recent.name
+UNION ALL
+SELECT
+    'kind', news.name, news.error_class,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT 1
+            FROM taskqueue_task AS task
+            WHERE task.status = 'failed'
+                AND task.name = news.name AND task.error_class = news.error_class
+            LIMIT %(counted)s
+        )
+    ),
+    0, 0, 0, news.first_at, news.example
+FROM news
+"""
+FAILING = Statement(postgresql=_POSTGRESQL, sqlite=_SQLITE)
+
+
+class NameRate(NamedTuple):
+    """The attempts at tasks of a name: of the last 15 minutes, and of this hour on past days."""
+
+    name: str
+    failed: int
+    total: int
+    past_failed: int
+    past_total: int
+
+
+class NewError(NamedTuple):
+    """A kind of error that had not been seen before, as far as failed tasks are kept."""
+
+    name: str
+    error_class: str
+    first_at: datetime
+    # The task that failed first with it.
+    example: str
+    # The tasks that failed with it, up to a cap.
+    number: int
+    is_capped: bool
+
+
+class Failing(NamedTuple):
+    """What fails otherwise than it used to."""
+
+    rates: list[NameRate]
+    new_errors: list[NewError]
+
+
+def read_failing() -> Failing:
+    """Return the rates that there is enough of, and the new kinds of error, in one statement."""
+    rows = read(
+        FAILING, failed=LEAST_FAILED, attempts=LEAST_ATTEMPTS, names=MOST_NAMES, days=DAYS,
+        kinds=MOST_KINDS, new=MOST_NEW, counted=COUNTED + 1, age=NEW,
+        since_text=whole_seconds(clock() - NEW),
+    )  # fmt: skip
+    rates = [NameRate(row[1], *map(int, row[3:7])) for row in rows if row[0] == "rate"]
+    return Failing(rates, list(_new_errors(row for row in rows if row[0] == "kind")))
+
+
+def _new_errors(rows: Iterable[tuple[Any, ...]]) -> Iterable[NewError]:
+    for _, name, error_class, number, *_, at, example in rows:
+        first_at = loaded(at)
+        assert first_at is not None
+        yield NewError(
+            name, error_class, first_at, str(as_uuid(example)), min(number, COUNTED),
+            number > COUNTED,
+        )  # fmt: skip

@@ -1,0 +1,64 @@
+"""What fails otherwise than it used to: jumps of the failure rate, and new kinds of error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from taskqueue.monitoring.notice import ERROR, WARNING, Notice
+from taskqueue.monitoring.notices.failing import NameRate
+from taskqueue.monitoring.notices.situation import Situation
+
+# Attempts at this hour of the past days that a usual rate needs.
+ENOUGH = 50
+# A rate has jumped where it is so many times the usual one, and so many standard deviations above
+# what the usual one would give.
+TIMES, DEVIATIONS = 3.0, 3.0
+MOSTLY = 0.5
+
+
+def failure_jumps(situation: Situation) -> Iterator[Notice]:
+    """Yield the names whose attempts fail far more often than at this hour of the past days."""
+    for rate in situation.failing.rates:
+        usual = usual_share(rate)
+        if usual is not None and has_jumped(rate.failed, rate.total, usual):
+            yield Notice(
+                "failure_jump",
+                ERROR if rate.failed >= MOSTLY * rate.total else WARNING,
+                rate.name,
+                count=rate.failed,
+                total=rate.total,
+                detail=f"{100 * rate.past_failed / rate.past_total:.1f} %",
+            )
+
+
+def usual_share(rate: NameRate) -> float | None:
+    """Return the share of attempts that usually fail; None where too few are known.
+
+    By the rule of succession: of a name that has never failed it is not quite nothing.
+    """
+    if rate.past_total < ENOUGH:
+        return None
+    return (rate.past_failed + 1) / (rate.past_total + 2)
+
+
+def has_jumped(failed: int, total: int, usual: float) -> bool:
+    """Whether so many failures are neither usual nor chance."""
+    expected = total * usual
+    return failed > max(TIMES * expected, expected + DEVIATIONS * math.sqrt(expected))
+
+
+def new_errors(situation: Situation) -> Iterator[Notice]:
+    """Yield the kinds of error that had not been seen before, the newest first."""
+    for error in situation.failing.new_errors:
+        yield Notice(
+            "new_error",
+            WARNING,
+            error.name,
+            count=error.number,
+            is_capped=error.is_capped,
+            example=error.example,
+            detail=error.error_class,
+            seconds=(situation.now - error.first_at).total_seconds(),
+            since=error.first_at,
+        )

@@ -1,0 +1,97 @@
+"""All notices, judged from one reading of a moment: for every face, the doctor and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from taskqueue.access.permissions import (
+    EDIT_SCHEDULES,
+    VIEW_ALERTS,
+    VIEW_SCHEDULES,
+    VIEW_WORKERS,
+)
+from taskqueue.monitoring.notice import ERROR, WARNING, Notice
+from taskqueue.monitoring.notices.failures import failure_jumps, new_errors
+from taskqueue.monitoring.notices.out_of_reach import absent_tags, out_of_reach, parked
+from taskqueue.monitoring.notices.queues import growing, of_queues
+from taskqueue.monitoring.notices.schedules import overdue_schedules, resting_schedules
+from taskqueue.monitoring.notices.situation import Situation
+from taskqueue.monitoring.notices.workers import held_by_lost, long_runs, of_workers, wedged
+from taskqueue.monitoring.read_models.base import Viewer
+
+# Codes that come before others of their level.
+FOREMOST = frozenset({"all_paused", "no_worker", "lost_holds", "lost_worker"})
+
+
+def notices(situation: Situation | None = None) -> list[Notice]:
+    """Return the notices, errors first, and of each level those of lost workers first.
+
+    What has been read of the situation already is not read again.
+    """
+    seen = Situation() if situation is None else situation
+    found = (_dated(notice, seen) for judge in JUDGES for notice in judge(seen))
+    return sorted(found, key=lambda notice: (notice.level != ERROR, notice.code not in FOREMOST))
+
+
+# Any one of the permissions is enough to view the notices of these codes; the others take the
+# permission to view tasks.
+NEEDED: dict[frozenset[str], tuple[str, ...]] = {
+    frozenset({"lost_worker", "worker_trouble"}): (VIEW_WORKERS,),
+    frozenset({"doctor"}): (VIEW_ALERTS,),
+    frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"}): (
+        VIEW_SCHEDULES,
+        EDIT_SCHEDULES,
+    ),
+}
+
+
+def visible_to(viewer: Viewer, found: Iterable[Notice]) -> list[Notice]:
+    """Return the notices that a person may view, who may view tasks."""
+    hidden: set[str] = set()
+    for codes, permissions in NEEDED.items():
+        if not any(map(viewer.has_perm, permissions)):
+            hidden |= codes
+    return [notice for notice in found if notice.code not in hidden]
+
+
+def _dated(notice: Notice, situation: Situation) -> Notice:
+    """Return the notice with the moment since when, as far as it tells for how long."""
+    if notice.since is not None or notice.seconds is None:
+        return notice
+    return replace(notice, since=situation.now - timedelta(seconds=notice.seconds))
+
+
+def of_pauses(situation: Situation) -> Iterator[Notice]:
+    """Yield that everything is paused, and which definitions are."""
+    for pause in situation.standing.pauses:
+        until = f"→ {pause.until:%Y-%m-%d %H:%M} UTC" if pause.until else ""
+        said = ", ".join(filter(None, (pause.by, until, pause.reason)))
+        detail = f" ({said})" if said else ""
+        if pause.name:
+            yield Notice("definition_paused", WARNING, pause.name, detail=detail, since=pause.since)
+        else:
+            yield Notice("all_paused", ERROR, detail=detail, since=pause.since)
+
+
+# Checks of the doctor that say what notices say by themselves, at each look.
+OF_NOTICES = frozenset({"queues", "workers", "failures", "schedules"})
+
+
+def of_doctor(situation: Situation) -> Iterator[Notice]:
+    """Yield what else the doctor found when an alert rule asked it last."""
+    by_subject = {found.subject: found for found in situation.standing.found}
+    for subject, found in by_subject.items():
+        if subject.partition(":")[0] not in OF_NOTICES:
+            yield Notice(
+                "doctor", ERROR, subject, detail=found.seen, advice=found.remedy, since=found.since
+            )
+
+
+Judge = Callable[[Situation], Iterable[Notice]]
+JUDGES: tuple[Judge, ...] = (
+    of_pauses, of_queues, growing, out_of_reach, absent_tags, parked, failure_jumps, new_errors,
+    resting_schedules, overdue_schedules, of_workers, held_by_lost, wedged, long_runs,
+    of_doctor,
+)  # fmt: skip

@@ -1,0 +1,197 @@
+"""What stands in small tables: pauses, schedules that rest or are late, tags, findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from taskqueue.engine.schedules.reading import OVERDUE
+from taskqueue.engine.sqlite.values import clock, loaded, stored
+from taskqueue.engine.statement import Statement
+from taskqueue.monitoring.reading import read
+
+# Paused definitions, resting schedules, late ones, lanes of queues, and findings that are read.
+MOST_PAUSES, MOST_RESTING, MOST_LATE, MOST_LANES, MOST_FOUND = 20, 20, 1_001, 1_000, 20
+
+# One statement, with the moment at which it is asked. Each part is a small table, or reads an index
+# up to a limit; lanes by a loose scan, one probe for each. As `Schedule.paused_itself`, and as
+# `OVERDUE`.
+_STANDING = """
+WITH RECURSIVE lane (queue_name, lane, place) AS (
+    SELECT queue_name, lane, 1
+    FROM (
+        SELECT queue_name, lane
+        FROM taskqueue_partition
+        WHERE state = 'open'
+        ORDER BY queue_name, lane
+        LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT step.queue_name, step.lane, lane.place + 1
+    FROM lane
+    JOIN taskqueue_partition AS step ON step.id = (
+        SELECT id
+        FROM taskqueue_partition
+        WHERE state = 'open' AND (queue_name, lane) > (lane.queue_name, lane.lane)
+        ORDER BY queue_name, lane
+        LIMIT 1
+    )
+    WHERE lane.place < %(lanes)s
+)
+SELECT 'now', '', {now}, {none}, '', '', 0, {no_id}
+UNION ALL
+SELECT 'pause', name, paused_at, paused_until, paused_by, pause_reason, 0, {no_id}
+FROM (
+    SELECT name, paused_at, paused_until, paused_by, pause_reason
+    FROM taskqueue_pause
+    ORDER BY name
+    LIMIT %(pauses)s
+) AS pause
+UNION ALL
+SELECT 'resting', name, paused_at, {none}, trouble, '', failures_in_row, id
+FROM (
+    SELECT id, name, paused_at, trouble, failures_in_row
+    FROM taskqueue_schedule
+    WHERE is_enabled AND removed_at IS NULL AND (
+        (paused_at IS NULL AND trouble <> '')
+        OR (
+            paused_at IS NOT NULL AND paused_by = '' AND failures_in_row >= pause_after_failures
+        )
+    )
+    ORDER BY id
+    LIMIT %(resting)s
+) AS resting
+UNION ALL
+SELECT 'late', name, next_at, {none}, trouble, '', 0, {no_id}
+FROM (
+    SELECT name, next_at, trouble
+    FROM taskqueue_schedule
+    WHERE next_at IS NOT NULL AND is_enabled AND removed_at IS NULL AND paused_at IS NULL
+        AND next_at < {late}
+    ORDER BY next_at
+    LIMIT %(overdue)s
+) AS late
+UNION ALL
+SELECT 'doctor', subject, began_at, {none}, summary, remedy, 0, {no_id}
+FROM (
+    SELECT incident.subject, incident.began_at, incident.summary, incident.remedy
+    FROM taskqueue_incident AS incident
+    JOIN taskqueue_alertrule AS rule ON rule.id = incident.rule_id
+    WHERE NOT incident.is_settled AND incident.status = 'firing'
+        AND incident.acknowledged_at IS NULL AND rule.kind = 'doctor'
+    ORDER BY incident.id
+    LIMIT %(found)s
+) AS found
+UNION ALL
+SELECT 'lane', queue_name, {none}, {none}, lane, '', 0, {no_id}
+FROM lane
+WHERE lane <> ''
+"""
+STANDING = Statement(
+    postgresql=_STANDING.format(
+        now="statement_timestamp()",
+        none="NULL::timestamptz",
+        no_id="NULL::bigint",
+        late="statement_timestamp() - %(late)s::interval",
+    ),
+    sqlite=_STANDING.format(now="%(now)s", none="NULL", no_id="NULL", late="%(late_text)s"),
+)
+
+
+class Paused(NamedTuple):
+    """A pause that lasts; of everything where it has no name."""
+
+    name: str
+    since: datetime
+    until: datetime | None
+    by: str
+    reason: str
+
+
+class Resting(NamedTuple):
+    """A schedule that paused itself, or cannot be served."""
+
+    id: int
+    name: str
+    # None: it is not paused, but in trouble.
+    paused_at: datetime | None
+    trouble: str
+    failures: int
+
+
+class Overdue(NamedTuple):
+    """A schedule that is due, and that no worker has served."""
+
+    name: str
+    since: datetime
+    seconds: float
+    trouble: str
+
+
+class Found(NamedTuple):
+    """What the doctor found when the alert rule asked it last, and nobody has acknowledged."""
+
+    subject: str
+    since: datetime
+    seen: str
+    remedy: str
+
+
+class Lane(NamedTuple):
+    """The tags that tasks of a queue require."""
+
+    queue_name: str
+    tags: frozenset[str]
+
+
+@dataclass
+class Standing:
+    """What stands in small tables at one moment, by the database's clock."""
+
+    at: datetime
+    pauses: list[Paused] = field(default_factory=list)
+    resting: list[Resting] = field(default_factory=list)
+    # The one that is due for the longest first.
+    overdue: list[Overdue] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+
+
+def read_standing() -> Standing:
+    """Return it all, in one statement."""
+    rows = read(
+        STANDING, pauses=MOST_PAUSES, resting=MOST_RESTING, overdue=MOST_LATE, lanes=MOST_LANES,
+        found=MOST_FOUND, late=OVERDUE, late_text=stored(clock() - OVERDUE),
+    )  # fmt: skip
+    [at] = [_moment(row[2]) for row in rows if row[0] == "now"]
+    found = Standing(at)
+    for kind, *row in rows:
+        _add(found, kind, row)
+    found.overdue.sort(key=lambda overdue: overdue.since)
+    return found
+
+
+def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
+    name, since, until, text, reason, number, key = row
+    if kind == "pause":
+        pause = Paused(name, _moment(since), loaded(until), text, reason)
+        if pause.until is None or pause.until > found.at:  # The row of one that is over goes soon.
+            found.pauses.append(pause)
+    elif kind == "resting":
+        found.resting.append(Resting(key, name, loaded(since), text, number))
+    elif kind == "late":
+        due = _moment(since)
+        found.overdue.append(Overdue(name, due, (found.at - due).total_seconds(), text))
+    elif kind == "doctor":
+        found.found.append(Found(name, _moment(since), text, reason))
+    elif kind == "lane" and (tags := json.loads(text).get("tags")):
+        found.lanes.append(Lane(name, frozenset(tags)))
+
+
+def _moment(value: Any) -> datetime:
+    moment = loaded(value)
+    assert moment is not None
+    return moment

@@ -1,0 +1,157 @@
+"""A notice leads to what it is about, and has a button where one act mends it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from taskqueue import control
+from taskqueue.models import Audit, Pause, Queue, Schedule, Task, Worker
+from tests.admin.conftest import LogIn
+from tests.admin.test_dashboard import make_running, make_worker, read, region, words
+from tests.monitoring.rows import make_rollup
+
+pytestmark = pytest.mark.django_db
+DOCTOR = "/admin/taskqueue/dashboard/doctor/"
+
+
+@pytest.fixture
+def worker(db: None) -> Worker:
+    """One that lives, and takes from all queues."""
+    return make_worker("worker-1")
+
+
+def ready(**fields: Any) -> Task:
+    values = {"name": "shop.tasks.send", "status": "ready", "crash_delay": timedelta(seconds=1)}
+    return Task.objects.create(**{**values, **fields})
+
+
+def buttons(html: str) -> list[tuple[str, str]]:
+    """The address and the value of each."""
+    found = re.findall(r'formaction="([^"]+)" name="verb" value="(\w+)"', html)
+    return [(unescape(url), value) for url, value in found]
+
+
+def links(html: str) -> dict[str, str]:
+    """The addresses by their text."""
+    found = re.findall(r'<a class="button[^"]*" role="button" href="([^"]+)">([^<]+)</a>', html)
+    return {text: unescape(url) for url, text in found}
+
+
+def everything_wrong(worker: Worker) -> None:
+    now = timezone.now()
+    Queue.objects.create(name="mail", paused_at=now)
+    ready(queue_name="mail")
+    Schedule.objects.create(
+        name="nightly", task_name="a", rule={}, request={}, served_until=now,
+        paused_at=now, pause_after_failures=3, failures_in_row=3,
+    )  # fmt: skip
+    control.pause_definition("shop.tasks.export", by="ann")
+    control.pause_all(by="ann")
+    make_running(worker, wedged_at=now)
+    Worker.objects.filter(pk=worker.pk).update(trouble="no module named shop")
+
+
+def test_each_notice_has_the_button_that_mends_it(log_in_as: LogIn, worker: Worker) -> None:
+    everything_wrong(worker)
+    shown = region(read(log_in_as("superuser")), "notices")
+    values = {url.partition("?")[0].split("/")[-3]: value for url, value in buttons(shown)}
+    assert sorted(value for _, value in buttons(shown)) == [
+        "resume", "resume", "resume_all", "resume_definition", "stop", "stop",
+    ]  # fmt: skip
+    assert values["mail"] == "resume"
+
+
+@pytest.mark.parametrize(
+    ("permission", "values"),
+    [
+        ("control_queues", ["resume", "resume_all", "resume_definition"]),
+        ("stop", ["stop", "stop"]),
+        ("view_queue", []),
+        ("edit_schedules", []),  # To resume one takes the permission to enqueue too.
+    ],
+)
+def test_a_button_is_for_those_who_may_do_what_it_says(
+    permission: str, values: list[str], log_in_as: LogIn, worker: Worker
+) -> None:
+    everything_wrong(worker)
+    client = log_in_as("viewer", "view_task", "view_worker", "view_schedule", permission)
+    shown = region(read(client), "notices")
+    assert sorted(value for _, value in buttons(shown)) == values
+
+
+def test_the_buttons_do_it_and_are_audited(log_in_as: LogIn, worker: Worker) -> None:
+    everything_wrong(worker)
+    client = log_in_as("superuser")
+    shown = region(read(client), "notices")
+    for url, value in buttons(shown):
+        if value.startswith("resume"):
+            assert client.post(url, {"verb": value, "reason": "it is over"}).status_code == 302
+    assert not Pause.objects.exists()
+    assert Queue.objects.get(name="mail").paused_at is None
+    assert Schedule.objects.get().paused_at is None
+    assert Audit.objects.filter(reason="it is over").count() == 4
+
+
+def test_failures_lead_to_their_tasks_and_to_a_retry_of_all(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    now = timezone.now()
+    failed = {"status": "failed", "finished_at": now, "error_class": "shop.errors.Down"}
+    ready(**failed)
+    make_rollup(now, failed=20, succeeded=1)
+    client = log_in_as("superuser")
+    shown = region(read(client), "notices")
+    assert "1 task named shop.tasks.send failed with shop.errors.Down" in words(shown)
+    new = next(part for part in shown.split("<li") if "A new kind of error" in part)
+    assert "since" in words(new)
+    tasks, retry = links(new)["Tasks"], links(new)["Retry all…"]
+    assert client.get(tasks).status_code == 200
+    assert "shop.tasks.send" in client.get(retry).content.decode().replace("<wbr>", "")
+
+
+def test_a_retry_of_all_is_for_those_who_may_operate(log_in_as: LogIn, worker: Worker) -> None:
+    ready(status="failed", finished_at=timezone.now(), error_class="shop.errors.Down")
+    shown = region(read(log_in_as("viewer")), "notices")
+    assert links(shown).keys() == {"Tasks"}
+
+
+def test_the_doctor_has_a_page_with_the_same_remedies(log_in_as: LogIn, worker: Worker) -> None:
+    everything_wrong(worker)
+    client = log_in_as("superuser")
+    assert DOCTOR in region(read(client), "state")
+    page = client.get(DOCTOR).content.decode()
+    told = words(page)
+    for text in (
+        "The worker worker-1 is in trouble: no module named shop",
+        "manage.py taskqueue resume mail, unless the pause is still needed.",
+        "The schedule nightly paused itself after 3 failures in a row.",
+    ):
+        assert text in told
+    assert {value for _, value in buttons(page)} >= {"resume", "resume_all", "stop"}
+    assert page.index("problem</span>") < page.index("ok</span>")
+
+
+def test_a_finding_is_for_those_who_may_view_what_it_is_about(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    everything_wrong(worker)
+    page = log_in_as("viewer", "view_task", "view_worker").get(DOCTOR).content.decode()
+    assert "is in trouble" in page
+    assert "nightly" not in page
+    assert "queue mail" not in page
+
+
+def test_the_page_of_the_doctor_needs_no_lax_policy_and_shows_text_as_text(
+    log_in_as: LogIn,
+) -> None:
+    make_worker("w", trouble="<script>alert(1)</script>")
+    page = log_in_as("superuser").get(DOCTOR).content.decode()
+    assert "<script>alert" not in page
+    tags = re.findall(r"<[a-zA-Z][^>]*>", page)
+    assert not [tag for tag in tags if re.search(r"\s(style|on[a-z]+)\s*=", tag)]
