@@ -224,6 +224,50 @@ def option_defaults(place: str, value: Any) -> dict[str, dict[str, Any]]:
     return {pattern: dict(options) for pattern, options in value.items()}
 
 
+BUILTIN_TASKS = ("command", "http", "program")
+# A pattern of URLs names its host in full.
+_URL_PATTERN = re.compile(r"https?://[^*?\[\]/@\s]+/\S*")
+
+
+def builtin_tasks(place: str, value: Any) -> dict[str, tuple[Any, ...]]:
+    """Check what the built-in tasks may do: nothing by default."""
+    if not isinstance(value, Mapping):
+        raise Mistake(f"{place} must be a dict, not {value!r}.")
+    allowed: dict[str, tuple[Any, ...]] = dict.fromkeys(BUILTIN_TASKS, ())
+    for key, entries in value.items():
+        if key not in allowed:
+            raise Mistake(f"{place} has no key {key!r}.", f"The keys are {', '.join(allowed)}.")
+        if not isinstance(entries, list | tuple):
+            raise Mistake(f"{place}[{key!r}] must be a list, not {entries!r}.")
+        own = f"{place}[{key!r}]"
+        if key == "http":
+            allowed[key] = tuple(_url_pattern(own, each) for each in entries)
+        else:
+            allowed[key] = tuple(_call_pattern(own, each) for each in entries)
+    return allowed
+
+
+def _url_pattern(place: str, value: Any) -> str:
+    if isinstance(value, str) and _URL_PATTERN.fullmatch(value):
+        return value
+    raise Mistake(
+        f"{place} holds {value!r}, which is no pattern of URLs with a host in full.",
+        "Write such as 'https://api.example.org/jobs/*'.",
+    )
+
+
+def _call_pattern(place: str, value: Any) -> tuple[str, ...]:
+    words = (value,) if isinstance(value, str) else value
+    are_words = isinstance(words, list | tuple) and all(isinstance(word, str) for word in words)
+    if not are_words or not words or not words[0] or set(words[0]) & set("*?["):
+        raise Mistake(
+            f"{place} holds {value!r}, which is no list of words that begins with a name.",
+            "Write such as ['clearsessions'], or ['import_rows', '--file=*.csv', '**'], where "
+            "'**' stands for any further words.",
+        )
+    return tuple(words)
+
+
 def allowed_targets(place: str, value: Any) -> tuple[str, ...]:
     """Check hosts and networks to which webhooks may be sent though they are not public."""
     if value == () or value == []:
@@ -331,6 +375,9 @@ class Settings:
         table(DEFAULT_STREAMS, whole(0)), lambda: DEFAULT_STREAMS
     )
     WEBHOOK_ALLOW: tuple[str, ...] = _setting(allowed_targets, ())
+    BUILTIN_TASKS: Mapping[str, tuple[Any, ...]] = _setting(
+        builtin_tasks, lambda: dict.fromkeys(BUILTIN_TASKS, ())
+    )
     SITE_URL: str = _setting(
         accepted(
             lambda value: isinstance(value, str) and _SITE.fullmatch(value) is not None,

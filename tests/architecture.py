@@ -33,7 +33,7 @@ LAYERS = (
     _layer("models", "migrations models", siblings=True),
     _layer("engine", "engine"),
     _layer("results", "control results schedules", siblings=True),
-    _layer("public", "definitions embedded events webhooks workflows", siblings=True),
+    _layer("public", "builtin definitions embedded events webhooks workflows", siblings=True),
     _layer("framework", "backend"),
     _layer("monitoring", "monitoring"),
     _layer("channels", "alerts"),

@@ -60,6 +60,7 @@ DEFAULTS: dict[str, Any] = {
     "STREAMS": {"user": 5, "process": 100},
     "ALERTS": None,
     "WEBHOOK_ALLOW": (),
+    "BUILTIN_TASKS": {"command": (), "http": (), "program": ()},
     "SITE_URL": "",
 }
 
@@ -86,6 +87,15 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("MAX_ARGUMENTS", 2, 2),
     ("MAX_RESULT", 2, 2),
     ("MAX_CHECKPOINT", 2, 2),
+    (
+        "BUILTIN_TASKS",
+        {"command": ["clearsessions", ["load", "*", "**"]], "http": ["https://a.example/*"]},
+        {
+            "command": (("clearsessions",), ("load", "*", "**")),
+            "http": ("https://a.example/*",),
+            "program": (),
+        },
+    ),
     ("LOG_LEVEL", "DEBUG", "DEBUG"),
     ("LOG_LEVEL", 25, 25),
     ("MAX_LOG", 0, 0),
@@ -146,6 +156,13 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("MAX_ARGUMENTS", 1, "2 or more"),
     ("MAX_RESULT", 2**31, "whole number"),
     ("MAX_CHECKPOINT", 1, "2 or more"),
+    ("BUILTIN_TASKS", ["clearsessions"], "must be a dict"),
+    ("BUILTIN_TASKS", {"shell": []}, "has no key 'shell'"),
+    ("BUILTIN_TASKS", {"command": "clearsessions"}, "must be a list"),
+    ("BUILTIN_TASKS", {"program": [["*"]]}, "begins with a name"),
+    ("BUILTIN_TASKS", {"program": [[]]}, "begins with a name"),
+    ("BUILTIN_TASKS", {"http": ["https://*.example.org/"]}, "a host in full"),
+    ("BUILTIN_TASKS", {"http": ["https://a@b.example/"]}, "a host in full"),
     ("LOG_LEVEL", "warning", "name or number of a logging level, not 'warning'"),
     ("LOG_LEVEL", "NOTSET", "name or number of a logging level"),
     ("LOG_LEVEL", 0, "name or number of a logging level"),

@@ -77,7 +77,7 @@ def test_a_form_is_read_as_using_takes_it_and_written_again(
 
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("timeout", "5 minutes", "write 90, 90s, 10m"),
+    ("timeout", "5 minutes", "write 90, 90s, 250ms, 10m"),
     ("deadline", "soon", "neither a duration"),
     ("backoff", "expnential(2)", "Did you mean 'exponential'"),
     ("backoff", {"policy": "magic"}, "must be one of fixed, linear, exponential, fibonacci"),

@@ -11,13 +11,14 @@ NEAR, VERY_NEAR = 0.6, 0.75
 LONGEST = 300
 _WORDS = {
     "run_after": "at countdown defer_by defer_until delay eta run_at schedule_at schedule_in"
-    " scheduled_at start_at start_in",
-    "timeout": "execution_timeout job_timeout max_runtime soft_time_limit time_limit",
+    " next_run scheduled_at scheduled_time start_at start_in",
+    "timeout": "execution_timeout job_timeout max_runtime soft_time_limit task_timeout time_limit",
     "max_attempts": "attempts max_retries max_tries retries retry tries",
     "backoff": "default_retry_delay retry_backoff retry_delay retry_interval retry_policy",
     "retry_for": "autoretry_for retry_when",
     "give_up_on": "discard_on dont_autoretry_for no_retry_on throws",
-    "queue_name": "lane queue",
+    "queue_name": "cluster lane queue routing_key",
+    "id": "job_id task_id uuid",
     "expires_after": "expire expires expires_in expiry max_age ttl",
     "retention": "failure_ttl keep keep_result result_expires result_ttl",
     "unique_key": "dedup_key dedupe_key idempotency_key lock_key singleton_key unique unique_id",
@@ -30,19 +31,21 @@ _WORDS = {
     "lease_duration": "lease visibility_timeout",
     "ping_interval": "heartbeat heartbeat_interval",
     "worker_names": "hostname worker worker_name",
-    "metadata": "headers labels meta tags",
+    "metadata": "description headers labels meta tags",
     "takes_context": "bind pass_context with_context",
-    "priority": "prio",
+    "priority": "at_front prio",
 }
-# What other task queues call the methods of a task: Celery, RQ, Huey, Dramatiq, procrastinate.
+# What other task queues call the methods of a task: Celery, RQ, django-q2, Huey, Dramatiq and
+# procrastinate.
 _METHODS = {
-    "enqueue": "apply_async async_task defer delay perform_async schedule send send_async",
-    "using": "configure options set with_options",
+    "enqueue": "apply_async async_task defer delay enqueue_call perform_async schedule send"
+    " send_async",
+    "using": "configure enqueue_at enqueue_in options send_with_options set with_options",
     "s": "message signature sig subtask",
     "si": "immutable_signature",
     "call": "apply call_local func",
-    "enqueue_many": "batch_defer enqueue_all map_async",
-    "get_result": "AsyncResult fetch fetch_job",
+    "enqueue_many": "async_iter batch_defer enqueue_all map_async",
+    "get_result": "AsyncResult fetch fetch_job fetch_task",
 }
 METHODS = {synonym: name for name, words in _METHODS.items() for synonym in words.split()}
 # The names of our options in other task queues.

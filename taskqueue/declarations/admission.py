@@ -10,10 +10,10 @@ from dataclasses import KW_ONLY, dataclass, fields
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
+from taskqueue.core.durations import duration_from_text
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
-from taskqueue.declarations.option_forms import duration_from_text
 from taskqueue.declarations.option_kinds import Kind
 from taskqueue.declarations.rates import rate_of
 from taskqueue.exceptions import Duration, InvalidTask

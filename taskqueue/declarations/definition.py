@@ -106,7 +106,7 @@ class BaseDefinition(Generic[P, R]):
             raise InvalidTask(f"{self.name}: unique_per needs a unique_key.")
         _check_keys(self.name, changed, self.signature)
         used = type(self)(self.body, changed)
-        used.given = self.given | changes.keys()
+        used.given = self.given | frozenset(changes)
         return used
 
     def without_key(self) -> Self:

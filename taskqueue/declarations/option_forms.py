@@ -17,13 +17,12 @@ from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any
 
+from taskqueue.core.durations import duration_from_text
 from taskqueue.core.retries import POLICIES, Backoff, class_path
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.discovery import discover_tasks
-from taskqueue.exceptions import LONGEST_DURATION, InvalidTask
+from taskqueue.exceptions import InvalidTask
 
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 _POLICY = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -45,22 +44,6 @@ def option_to_json(value: Any) -> Any:
         # Not its repr, which may show an address in memory: it must look the same everywhere.
         name = getattr(value, "__qualname__", "")
         return f"{value.__module__}.{name}" if name else str(value)
-
-
-def duration_from_text(text: str) -> timedelta:
-    """Return the duration of `90`, `90s`, `10m`, `2h`, `1.5d` or `1w`. Raises ValueError."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not a duration: write 90, 90s, 10m, 2h, 1d or 1w.")
-    seconds = float(match[1]) * UNITS[match[2]]
-    if seconds > LONGEST_DURATION:
-        raise ValueError(f"{text!r} is too long: more than 100 years.")
-    return timedelta(seconds=seconds)
-
-
-def is_duration(text: str) -> bool:
-    """Return whether the text is written as a duration."""
-    return _DURATION.fullmatch(text.strip()) is not None
 
 
 def backoff_from_json(value: Mapping[str, Any]) -> Backoff:

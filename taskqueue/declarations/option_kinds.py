@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from taskqueue.core.durations import duration_from_text, is_duration
 from taskqueue.core.retries import Backoff, seconds_of
 from taskqueue.declarations.arguments import check_unique_key
 from taskqueue.declarations.option_forms import (
     backoff_from_json,
     backoff_from_text,
-    duration_from_text,
     exception_class,
-    is_duration,
 )
 from taskqueue.declarations.payload import check_text, encode
 from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask

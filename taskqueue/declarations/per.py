@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from taskqueue.core.durations import is_duration
 from taskqueue.core.periods import WORDS
-from taskqueue.declarations.option_forms import is_duration
 from taskqueue.declarations.option_kinds import Kind, Seconds, check_duration
 from taskqueue.exceptions import InvalidTask
 

@@ -67,7 +67,20 @@ def post(
     allowed: Allowed,
     resolve: Resolve = resolve,
 ) -> Answer:
-    """Send a request. Raises `Refused`, and `NoAnswer` where none came within the time."""
+    """Send a POST. Raises `Refused`, and `NoAnswer` where none came within the time."""
+    return send("POST", url, body, headers, allowed=allowed, resolve=resolve)
+
+
+def send(
+    method: str,
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    allowed: Allowed,
+    resolve: Resolve = resolve,
+) -> Answer:
+    """Send a request of that method. Raises as `post` does."""
     deadline = Deadline(WHOLE_SECONDS)
     try:
         target = target_of(url, allowed)
@@ -76,7 +89,8 @@ def post(
     addresses = checked_addresses(target, allowed, resolve)
     try:
         with closing(_connected(target, addresses)) as connected:
-            return _exchanged(target, BoundedSocket(connected, deadline), body, headers)
+            bounded = BoundedSocket(connected, deadline)
+            return _exchanged(target, bounded, method, body, headers)
     except TimeoutError:
         raise NoAnswer("No answer came in time.") from None
     except ssl.SSLCertVerificationError as error:
@@ -150,13 +164,13 @@ def _connected(target: Target, addresses: Sequence[Address]) -> socket.socket:
 
 
 def _exchanged(
-    target: Target, connected: BoundedSocket, body: bytes, headers: Mapping[str, str]
+    target: Target, connected: BoundedSocket, method: str, body: bytes, headers: Mapping[str, str]
 ) -> Answer:
     connection = HTTPConnection(target.host, target.port)
     connection.auto_open = 0  # It must never connect by itself.
     given: Any = connected
     connection.sock = given
-    connection.putrequest("POST", target.path, skip_host=True, skip_accept_encoding=True)
+    connection.putrequest(method, target.path, skip_host=True, skip_accept_encoding=True)
     own = {
         "Host": target.authority, "User-Agent": USER_AGENT, "Accept": "*/*",
         "Accept-Encoding": "identity", "Content-Length": str(len(body)), "Connection": "close",

@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from taskqueue.admin.tasks import export
-from taskqueue.admin.tasks.export import Csv
 from taskqueue.models import Task
+from taskqueue.monitoring.exporting import Csv
 from taskqueue.monitoring.searching.finding import Effort
 from tests.admin.conftest import LogIn
 from tests.admin.rows import SECRET, Rows

@@ -63,6 +63,8 @@ ARGUMENTS = {
     "alerts": [],
     "audit": [],
     "failures": [],
+    "export": ["--all"],
+    "tasks": [],
     "logs": ["01a2022f-c607-74e3-a122-9f8b03c681f8"],
     "groups": [],
     "workflows": [],

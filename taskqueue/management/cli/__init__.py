@@ -3,8 +3,10 @@
 from taskqueue.management.cli import (
     acting,
     alerts,
+    definitions,
     diagnosis,
     events,
+    export,
     groups,
     limits,
     logs,
@@ -20,7 +22,8 @@ from taskqueue.management.cli import (
 )
 
 SUBCOMMANDS = (
-    tasks.listed, tasks.show, tasks.why, logs.logs, tasks.enqueue, *acting.VERBS,
+    tasks.listed, tasks.show, tasks.why, logs.logs, export.export, definitions.tasks,
+    tasks.enqueue, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,

@@ -26,14 +26,17 @@ from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (
     ID,
     PERSON,
+    Argument,
     Subcommand,
     actions_of,
+    argument,
     group,
     person_of,
     subcommand,
 )
 from taskqueue.management.cli.values import (
     CALL,
+    FILTER_FLAGS,
     SELECTION,
     call_of,
     filter_of,
@@ -54,13 +57,13 @@ EXAMPLES = {
     "delete": "delete --query 'status:failed name:shop.*' --dry-run",
 }
 # The flags for the parameters of the verbs.
-PARAMETERS = {
-    "run_after": point_in_time(required=True),
-    "changes": options_flag(
+PARAMETERS: dict[str, Callable[[bool], Argument]] = {
+    "run_after": lambda required: point_in_time(required=required),
+    "changes": lambda required: options_flag(
         "--set",
         "such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null stands "
         "for the setting, or for none; priority and queue_name always have a value",
-        required=True,
+        required=required,
     ),
 }
 
@@ -68,7 +71,7 @@ PARAMETERS = {
 def _subcommand(verb: TaskVerb) -> Subcommand:
     """Return the subcommand that is made from a row of the table alone."""
     names = [parameter.name for parameter in verb.parameters]
-    flags_of_verb = [PARAMETERS[name] for name in names]
+    flags_of_verb = [PARAMETERS[name](True) for name in names]
     if verb.name == "retry":
         flags_of_verb.append(group("in place of the old arguments", *CALL))
 
@@ -254,9 +257,46 @@ def cancel(flags: Namespace, output: Output) -> None:
     output.say(f"{operation.id}  {CANCEL.done}", shown_operation(operation, EVERYTHING))
 
 
+@subcommand(
+    "start",
+    "an action on many tasks, which workers do in the background",
+    argument("verb", choices=sorted(BULK_VERBS), metavar="VERB", help=", ".join(BULK_VERBS)),
+    FILTER_FLAGS,
+    argument("--all", action="store_true", help="choose every task"),
+    group("for reschedule", PARAMETERS["run_after"](False)),
+    group("for update", PARAMETERS["changes"](False)),
+    *PERSON,
+    example="operations start retry --query 'status:failed name:mail.*' --reason 'server is back'",
+)
+def start(flags: Namespace, output: Output) -> None:
+    if has_filters(flags) == flags.all:
+        either = "not both" if flags.all else "or --all for every task"
+        raise usage_error(f"Give flags that choose tasks, {either}.")
+    given: dict[str, Any] = {}
+    if flags.run_after is not None:
+        given["run_after"] = flags.run_after
+    if flags.options:
+        given["changes"] = options_of(flags, "--set")
+    wanted = {parameter.name for parameter in BULK_VERBS[flags.verb].parameters}
+    if given.keys() != wanted:
+        needs = {"run_after": "--at or --in", "changes": "--set"}
+        told = " and ".join(needs[name] for name in sorted(wanted)) or "no --at, --in or --set"
+        raise usage_error(f"{flags.verb} takes {told}.")
+    try:
+        operation = control.start_operation(
+            flags.verb, filter_of(flags, everything=flags.all), query=flags.query or "",
+            arguments=given, **person_of(flags),
+        )  # fmt: skip
+    except ValueError as error:
+        raise usage_error(str(error)) from None
+    number = "" if operation.expected is None else f" of {operation.expected} tasks"
+    told = f"{operation.id}  {flags.verb}{number} started; workers do it"
+    output.say(told, shown_operation(operation, EVERYTHING))
+
+
 operations = Subcommand(
     name="operations",
-    help="view and cancel actions on many tasks in the background",
-    arguments=[actions_of(listed, show, cancel)],
+    help="view, start and cancel actions on many tasks in the background",
+    arguments=[actions_of(listed, show, start, cancel)],
     run=listed.run,
 )

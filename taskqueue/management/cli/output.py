@@ -81,6 +81,16 @@ class Output:
         self._write(without_controls(text))
         self._flush()
 
+    def raw(self, text: str) -> None:
+        """Print text as it is, such as a part of a document. Raises `Unwritable`."""
+        if not text:
+            return
+        with writing():
+            if self._stream is None:
+                raise OSError("it is closed")
+            self._stream.write(text, ending="")
+        self._flush()
+
     def finish(self) -> None:
         """Let out what was written. Raises `Unwritable`, if anything could not be."""
         if self._unwritable is not None:

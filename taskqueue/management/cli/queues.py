@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from django.core.management.base import CommandError
+
+from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.limits import RATE, places
@@ -31,6 +34,16 @@ TENANT_COLUMNS = ("key", "weight", "waiting", "oldest_seconds", "starts", "wait_
 @subcommand("list", "what waits and runs in each queue, who serves it, and which are paused")
 def listed(flags: Namespace, output: Output) -> None:
     output.models(read_queues(limit=MOST), COLUMNS)
+
+
+@subcommand("show", "one queue: what waits and runs, who serves it, its limit", NAME)
+def show(flags: Namespace, output: Output) -> None:
+    found = queue_named(flags.name)
+    if found is None:
+        known = [queue.name for queue in read_queues(limit=MOST)]
+        hint = did_you_mean(flags.name, known)
+        raise CommandError(f"No task or worker has or had a queue {flags.name!r}.{hint}")
+    output.sheet(found)
 
 
 @subcommand(
@@ -75,6 +88,6 @@ def fairness(flags: Namespace, output: Output) -> None:
 queues = Subcommand(
     name="queues",
     help="view queues, and limit them",
-    arguments=[actions_of(listed, limit, fairness)],
+    arguments=[actions_of(listed, show, limit, fairness)],
     run=listed.run,
 )

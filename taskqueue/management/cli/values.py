@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from django.utils import timezone
 
 from taskqueue.control import TaskFilter
+from taskqueue.core.durations import duration_from_text, is_duration
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.option_forms import duration_from_text, is_duration
 from taskqueue.declarations.option_kinds import When
 from taskqueue.declarations.options import OPTIONS, options_from_json
 from taskqueue.engine.control.conditions import Described
@@ -32,7 +32,7 @@ VALUES = (
 
 
 def duration(text: str) -> timedelta:
-    """Read a duration: `90`, `90s`, `10m`, `2h`, `1.5d` or `1w`."""
+    """Read a duration: `90`, `90s`, `250ms`, `10m`, `2h`, `1.5d` or `1w`."""
     try:
         return duration_from_text(text)
     except ValueError as error:

@@ -10,6 +10,7 @@ from typing import Any
 from django.core import mail
 from django.core.management.base import BaseCommand, CommandError
 
+from taskqueue.core.durations import duration_from_text
 from taskqueue.worker.forks import Template
 
 # Children read the settings anew, with the real databases.
@@ -46,10 +47,18 @@ class Command(BaseCommand):
         add("--name", default="", help="default: host, process id and a random part")
         add("--drain", action="store_true", help="exit once no task is left")
         add("--max-tasks", type=_count, help="replace a child process after this many tasks")
-        add("--max-memory", type=_seconds, help="replace a child process that holds more megabytes")
-        grace = "seconds to finish running tasks after TERM or INT"
+        add(
+            "--max-memory",
+            type=_megabytes,
+            help="replace a child process that holds more megabytes",
+        )
+        grace = "time to finish running tasks after TERM or INT, such as 30s"
         add("--shutdown-timeout", type=_seconds, help=grace)
-        add("--poll-interval", type=_interval, help="seconds between two looks for tasks")
+        add(
+            "--poll-interval",
+            type=_interval,
+            help="time between two looks for tasks, such as 500ms",
+        )
         reload = "replace child processes when code changes; default: on under DEBUG"
         add("--reload", action=argparse.BooleanOptionalAction, default=None, help=reload)
         add_port_flags(parser)
@@ -87,7 +96,20 @@ def _number(least: float, limit: int) -> Callable[[str], float]:
     return read
 
 
-_seconds, _interval = _number(0, 10**9), _number(0.01, 10**6)
+def _duration(least: float, limit: int) -> Callable[[str], float]:
+    """Return a function that reads seconds, or such as 30s, 1m and 250ms."""
+    number = _number(least, limit)
+
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            return number(f"{duration_from_text(text).total_seconds()}")
+        return number(text)
+
+    return read
+
+
+_megabytes = _number(0, 10**9)
+_seconds, _interval = _duration(0, 10**9), _duration(0.01, 10**6)
 
 
 def add_port_flags(parser: argparse.ArgumentParser) -> None:

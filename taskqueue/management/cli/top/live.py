@@ -17,6 +17,7 @@ from dataclasses import asdict
 from types import FrameType
 from typing import Any, NamedTuple
 
+from taskqueue.core.durations import duration_from_text
 from taskqueue.engine.connections import installed, open_worker_connection, project_connection
 from taskqueue.management.cli.cells import fitted, one_line
 from taskqueue.management.cli.errors import TROUBLE, line_of
@@ -41,17 +42,19 @@ COLUMNS = 120
 
 def _interval(text: str) -> float:
     with suppress(ValueError):
-        if SHORTEST <= (seconds := float(text)) <= LONGEST:
+        if SHORTEST <= (seconds := duration_from_text(text).total_seconds()) <= LONGEST:
             return seconds
-    raise ArgumentTypeError(f"must be from {SHORTEST:g} to {LONGEST:g} seconds")
+    raise ArgumentTypeError(
+        f"must be from {SHORTEST:g} to {LONGEST:g} seconds, such as 2, 500ms or 1m"
+    )
 
 
 @subcommand(
     "top",
     "live overview in the terminal: counts, queues, workers, running tasks",
     argument(
-        "--interval", type=_interval, default=2.0, metavar="SECONDS",
-        help="time between refreshes; default: 2",
+        "--interval", type=_interval, default=2.0, metavar="DURATION",
+        help="time between refreshes, such as 500ms; default: 2s",
     ),
     argument(
         "--once", action="store_true",
