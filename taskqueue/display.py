@@ -206,7 +206,7 @@ def change(ratio: float | None) -> SafeString:
     """Write how much a figure has grown; what grew by half or more stands out."""
     if ratio is None:
         return EMPTY
-    shown = _("%(number)s %%") % {"number": f"{ratio * 100:+,.0f}"}
+    shown = _("%(number)s %%") % {"number": f"{round(ratio * 100):+,}"}
     return _changed(shown, is_worse=ratio >= 0.5)
 
 

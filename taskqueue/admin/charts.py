@@ -74,9 +74,9 @@ def outcomes_chart(
     counts: dict[str, list[int]] = {status: series.by_step(status) for status in statuses}
     highest = max(map(sum, zip(*counts.values(), strict=True)))
     if not highest:
-        return _nothing(_("No attempts finished in this period."))
-    top, per_step = nice_top(highest), _per_step(series.step_seconds)
-    return _figure(
+        return nothing(_("No attempts finished in this period."))
+    top, step = nice_top(highest), per_step(series.step_seconds)
+    return figure(
         "outcomes",
         series,
         {
@@ -85,8 +85,8 @@ def outcomes_chart(
         },
         y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         key=key,
-        title=_("Finished attempts %(step)s") % {"step": per_step},
-        unit=per_step,
+        title=_("Finished attempts %(step)s") % {"step": step},
+        unit=step,
         marks=marks,
         links=links,
         bars=_bars(counts, top),
@@ -105,11 +105,11 @@ def times_chart(
     lines: dict[str, list[float | None]] = {name: series.by_step(name) for name in TIMES}
     known = [value for values in lines.values() for value in values if value is not None]
     if not known:
-        return _nothing(_("Nothing ran in this period."))
+        return nothing(_("Nothing ran in this period."))
     low = max(FASTEST, math.floor(_power(min(known))))
     high = max(low + 1, math.ceil(_power(max(known))))
-    per_step = _per_step(series.step_seconds)
-    return _figure(
+    step = per_step(series.step_seconds)
+    return figure(
         "times",
         series,
         {
@@ -122,15 +122,15 @@ def times_chart(
         },
         y_labels=[short_duration(10.0**power) for power in range(high, low - 1, -1)],
         key=key,
-        title=_("Wait time and run time %(step)s") % {"step": per_step},
-        unit=_("%(step)s, logarithmic scale") % {"step": per_step},
+        title=_("Wait time and run time %(step)s") % {"step": step},
+        unit=_("%(step)s, logarithmic scale") % {"step": step},
         marks=marks,
         links=links,
         courses={name: _courses(values, low, high) for name, values in lines.items()},
     )
 
 
-def _figure(
+def figure(
     kind: str,
     series: Series,
     lines: Mapping[str, Line],
@@ -189,7 +189,7 @@ def _deploys(series: Series, marks: Sequence[Deploy]) -> Iterator[dict[str, str]
             yield {"x": svg_number(WIDTH * share), "text": text}
 
 
-def _nothing(text: str) -> SafeString:
+def nothing(text: str) -> SafeString:
     """Return the text in place of a chart without figures."""
     return format_html('<p class="taskqueue-empty">{}</p>', text)
 
@@ -262,7 +262,7 @@ def _time_labels(series: Series) -> list[str]:
     return [local_time(moment).strftime(shape) for moment in moments]
 
 
-def _per_step(seconds: int) -> str:
+def per_step(seconds: int) -> str:
     """Return the unit of a step."""
     if seconds == MINUTE:
         return _("per minute")

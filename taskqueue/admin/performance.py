@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from operator import attrgetter
@@ -15,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.charts import outcomes_chart, times_chart
+from taskqueue.admin.heat import by_doubling, heat_map, longest
 from taskqueue.admin.links import kept_tasks
 from taskqueue.admin.reports import ReportAdmin, report, since_of, span_of, span_tabs
-from taskqueue.core.histogram import STEPS, upper_bound
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.monitoring.comparison import compared, compared_since, deploys
 from taskqueue.monitoring.performance import NamePerformance
@@ -87,6 +85,7 @@ class PerformanceAdmin(ReportAdmin):
             kept=kept_tasks([row.slowest_task_id]) if row else (),
             outcomes=outcomes_chart(steps, marks=marks, links=self.tasks_within(name)),
             times=times_chart(steps, marks=marks, links=self.tasks_within(name)),
+            heat=heat_map(steps, links=self.tasks_within(name)),
             distribution=distribution(steps.whole.run_times),
             span=span,
         )  # fmt: skip
@@ -116,13 +115,11 @@ def _deploy_tabs(typed: str) -> list[dict[str, Any]]:
 
 def distribution(run_times: Mapping[int, int]) -> list[dict[str, Any]]:
     """Return how many attempts took how long: a row for each doubling of the time."""
-    counts: Counter[int] = Counter()
-    for bucket, count in run_times.items():
-        counts[math.ceil(bucket / STEPS)] += count
+    counts = by_doubling(run_times)
     if not counts:
         return []
     return [
-        {"longest": upper_bound(doubling * STEPS), "count": counts[doubling]}
+        {"longest": longest(doubling), "count": counts[doubling]}
         for doubling in range(min(counts), max(counts) + 1)
     ]
 

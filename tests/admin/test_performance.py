@@ -191,3 +191,15 @@ def test_a_step_of_a_chart_leads_to_what_finished_in_it(log_in_as: LogIn) -> Non
     page = client.get(PAGE, {"name": "shop.tasks.send"}).content.decode()
     [url] = {url for url in Markup(page).links if "finished_after" in url}
     assert [each.pk for each in client.get(url).context["cl"].result_list] == [task.pk]
+
+
+def test_a_heat_map_tells_how_many_attempts_took_how_long_when(log_in_as: LogIn) -> None:
+    now = timezone.now()
+    roll_up("a", starts_at=now - timedelta(minutes=30), run_times={"0": 9, "8": 1})
+    roll_up("a", starts_at=now - timedelta(minutes=5), run_times={"8": 4})
+    answer = log_in_as("viewer", "view_task").get(PAGE, {"name": "a"})
+    assert answer.context["heat"].count('class="taskqueue-heat"') == 3
+    assert answer.context["heat"].count('fill-opacity="1"') == 1
+    assert [(part["longest"], part["count"]) for part in answer.context["distribution"]] == [
+        (1.0, 9), (2.0, 0), (4.0, 5),
+    ]  # fmt: skip

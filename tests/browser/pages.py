@@ -96,6 +96,8 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
         "doctor": reverse("admin:taskqueue_dashboard_doctor"),
         "task-searched": lists["task"] + "?q=status:failed+name:shop.imports.*",
         "task-none": lists["task"] + "?q=name:shop.nothing",
+        "failure-since": lists["failure"] + "?since=1d",
+        "performance-since": lists["performance"] + "?since=2h",
         "performance-name": lists["performance"] + "?name=shop.mail.send_receipt",
         "operation-start": start + "?verb=retry&q=status:failed",
     }

@@ -8,14 +8,11 @@ document.addEventListener("DOMContentLoaded", () => {
   if (!box || !list) {
     return;
   }
-  let known = null;
+  let known = {};
+  let loading = null;
   let chosen = -1;
 
-  const load = async () => {
-    if (known) {
-      return;
-    }
-    known = {};
+  const ask = async () => {
     try {
       const answer = await fetch(box.dataset.suggest, { credentials: "same-origin" });
       if (answer.ok && !answer.redirected) {
@@ -25,6 +22,7 @@ document.addEventListener("DOMContentLoaded", () => {
       // Nothing is suggested.
     }
   };
+  const load = () => (loading ??= ask());
 
   // The word that the caret stands in, and where it begins.
   const word = () => {
