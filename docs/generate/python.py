@@ -25,9 +25,9 @@ CLASSES = {
 OF_ACTS = ("by", "reason", "seen")
 """Arguments that everything done by hand takes; the page tells of them once."""
 MADE = {
-    "AttemptError", "AttemptRecord", "BulkOutcome", "Builder", "Cancellation", "Canvas", "Condition",
-    "Context", "Definition", "FanOut", "LogLine", "Progress", "Reference", "Run", "Secret",
-    "StepCall", "StepHandle", "Synced", "TaskResult", "Workflow",
+    "AttemptError", "AttemptRecord", "BulkOutcome", "Builder", "Cancellation", "Canvas",
+    "Condition", "Context", "Definition", "FanOut", "LogLine", "Progress", "Reference", "Run",
+    "Secret", "StepCall", "StepHandle", "Synced", "TaskResult", "Workflow",
 }  # fmt: skip
 """Classes whose instances projects are given, and do not make."""
 INTERNAL = {
