@@ -13,6 +13,7 @@ from docs.generate.commands import subcommands
 from docs.generate.errors import checks, exceptions, notices, refusals
 from docs.generate.metrics import queue_metrics, worker_metrics
 from docs.generate.options import uses
+from docs.generate.python import public_names
 from docs.generate.rest import addresses
 from docs.generate.signals import signals
 
@@ -22,6 +23,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "checks": checks,
     "exceptions": exceptions,
     "notices": notices,
+    "public names": public_names,
     "queue metrics": queue_metrics,
     "refusals": refusals,
     "signals": signals,

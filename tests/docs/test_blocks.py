@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shlex
@@ -20,7 +21,7 @@ from tests.conftest import require_tool
 from tests.documents import PAGES, Block, Page
 from tests.worker_process import ROOT
 
-CHECKED = {"console", "html", "js", "json", "python", "sh"}
+CHECKED = {"console", "html", "ini", "js", "json", "python", "sh"}
 ELSEWHERE = {
     "http": "tests/webhooks sends such messages",
     "mermaid": "tests/docs/test_tables.py compares it with the transitions",
@@ -53,6 +54,15 @@ def test_every_block_is_checked_or_says_why_not() -> None:
 @blocks("json")
 def test_json_is_json(block: Block) -> None:
     json.loads(block.text)
+
+
+@blocks("ini")
+def test_a_unit_has_its_sections(block: Block) -> None:
+    unit = configparser.RawConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(block.text)
+    assert unit.sections() == ["Unit", "Service", "Install"]
+    understand(unit["Service"]["ExecStart"].partition("/bin/")[2])
 
 
 @blocks("html")
