@@ -28,6 +28,7 @@ ORDER BY lease.claimed_at, lease.id
 READY_AT = """
 SELECT EXTRACT(epoch FROM ready_at)::float8 FROM taskqueue_task WHERE args = '[1]'::jsonb
 """
+IDLE = "SELECT count(*) FROM taskqueue_worker WHERE is_idle"
 SUCCEEDED = """
 SELECT count(*)
 FROM taskqueue_task
@@ -48,8 +49,12 @@ def _rate(bench: Bench) -> Iterator[Figure]:
     most, reached = [], []
     for number in range(bench.size.rounds):
         database = bench.postgresql
-        _enqueue(database, "rated", count, 1)
-        starts = [at for at, _, _ in _run(database, workers=WORKERS, until=count)]
+        # What workers do as they start is not what is measured.
+        with _Workers(database, WORKERS):
+            _wait_until_idle(database, WORKERS)
+            _enqueue(database, "rated", count, 1)
+            _wait_for(database, count)
+        starts = [at for at, _, _ in database.query(STARTS)]
         most.append(float(_most_within(starts, 1.0)))
         # The first hundred start at once, and take no time.
         reached.append((count - RATE) / (starts[-1] - starts[0]))
@@ -158,6 +163,15 @@ def _run(database: PostgreSQL, *, workers: int, until: int) -> Starts:
         _wait_for(database, until)
     starts: Starts = database.query(STARTS)
     return starts
+
+
+def _wait_until_idle(database: PostgreSQL, count: int) -> None:
+    """Wait until so many workers sleep. Raises `Failed`."""
+    ends_at = time.monotonic() + LONGEST
+    while database.query(IDLE)[0][0] < count:
+        if time.monotonic() > ends_at:
+            raise Failed("Workers did not start.")
+        time.sleep(0.1)
 
 
 def _wait_for(database: PostgreSQL, count: int, tenant: int | None = None) -> None:

@@ -376,6 +376,18 @@ def test_a_claim_that_does_not_wait_leaves_what_others_claim_and_says_so() -> No
 
 
 @pytest.mark.postgresql_only
+def test_a_claim_that_meets_only_what_others_have_locked_says_so() -> None:
+    one_at_a_time.enqueue(1)
+    take(0)
+    with another_connection() as other, transaction(other):
+        fetch(other, "SELECT 1 FROM taskqueue_partition FOR UPDATE")
+        limited = take_and_tell()
+        assert (limited.claimed, limited.is_left) == ([], True)
+    limited = take_and_tell()
+    assert (len(limited.claimed), limited.is_left) == (1, False)
+
+
+@pytest.mark.postgresql_only
 def test_a_note_of_what_others_claim_is_kept_by_a_claim_that_does_not_wait() -> None:
     one_at_a_time.enqueue_many([((1, 1), {}), ((2, 2), {})])
     [first] = take()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.db import connections
 
 from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
+from taskqueue.engine.apart import look_apart
 from taskqueue.engine.rows import MOST_LOOKED_AT, Claimed, Place
 from taskqueue.models import Partition, Task
 from taskqueue.worker.limited_claims import LimitedClaims
@@ -28,6 +31,35 @@ def run_one() -> Claimed:
     [taken] = take(1)
     end(taken, OutcomeKind.SUCCEEDED)
     return taken
+
+
+def test_of_many_partitions_the_best_tasks_go_first_however_few_of_each_are_read() -> None:
+    keyed = add.using(concurrency=Concurrency(20, key="a", name="key"))
+    keyed.enqueue_many([((key, 0), {}) for key in range(20) for _ in range(3)])
+    keyed.using(priority=5).enqueue_many([((7, 1), {})] * 6)
+    keyed.using(priority=9).enqueue_many([((8, 2), {})] * 5)
+    taken = [json.loads(text) for text in args(take(12))]
+    assert taken[:11] == [[8, 2]] * 5 + [[7, 1]] * 6
+    assert len(taken) == 12
+
+
+def test_what_stands_behind_many_partitions_that_turn_out_to_be_closed_is_taken_at_once() -> None:
+    full = add.using(concurrency=[Concurrency(1, name="full"), Concurrency(1, key="a", name="key")])
+    full.enqueue_many([((key, 0), {}) for key in range(30)])
+    assert len(take(0)) == 0
+    noop.using(concurrency=Concurrency(5, name="other")).enqueue()
+    control.override_limit("full", concurrency=0)
+    Partition.objects.update(state="open", waits_for=None)
+    assert args(take(2)) == ["[]"]
+
+
+def test_a_look_tells_when_the_next_token_comes() -> None:
+    add.using(rate=Rate("1/h")).enqueue_many([((1,), {})] * 2)
+    assert look_apart(connections["default"], worker="w1").opens_in is None
+    assert len(take()) == 1
+    opens_in = look_apart(connections["default"], worker="w1").opens_in
+    assert opens_in is not None
+    assert 3000 < opens_in < 3800
 
 
 # Partitions that wait for one limiter

@@ -23,6 +23,7 @@ from taskqueue.worker.claims import Claims
 from taskqueue.worker.coordinator import DUTIES_AFTER, FIRST_DUTIES, LOOK_AFTER
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.quotas import QueueQuotas
+from taskqueue.worker.recorder import LINGER, LONG_LINGER
 from tests.conftest import StartWorker
 from tests.engine.steps import LEASE
 from tests.engine.test_workers import registered
@@ -62,6 +63,34 @@ def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_
     assert kind(worker.next_request()) == "look for 2"
     worker.answer()
     assert kind(worker.next_request()) == "none"
+
+
+def test_the_next_token_is_not_forgotten_by_claims_that_meet_nothing() -> None:
+    worker = PlayedWorker(QueueQuotas(), slots=2).rest()
+    worker.coordinator.look_again()
+    request = worker.next_request()
+    assert request is not None
+    request.limited_at = NOW + 0.5
+    worker.answer()
+    worker.rest()
+    assert worker.coordinator.next_at(NOW) == NOW + 0.5
+    worker.coordinator.take_in(NOW + 0.5)
+    assert kind(worker.next_request(NOW + 0.5)) == "look for 2"
+
+
+def test_ends_wait_for_others_for_half_as_long_as_the_last_claim_under_limits_took() -> None:
+    worker = PlayedWorker(QueueQuotas(), slots=2).rest()
+    worker.dispatcher.pool.held = 4
+    for seconds, linger in ((0.024, 0.012), (1.0, LONG_LINGER), (0.001, LINGER)):
+        worker.coordinator.look_again()
+        request = worker.next_request()
+        assert request is not None
+        request.limited_seconds = seconds
+        worker.answer()
+        worker.rest()
+        worker.pending.outcomes.append(Outcome(1, OutcomeKind.SUCCEEDED, NOW))
+        assert worker.coordinator.next_at(NOW) == pytest.approx(NOW + linger)
+        worker.pending.outcomes.clear()
 
 
 def test_the_first_duties_wait_while_each_claim_gives_all_that_was_wanted() -> None:

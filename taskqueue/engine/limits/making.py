@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.declarations.placement import lane_of, limiter_of
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import as_uuid, select
+from taskqueue.engine.limits.claimant import Claimant
+from taskqueue.engine.limits.lanes import lane_from
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Limit, Limiter, LimitNote, Partition
+
+# The limiters of the worker that claims and of its host, by lane.
+Own = Mapping[str, tuple[str, ...]]
 
 # Notes that are read at once: there is one for each task of an enqueue of many.
 MOST_NOTES = 5000
@@ -42,6 +48,25 @@ FIRST_TASKS = Statement(
         )
     """,
 )
+
+
+def own_limiters(
+    connection: BaseDatabaseWrapper, claimant: Claimant, lanes: Iterable[tuple[str, str]]
+) -> Own:
+    """Return a worker's and its host's limiters, by lane; they are made where missing."""
+    found: dict[str, tuple[str, ...]] = {}
+    wanted: dict[UUID, tuple[str, str]] = {}
+    for text in {text for _, text in lanes}:
+        pairs = [(name, claimant.own_key(per)) for name, per in lane_from(text).per]
+        ids = [limiter_of(*pair) for pair in pairs]
+        wanted |= zip(ids, pairs, strict=True)
+        found[text] = tuple(id.hex for id in ids)
+    rows = Limiter.objects.using(connection.alias).filter(id__in=list(wanted))
+    if wanted:
+        with orm_transaction(connection):
+            if rows.count() < len(wanted):
+                make_limiters(connection, wanted.values())
+    return found
 
 
 def make_missing(connection: BaseDatabaseWrapper, subjects: Sequence[str]) -> None:

@@ -153,6 +153,23 @@ def pass_unknown(
     return has_passed
 
 
+def has_closed(lanes: Iterable[tuple[str, str]], shares: list[Share], *, size: int) -> bool:
+    """Return whether open partitions of a lane were closed, behind which there may be others."""
+    served = set(lanes)
+    own = [
+        share for share in shares
+        if share.row.state == PartitionState.OPEN
+        and (share.row.queue_name, share.row.lane) in served
+    ]  # fmt: skip
+    counts = Counter((share.row.queue_name, share.row.lane) for share in own)
+    full = {lane for lane, number in counts.items() if number >= size}
+    return any(
+        (share.row.queue_name, share.row.lane) in full
+        and (share.waits_for or share.opens_at or not share.tasks)
+        for share in own
+    )
+
+
 def reopened_of(shares: list[Share], got: set[str]) -> tuple[list[Share], list[Share]]:
     """Return of which partitions tasks could not be had, and which were closed for their sake."""
     lost = [share for share in shares if any(task.id not in got for task in share.taken)]

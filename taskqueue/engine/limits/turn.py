@@ -13,15 +13,15 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.declarations.placement import limiter_of
-from taskqueue.engine.connections import orm_transaction, transaction
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for
 from taskqueue.engine.limits.allotting import Limiter, Share, allot
 from taskqueue.engine.limits.claimant import Claimant
 from taskqueue.engine.limits.lanes import lane_from
-from taskqueue.engine.limits.making import make_limiters
+from taskqueue.engine.limits.making import Own, own_limiters
 from taskqueue.engine.limits.moves import (
     as_now,
+    has_closed,
     is_same,
     is_to_write,
     lift_idle,
@@ -33,14 +33,10 @@ from taskqueue.engine.limits.moves import (
 )
 from taskqueue.engine.notify import PLACES
 from taskqueue.engine.rows import Claimed, Counted, Locked, PartitionRow, Place, ReadyTask, Taking
-from taskqueue.models import Limiter as LimiterModel
 from taskqueue.models.limit import PartitionState
 
 # Subjects of notes of one transaction, and partitions of a lane beyond those that are wanted.
-MOST_NOTED, SPARE = 64, 8
-
-# The limiters of the worker that claims and of its host, by lane.
-Own = Mapping[str, tuple[str, ...]]
+MOST_NOTED, SPARE = 64, 4
 
 
 class Turn:
@@ -74,7 +70,8 @@ class Turn:
         self._lease_duration = lease_duration
         self._behind = behind
         self._counted_at = 0.0
-        # Whether the first partitions of a lane were nothing for this worker, and others follow.
+        # Whether the first partitions of a lane were nothing for this worker, or turned out to be
+        # closed, and others follow.
         self.has_passed = False
         # Subjects of notes of which there is no row.
         self.missing: list[str] = []
@@ -90,7 +87,9 @@ class Turn:
 
     def run(self) -> list[Claimed]:
         """Lock, count, allot and take; the tasks that were leased."""
-        own = self._own_limiters()
+        if self._is_within:  # They may have to be made, in another transaction.
+            self._lanes = [pair for pair in self._lanes if not lane_from(pair[1]).per]
+        own = own_limiters(self._connection, self._claimant, self._lanes)
         claimed: list[Claimed] = []
         with nullcontext() if self._is_within else transaction(self._connection):
             locked = self._dialect.lock_limits(
@@ -110,8 +109,9 @@ class Turn:
         self.has_others = locked.has_others
         self.missing = locked.missing
         self.is_left = self.is_left or len(self.missing) < len(unseen)
-        # Whoever has them may leave something.
-        self.is_left = self.is_left or (locked.has_skipped and len(claimed) < self._want)
+        # Whoever has them may leave something for a free slot.
+        is_short = len(claimed) < min(self._want, self._free)
+        self.is_left = self.is_left or (locked.has_skipped and is_short)
         return claimed
 
     def _take(
@@ -139,6 +139,9 @@ class Turn:
             if not any(share.is_cut_off(depth) for share in given):
                 break
         self.has_passed = pass_unknown(self._lanes, shares, self._behind, size=self._size)
+        self.has_passed = self.has_passed or (
+            len(given) < self._want and has_closed(self._lanes, shares, size=self._size)
+        )
         return self._write(shares, given, locked, counted)
 
     def _count(self, rows: Collection[PartitionRow], locked: Locked, depth: int) -> Counted:
@@ -180,24 +183,6 @@ class Turn:
                 break
             names = [name for name in names if name not in short]
         return given
-
-    def _own_limiters(self) -> Own:
-        """Return this worker's and its host's limiters, by lane; they are made where missing."""
-        found: dict[str, tuple[str, ...]] = {}
-        wanted: dict[UUID, tuple[str, str]] = {}
-        if self._is_within:  # They may have to be made, in another transaction.
-            self._lanes = [pair for pair in self._lanes if not lane_from(pair[1]).per]
-        for text in {text for _, text in self._lanes}:
-            pairs = [(name, self._claimant.own_key(per)) for name, per in lane_from(text).per]
-            ids = [limiter_of(*pair) for pair in pairs]
-            wanted |= zip(ids, pairs, strict=True)
-            found[text] = tuple(id.hex for id in ids)
-        rows = LimiterModel.objects.using(self._connection.alias).filter(id__in=list(wanted))
-        if wanted:
-            with orm_transaction(self._connection):
-                if rows.count() < len(wanted):
-                    make_limiters(self._connection, wanted.values())
-        return found
 
     def _shares(
         self, rows: list[PartitionRow], locked: Locked, counted: Counted, own: Own
