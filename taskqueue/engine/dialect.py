@@ -62,6 +62,16 @@ def select_ids(
     return [str(as_uuid(row[0])) for row in select(connection, statement, **parameters)]
 
 
+def array_of(value: Any) -> Any:
+    """A list of whole numbers or UUIDs as PostgreSQL reads it; other values as they are.
+
+    The driver's own dumper takes several times as long.
+    """
+    if type(value) is not list or not value or type(value[0]) not in (int, UUID):
+        return value
+    return "{" + ",".join(["NULL" if each is None else str(each) for each in value]) + "}"
+
+
 def as_uuid(value: UUID | str) -> UUID:
     """The UUID that either database gives."""
     return value if isinstance(value, UUID) else UUID(value)
@@ -69,7 +79,7 @@ def as_uuid(value: UUID | str) -> UUID:
 
 def _adapted(connection: BaseDatabaseWrapper, parameters: dict[str, Any]) -> dict[str, Any]:
     if not is_sqlite(connection):
-        return parameters
+        return {name: array_of(value) for name, value in parameters.items()}
     stored_values = {name: _stored(value) for name, value in parameters.items()}
     return {"now": stored(clock()), **stored_values}
 

@@ -19,6 +19,7 @@ from taskqueue.engine.postgresql.enqueue import (
     SHARED_COLUMNS,
     binary,
 )
+from taskqueue.engine.postgresql.values import numbers
 from taskqueue.engine.rows import Folded, StepTask
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.specs import (
@@ -143,7 +144,7 @@ WAKE = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LI
 def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folded]:
     """Count the notes of these steps; the steps, without those that somebody else has locked."""
     with kept_plan(connection) as series:
-        rows = fetch(connection, FOLD, {"steps": list(step_ids), "series": series})
+        rows = fetch(connection, FOLD, {"steps": numbers(step_ids), "series": series})
     return [Folded(*row) for row in rows]
 
 

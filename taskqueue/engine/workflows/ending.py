@@ -15,9 +15,10 @@ from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, After, WorkflowStatus
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.workflows.resolution import resolved_call
-from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.rows import Ended
 from taskqueue.engine.specs import EnqueueSpec, Payload
+from taskqueue.engine.statement import Statement
 from taskqueue.engine.step_ends import note_ends
 from taskqueue.engine.workflows.compensating import compensate_next, note_failures
 from taskqueue.engine.workflows.results import Results
@@ -35,6 +36,17 @@ CALLED = {
 ENDS = (
     "status", "finished_at", "prune_after", "holds_unique_key", "open_steps", "moved_at",
 )  # fmt: skip
+
+_END = f"""
+UPDATE taskqueue_workflow
+SET {", ".join(f"{name} = %({name})s" for name in ENDS)}, error = NULL, trouble = ''
+WHERE id {{ids}}
+"""  # noqa: S608  (of constants)
+# Locks: workflows that the caller has locked.
+END = Statement(
+    postgresql=_END.format(ids="= ANY (%(ids)s::uuid[])"),
+    sqlite=_END.format(ids="IN (SELECT value FROM json_each(%(ids)s))"),
+)
 
 
 def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
@@ -72,7 +84,6 @@ def write_ends(connection: BaseDatabaseWrapper, ended: Sequence[Workflow]) -> No
 
     What the steps that ended last have changed is written with it.
     """
-    rows = Workflow.objects.using(connection.alias)
     alike: dict[tuple[Any, ...], list[UUID]] = defaultdict(list)
     for workflow in ended:
         if workflow.error is not None or workflow.trouble:
@@ -81,7 +92,8 @@ def write_ends(connection: BaseDatabaseWrapper, ended: Sequence[Workflow]) -> No
             alike[tuple(getattr(workflow, name) for name in ENDS)].append(workflow.id)
     for values, ids in alike.items():
         columns = dict(zip(ENDS, values, strict=True))
-        rows.filter(id__in=ids).update(**columns, error=None, trouble="")
+        columns["status"] = str(columns["status"])
+        execute(connection, END, **columns, ids=[id.hex for id in ids])
     children = [workflow for workflow in ended if workflow.parent_step_id is not None]
     note_ends(
         connection,

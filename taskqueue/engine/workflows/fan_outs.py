@@ -49,6 +49,24 @@ KEEP = Statement(
 )
 
 
+DROP_UNUSED = Statement(
+    postgresql="""
+        DELETE FROM taskqueue_stepcalls AS kept
+        USING taskqueue_step AS step
+        WHERE step.workflow_id = ANY (%(workflows)s::uuid[])
+            AND kept.step_id = ANY (ARRAY[step.id]) AND kept.lease_id > 0
+    """,
+    sqlite="""
+        DELETE FROM taskqueue_stepcalls
+        WHERE lease_id > 0 AND step_id IN (
+            SELECT id
+            FROM taskqueue_step
+            WHERE workflow_id IN (SELECT value FROM json_each(%(workflows)s))
+        )
+    """,
+)
+
+
 def keep_fan_out(
     connection: BaseDatabaseWrapper, fan_out: FanOut, *, lease_id: int, task_id: str
 ) -> None:
@@ -120,5 +138,4 @@ def _keep(connection: BaseDatabaseWrapper, lease_id: int, first: int, calls: obj
 
 def drop_unused(connection: BaseDatabaseWrapper, workflow_ids: Sequence[UUID]) -> None:
     """Delete the calls of attempts that did not succeed, once their workflows have ended."""
-    calls = StepCalls.objects.using(connection.alias).filter(lease_id__gt=0)
-    calls.filter(step__workflow_id__in=workflow_ids).delete()
+    execute(connection, DROP_UNUSED, workflows=[id.hex for id in workflow_ids])

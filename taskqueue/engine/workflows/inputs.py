@@ -39,7 +39,7 @@ FEWER, SMALL, MOST_STEPS = 16, 1024, 200
 READ = Statement(
     postgresql=f"""
         SELECT
-            wanted.task_id::text, own.workflow_id, step.name, step.kind, step.status,
+            wanted.task_id::text, own.workflow_id::text, step.name, step.kind, step.status,
             -- An EXISTS could be hashed: then all fan-outs that there are would be read.
             NOT jsonb_exists(step.request, 'resolved') AND (
                 SELECT fan.id FROM taskqueue_step AS fan WHERE fan.parent_step_id = step.id LIMIT 1
@@ -245,22 +245,22 @@ def _read(
     with kept_plan(connection) as series:
         rows = select(connection, READ, tasks=ids, names=names, few=few, size=size, series=series)
     workflow_ids: dict[str, UUID] = {}
+    # By the ids as the database gives them.
     read: dict[tuple[str, str], _Result] = {}
     for task, workflow_id, name, kind, status, is_plain, members, end, has_value, text in rows:
-        task_id = str(as_uuid(task))
-        workflow_ids[task_id] = as_uuid(workflow_id)
-        result = read.get((task_id, name))
+        result = read.get((task, name))
         if result is None:
-            result = read[task_id, name] = _Result(kind, status, bool(is_plain), members)
+            result = read[task, name] = _Result(kind, status, bool(is_plain), members)
+            workflow_ids[str(as_uuid(task))] = as_uuid(workflow_id)
         if end is not None:
             has_succeeded = end == TaskStatus.SUCCEEDED
             result.texts.append(text if has_succeeded else None)
             is_left_out = has_succeeded and text is None and bool(has_value)
             result.is_partial = result.is_partial or is_left_out
     results: dict[str, dict[str, _Result]] = {}
-    for (task_id, name), result in read.items():
+    for (task, name), result in read.items():
         if result.is_known:
-            results.setdefault(task_id, {})[name] = result
+            results.setdefault(str(as_uuid(task)), {})[name] = result
     return workflow_ids, results
 
 

@@ -58,7 +58,7 @@ LOCK_WORKFLOWS = Statement(
         )
         SELECT
             {WORKFLOWS.columns("workflow")}, {STEPS.nulls}, note.subject IS NOT NULL,
-            clock_timestamp()
+            CASE WHEN row_number() OVER () = 1 THEN clock_timestamp() END
         FROM workflow
         LEFT JOIN LATERAL ({_SPECIAL_NOTES} LIMIT 1) AS note ON true
         UNION ALL

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.dialect import array_of
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.sqlite.values import stored
@@ -60,7 +61,8 @@ def write_moves(
     if not moves and not wakes:
         return
     parameters: dict[str, Any] = {
-        "ids": [id for id, _ in moves], "ended": [number for _, number in moves],
+        "ids": array_of([id for id, _ in moves]),
+        "ended": array_of([number for _, number in moves]),
         "now": now, "wakes": wakes, "payload": ANYWHERE,
     }  # fmt: skip
     fetch(connection, POSTGRESQL_MOVE, parameters)

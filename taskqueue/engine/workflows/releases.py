@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepStatus
+from taskqueue.engine.dialect import array_of
 from taskqueue.engine.ready import MAKES_READY
 from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, stored
@@ -94,11 +96,11 @@ def release_steps(
         found = fetch(connection, MAKE_TASKS_READY, values)
     else:
         names = ("steps", "members", "tolerated", "released", "dues")
-        columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        columns: dict[str, Any] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         with kept_plan(connection) as series:
-            found = fetch(
-                connection, RELEASE, columns | {"plain": list(plain), "now": now, "series": series}
-            )
+            columns |= {"plain": list(plain), "now": now, "series": series}
+            arrays = {name: array_of(value) for name, value in columns.items()}
+            found = fetch(connection, RELEASE, arrays)
     return {name for (name,) in found}
 
 
