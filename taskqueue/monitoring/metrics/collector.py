@@ -33,7 +33,7 @@ from taskqueue.monitoring.metrics.figures import (
     timetables,
 )
 from taskqueue.monitoring.metrics.limits import of_limits, of_pauses, of_slots
-from taskqueue.monitoring.metrics.webhooks import of_webhooks
+from taskqueue.monitoring.metrics.webhooks import of_events, of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.monitoring.read_models.alert import firing_by_rule
 from taskqueue.monitoring.read_models.limit import read_limits
@@ -229,4 +229,5 @@ def _families() -> Iterator[Metric]:
     yield from of_workflows(figures)
     yield from of_alerts(firing_by_rule())
     yield from of_webhooks(figures)
+    yield from of_events(figures)
     yield from of_tables(figures.sizes)
