@@ -39,6 +39,10 @@ def on(
     may `name` and `queue`; what is left out lets all events pass. The body gets the event as a
     dict. Events of handlers' own tasks cause none. Raises `InvalidSubscription`.
     """
+    if any(callable(kind) for kind in kinds):
+        raise InvalidSubscription(
+            "@on takes the kinds of events: write @on('task.failed'), or @on() for all of them."
+        )
     wanted = EventFilter.of(kinds, name=name, queue=queue, task=task, workflow=workflow)
 
     def decorate(body: Any) -> Definition[Any, Any]:
@@ -73,13 +77,15 @@ def since(
 
     Whoever reads is subscribed: what fits is written from now on, as long as the same is read again
     within half a minute. Raises `EventsGone`, which names the oldest event, where some that were
-    not read were deleted, and `InvalidSubscription`.
+    not read were deleted or that number is ahead of the feed, and `InvalidSubscription`.
     """
     from taskqueue.engine.connections import project_connection
-    from taskqueue.engine.events.reading import read
+    from taskqueue.engine.events.reading import LARGEST_SEQ, MOST, read
     from taskqueue.engine.events.subscribing import keep_reading
 
     wanted = EventFilter.of(kinds, name=name, queue=queue, task=task, workflow=workflow)
+    _check_number("seq", seq, least=0, most=LARGEST_SEQ)
+    _check_number("limit", limit, least=1, most=MOST)
     connection = project_connection()
     keep_reading(connection, wanted)
     return read(connection, wanted, after=seq, limit=limit).events
@@ -103,11 +109,22 @@ async def stream(
     Raises `EventsGone` and `InvalidSubscription`, as `since` does.
     """
     from taskqueue.engine.events.following import follow
+    from taskqueue.engine.events.reading import LARGEST_SEQ
 
     wanted = EventFilter.of(kinds, name=name, queue=queue, task=task, workflow=workflow)
+    if after is not None:
+        _check_number("after", after, least=0, most=LARGEST_SEQ)
     async for page in follow(wanted, after=after):
         for event in page.events:
             yield event
+
+
+def _check_number(name: str, value: object, *, least: int, most: int) -> None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # type: ignore[operator]
+        raise InvalidSubscription(
+            f"{name} must be a whole number from {least} to {most:,}, not {value!r}."
+        )
 
 
 def _check(definition: Definition[Any, Any]) -> None:

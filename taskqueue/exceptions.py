@@ -212,6 +212,9 @@ class Stopped(BaseException):
 class Directive(Exception):
     """Base of what a body raises to direct what becomes of its task."""
 
+    # Whether whoever raised it has logged what is to be logged of it.
+    _is_logged = False
+
 
 class _Delayed(Directive):
     def __init__(self, delay: Duration, message: str = "") -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from taskqueue.engine.webhooks.checking import allowed_targets
+from taskqueue.exceptions import GiveUp
 from taskqueue.webhooks.client import NoAnswer, Refused, post
 
 
-class Failed(Exception):
-    """The URL could not be called, or answered with an error; the message names no address."""
+class Failed(GiveUp):
+    """The URL could not be called, or answered with an error; the message names no address.
+
+    The next call comes soon. That calls fail is logged once, not for each.
+    """
+
+    _is_logged = True
 
 
 def call(url: str) -> str:

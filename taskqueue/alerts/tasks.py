@@ -9,7 +9,7 @@ from taskqueue.declarations.context import AttemptContext
 from taskqueue.definitions import task
 from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT, MAIL
 from taskqueue.engine.connections import database_alias
-from taskqueue.exceptions import Cancel, GiveUp
+from taskqueue.exceptions import Cancel
 from taskqueue.models import AlertRule
 
 # Findings of one examination that are kept.
@@ -32,14 +32,18 @@ def mail(context: AttemptContext, rule: int, news: list[list[int | str]], more: 
 def heartbeat(rule: int) -> str:
     """Call the URL of a heartbeat."""
     from taskqueue.alerts.calling import Failed, call
+    from taskqueue.engine.alerts.heartbeats import note_call, note_failed_call
 
     row = _rule(rule)
     if row is None or not row.url:
         raise Cancel("The rule is deleted.")
     try:
-        return call(row.url)
+        said = call(row.url)
     except Failed as error:
-        raise GiveUp(str(error)) from None
+        note_failed_call(row, str(error))
+        raise
+    note_call(row)
+    return said
 
 
 @task(**EXAMINATION)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 # Seconds between two looks at a rule, and looks without the condition that clear an incident.
 EVERY = 15
@@ -151,6 +153,8 @@ class Judged:
     # A sentence, and the remedy, in English; may contain text from users.
     summary: str
     remedy: str = ""
+    # The sentence as `Sentence.words` has it; empty: it exists in English alone.
+    words: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None
     # Of `counts_each`: the cases within the window, and when the latest of them came.
     count: int = 1

@@ -76,6 +76,8 @@ def kinds_of(patterns: Iterable[str]) -> list[str]:
     wanted: set[str] = set()
     given = [patterns] if isinstance(patterns, str) else list(patterns)
     for pattern in given:
+        if not isinstance(pattern, str):
+            raise ValueError(f"A kind of events is text such as 'task.failed', not {pattern!r}.")
         found = [kind for kind in ALL_KINDS if fnmatchcase(kind, pattern)]
         if not found:
             known = f"The kinds are {', '.join(ALL_KINDS)}."

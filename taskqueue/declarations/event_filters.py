@@ -49,6 +49,8 @@ class EventFilter:
         workflow: UUID | str | None = None,
     ) -> EventFilter:
         """Check the conditions as callers write them. Raises `InvalidSubscription`."""
+        if not isinstance(kinds, Iterable):
+            raise InvalidSubscription(f"kinds must be text such as 'task.*', not {kinds!r}.")
         try:
             wanted = kinds_of([kinds] if isinstance(kinds, str) else kinds)
         except ValueError as error:
@@ -89,6 +91,8 @@ def _fits_any(value: str, patterns: Sequence[str]) -> bool:
 
 
 def _patterns(given: str | Iterable[str], what: str) -> tuple[str, ...]:
+    if not isinstance(given, Iterable):
+        raise InvalidSubscription(f"{what} must be a pattern such as 'shop.*', not {given!r}.")
     patterns = (given,) if isinstance(given, str) else tuple(given)
     if len(patterns) > MOST_PATTERNS:
         raise InvalidSubscription(f"A subscription has at most {MOST_PATTERNS} patterns of {what}.")

@@ -23,7 +23,7 @@ class Notify:
     """The recipients of alerts about failed tasks: `@task(notify=Notify(mail=[...]))`.
 
     With a `threshold` of 1 each failure is told, gathered into a message every five minutes; with
-    a higher one it takes so many within `window` seconds. `endpoints` are names of webhook
+    a higher one it takes so many within `window` seconds. `endpoints` are ids of webhook
     endpoints. Raises `InvalidTask`.
     """
 
@@ -35,6 +35,11 @@ class Notify:
     def __post_init__(self) -> None:
         object.__setattr__(self, "mail", addresses("Notify(mail=...)", self.mail))
         object.__setattr__(self, "endpoints", texts("Notify(endpoints=...)", self.endpoints))
+        if not self.mail and not self.endpoints:
+            raise InvalidTask(
+                "notify must name somebody to tell, such as notify=['ops@example.org'] or "
+                "Notify(endpoints=['3'])."
+            )
         is_whole = isinstance(self.threshold, int) and not isinstance(self.threshold, bool)
         if not is_whole or not 1 <= self.threshold <= MOST_FAILURES:
             raise InvalidTask(

@@ -28,7 +28,7 @@ AFTER = ["succeeded", "failed", "ended"]
 WORKER_STATUSES = ["running", "quiet", "stopping", "stopped", "lost"]
 PER = ["key", "host", "worker", "queue"]
 PARTITION_STATES = ["open", "waiting", "empty", "halted"]
-SUBSCRIBERS = ["endpoint", "handler", "rule", "stream"]
+SUBSCRIBERS = ["endpoint", "handler", "stream"]
 EVENT_KINDS = [
     "task.enqueued", "task.started", "task.progressed", "task.retrying", "task.succeeded",
     "task.failed", "task.cancelled", "task.lost", "task.stopping", "workflow.started",
@@ -1196,6 +1196,11 @@ class Migration(migrations.Migration):
                         fields=["endpoint", "id"],
                         name="taskqueue_delivery_waiting",
                     ),
+                    models.Index(
+                        condition=models.Q(status="failed"),
+                        fields=["endpoint", "id"],
+                        name="taskqueue_delivery_failed",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
@@ -1344,7 +1349,7 @@ class Migration(migrations.Migration):
             name="Event",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
-                ("seq", models.BigIntegerField(null=True, unique=True)),
+                ("seq", models.BigIntegerField(null=True)),
                 ("kind", _word(EVENT_KINDS, max_length=24)),
                 ("at", models.DateTimeField(db_default=DatabaseClock())),
                 (
@@ -1368,6 +1373,13 @@ class Migration(migrations.Migration):
                         condition=models.Q(seq__isnull=True),
                         fields=["id"],
                         name="taskqueue_event_new",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(seq__isnull=False),
+                        fields=("seq",),
+                        name="taskqueue_event_seq",
                     )
                 ],
             },
@@ -1446,6 +1458,8 @@ class Migration(migrations.Migration):
                 ("asked_at", models.DateTimeField(null=True)),
                 ("found", models.JSONField(null=True)),
                 ("trouble", models.CharField(default="", max_length=1000)),
+                ("failing_since", models.DateTimeField(null=True)),
+                ("failure", models.CharField(default="", max_length=1000)),
             ],
             options={
                 "verbose_name": "alert rule",
@@ -1483,6 +1497,7 @@ class Migration(migrations.Migration):
                 ("subject", models.CharField(max_length=255)),
                 ("status", _word(INCIDENT_STATUSES)),
                 ("summary", models.CharField(default="", max_length=1000)),
+                ("words", models.JSONField(default=dict)),
                 ("remedy", models.CharField(default="", max_length=1000)),
                 ("value", models.FloatField(null=True)),
                 ("count", models.PositiveIntegerField(default=1)),
@@ -1494,6 +1509,7 @@ class Migration(migrations.Migration):
                 ("good_looks", models.PositiveSmallIntegerField(default=0)),
                 ("notified_at", models.DateTimeField(null=True)),
                 ("told_latest_at", models.DateTimeField(null=True)),
+                ("announced", models.CharField(default="", max_length=10)),
                 ("is_settled", models.BooleanField(default=False)),
                 ("acknowledged_at", models.DateTimeField(null=True)),
                 ("acknowledged_by", models.CharField(default="", max_length=150)),

@@ -57,6 +57,9 @@ class AlertRule(models.Model):
     found = models.JSONField(null=True)
     # Why it could not be judged; empty when all is well.
     trouble = models.CharField(max_length=LONGEST_TEXT, default="")
+    # Since when the calls of a heartbeat fail, and why the first of them did.
+    failing_since = models.DateTimeField(null=True)
+    failure = models.CharField(max_length=LONGEST_TEXT, default="")
 
     class Meta:
         default_permissions = VIEW_ONLY
@@ -88,6 +91,8 @@ class Incident(models.Model):
     status = models.CharField(max_length=10, choices=choices(IncidentStatus))
     # The condition as it was seen last, and its remedy, in English.
     summary = models.CharField(max_length=LONGEST_TEXT, default="")
+    # The sentence of `summary` with gaps, and what fills them, for readers of other languages.
+    words = models.JSONField(default=dict)
     remedy = models.CharField(max_length=LONGEST_TEXT, default="")
     value = models.FloatField(null=True)
     # Of rules that count cases: those since it began, and when the latest came.
@@ -104,6 +109,8 @@ class Incident(models.Model):
     # When it was last told, and up to which case.
     notified_at = models.DateTimeField(null=True)
     told_latest_at = models.DateTimeField(null=True)
+    # The last of its events that was written: `raised`, `cleared`, or none yet.
+    announced = models.CharField(max_length=10, default="")
     # Whether it has ended and nothing of it is left to tell.
     is_settled = models.BooleanField(default=False)
 

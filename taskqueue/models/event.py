@@ -21,8 +21,6 @@ class Subscriber(StrEnum):
     ENDPOINT = "endpoint"
     # A definition under `@on`: each event causes a task of it.
     HANDLER = "handler"
-    # A rule that raises alerts.
-    RULE = "rule"
     # Somebody who reads the feed, and renews the subscription meanwhile.
     STREAM = "stream"
 
@@ -35,7 +33,7 @@ class Event(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     # Its number, without gaps, in the order in which events became visible; null: not numbered yet.
-    seq = models.BigIntegerField(null=True, unique=True)
+    seq = models.BigIntegerField(null=True)
     kind = models.CharField(max_length=LONGEST_KIND, choices=choices(EventKind))
     at = models.DateTimeField(db_default=DatabaseClock())
     task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="events", **LOOSE)
@@ -55,6 +53,12 @@ class Event(models.Model):
         indexes = [
             models.Index(
                 fields=["id"], name="taskqueue_event_new", condition=Q(seq__isnull=True)
+            )
+        ]  # fmt: skip
+        constraints = [
+            # An event enters it when it gets its number: that it is written costs less.
+            models.UniqueConstraint(
+                fields=["seq"], name="taskqueue_event_seq", condition=Q(seq__isnull=False)
             )
         ]  # fmt: skip
 

@@ -97,7 +97,7 @@ class Delivery(models.Model):
     # Sent as `webhook-id`: the same in every attempt and redelivery.
     id = models.UUIDField(primary_key=True, default=uuid7)
     endpoint = models.ForeignKey(Endpoint, models.DO_NOTHING, related_name="deliveries", **LOOSE)
-    # The number of the event; null: a test.
+    # The number of the event; null: a test, or what an alert rule tells its endpoints.
     seq = models.BigIntegerField(null=True)
     kind = models.CharField(max_length=40)
     # The body, but for what `include` adds when it is sent.
@@ -127,6 +127,12 @@ class Delivery(models.Model):
                 fields=["endpoint", "id"],
                 name="taskqueue_delivery_waiting",
                 condition=Q(status=DeliveryStatus.WAITING.value),
+            ),
+            # Counted by the metrics.
+            models.Index(
+                fields=["endpoint", "id"],
+                name="taskqueue_delivery_failed",
+                condition=Q(status=DeliveryStatus.FAILED.value),
             ),
         ]
         constraints = [

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from shlex import quote
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from django.utils.translation import gettext_noop
 
 from taskqueue.conf import get_settings
+from taskqueue.core.sentences import Sentence
 
 WARNING, ERROR = "warning", "error"
 Code = Literal[
@@ -55,6 +58,11 @@ class Notice:
         return TEXTS[self.code].sentence.format(**self._values())
 
     @property
+    def words(self) -> dict[str, Any]:
+        """The sentence as `Sentence.words` has it, for readers of other languages."""
+        return Sentence(TEXTS[self.code].sentence, self._values()).words
+
+    @property
     def remedy(self) -> str:
         """The remedy, with commands that can be pasted into a shell."""
         return TEXTS[self.code].remedy.format(**self._values() | {"subject": quote(self.subject)})
@@ -92,7 +100,7 @@ TEXTS: dict[Code, Text] = {
         "No workers are running. Waiting tasks: {count}.", "Start one: manage.py runworker."
     ),
     "unserved_queue": Text(
-        "No running worker serves the queue {subject}. Waiting tasks: {count}.",
+        gettext_noop("No running worker serves the queue {subject}. Waiting tasks: {count}."),
         "Start a worker with --queues {subject}, or one without --queues.",
     ),
     "all_paused": Text(
@@ -108,18 +116,22 @@ TEXTS: dict[Code, Text] = {
         "manage.py taskqueue resume {subject}, unless the pause is still needed.",
     ),
     "stalled": Text(
-        "No task of the queue {subject} starts, though a worker has free slots. Waiting tasks:"
-        " {count}.",
+        gettext_noop(
+            "No task of the queue {subject} starts, though a worker has free slots. Waiting tasks:"
+            " {count}."
+        ),
         "Run manage.py taskqueue why ID for one of them, and read the workers' logs.",
     ),
     "late_queue": Text(
-        "The oldest task of the queue {subject} has waited {age}, and its workers are busy. Waiting"
-        " tasks: {count}.",
+        gettext_noop(
+            "The oldest task of the queue {subject} has waited {age}, and its workers are busy."
+            " Waiting tasks: {count}."
+        ),
         "Start more workers for the queue, or see what takes so long: manage.py taskqueue stats"
         " --queue {subject}.",
     ),
     "deep_queue": Text(
-        "Very many tasks wait in the queue {subject}: {count}.",
+        gettext_noop("Very many tasks wait in the queue {subject}: {count}."),
         "Start more workers for the queue, or find what enqueues so many:"
         ' manage.py taskqueue list "queue:{subject} status:ready".',
     ),
@@ -178,23 +190,25 @@ TEXTS: dict[Code, Text] = {
         " tasks. See manage.py taskqueue why {example}.",
     ),
     "schedule_trouble": Text(
-        "The schedule {subject} cannot be served: {detail}",
+        gettext_noop("The schedule {subject} cannot be served: {detail}"),
         "Fix what it says: manage.py taskqueue schedules show {subject}.",
     ),
     "schedule_paused_itself": Text(
-        "The schedule {subject} paused itself after {count} failures in a row.",
+        gettext_noop("The schedule {subject} paused itself after {count} failures in a row."),
         "Fix their cause, then run manage.py taskqueue schedules resume {subject}.",
     ),
     "lost_worker": Text(
-        "The worker {subject} was lost: it sent no heartbeat within its lease.",
+        gettext_noop("The worker {subject} was lost: it sent no heartbeat within its lease."),
         "Check its host: was the process killed, out of memory, or disconnected?",
     ),
     "worker_trouble": Text(
-        "The worker {subject} is in trouble: {detail}",
+        gettext_noop("The worker {subject} is in trouble: {detail}"),
         "Fix what it says. Restart the worker unless it recovers by itself.",
     ),
     "wedged": Text(
-        "The task {subject} has produced no output for far longer than similar tasks.",
+        gettext_noop(
+            "The task {subject} has produced no output for far longer than similar tasks."
+        ),
         "manage.py taskqueue show {subject}, then stop {subject}.",
     ),
     "lost_holds": Text(

@@ -64,6 +64,8 @@ def progress_of(
     """
     if not isinstance(result, TaskResult | WorkflowRun):
         raise TypeError(f"progress_of() takes a TaskResult or a WorkflowRun, not {result!r}.")
+    if user is not None and not hasattr(user, "pk"):
+        raise TypeError(f"user must be a user object such as request.user, not {user!r}.")
     if user is not None and user.pk is None:
         raise ValueError("user must have a primary key: an anonymous user is nobody in particular.")
     claims = Claims(

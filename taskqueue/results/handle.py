@@ -6,10 +6,12 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, Self, TypeVar
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db import InterfaceError, OperationalError
 
 from taskqueue import control
 from taskqueue.core.retries import seconds_of
@@ -81,7 +83,9 @@ class TaskResult(TaskSnapshot[R]):
         """Yield the events of the task as they come, until it has ended.
 
         Behind the event with the number `after`, or from now on. Workers know within two seconds
-        that somebody listens, so that the first events of a short task may be missed.
+        that somebody listens, so that the first events of a short task may be missed. Where the
+        connection to the database is lost, it goes on behind the last event once the database
+        answers again; after five minutes it raises.
         """
         wanted = EventFilter.of(task=self.id)
 
@@ -93,9 +97,11 @@ class TaskResult(TaskSnapshot[R]):
             for event in page.events:
                 yield event
                 if event.kind in FINAL_EVENTS:
-                    await self.arefresh()
-                    if self.is_finished:
-                        return
+                    # While the database is away, the stream waits for it, and asks again.
+                    with suppress(OperationalError, InterfaceError):
+                        await self.arefresh()
+                        if self.is_finished:
+                            return
 
     def cancel(self, reason: str = "", *, by: object = "") -> None:
         """Cancel the task: a waiting one ends now, a running one is asked to stop.

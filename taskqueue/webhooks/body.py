@@ -7,6 +7,8 @@ from typing import Any
 from django.urls import NoReverseMatch, reverse
 
 from taskqueue.conf import get_settings
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Delivery, Endpoint, Lease
 from taskqueue.models.webhook import Include
@@ -26,7 +28,11 @@ def body_of(delivery: Delivery, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _error(stored: dict[str, Any]) -> dict[str, str] | None:
-    """Return the class and the message of the error of an attempt, if it had any."""
+    """Return the class and the message of the error of an attempt, if it had any.
+
+    A message may hold arguments: it is told only of definitions that are known here to have no
+    sensitive ones.
+    """
     data = stored["data"]
     if not stored["type"].startswith("task.") or data.get("attempt") is None:
         return None
@@ -36,7 +42,9 @@ def _error(stored: dict[str, Any]) -> dict[str, str] | None:
     found = leases.values_list("error_class", "error_message").first()
     if found is None or not found[0]:
         return None
-    return {"class": found[0], "message": found[1][:LONGEST_MESSAGE]}
+    definition = registry.find(data.get("name", ""))
+    is_open = definition is not None and not definition.options.sensitive
+    return {"class": found[0], "message": found[1][:LONGEST_MESSAGE] if is_open else REDACTED}
 
 
 def _url(stored: dict[str, Any]) -> str | None:

@@ -14,6 +14,7 @@ from taskqueue.definitions import task
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.webhooks.checking import allowed_targets, secrets_at
+from taskqueue.engine.webhooks.endpoints import TEST
 from taskqueue.engine.webhooks.outcomes import Attempt, cancel_delivery, record_attempt
 from taskqueue.engine.webhooks.sending import DELIVER, TELL
 from taskqueue.exceptions import Cancel, GiveUp, RetryLater
@@ -34,7 +35,7 @@ def deliver(context: AttemptContext, endpoint: int, delivery: str) -> str:
         if row.status == DeliveryStatus.DELIVERED:
             return "delivered before"  # By an attempt whose end was lost.
         raise Cancel("The delivery does not wait any more.")
-    if row.seq is not None and not found.is_enabled:
+    if row.kind != TEST and not found.is_enabled:
         cancel_delivery(connection, row)
         raise Cancel("The endpoint is disabled.")
     attempt = _send(row, found)

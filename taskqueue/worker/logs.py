@@ -17,6 +17,7 @@ from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind, is_final
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.failures import NOT_RETRIED, Failure, extra, log_failed, log_retried
 from taskqueue.engine.failures import logger as failures_logger
+from taskqueue.exceptions import Directive
 from taskqueue.worker.jobs import Job, Order
 
 DEFAULT_LEVEL = logging.INFO  # The level of `--verbosity 1`.
@@ -76,8 +77,10 @@ def _is_shown(logger: logging.Logger, level: int) -> bool:
 def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
     """Log what a body raised, in the child: an error if the task fails, else a warning.
 
-    Never raises, whatever the project's handlers do.
+    Never raises, whatever the project's handlers do. Leaves out what the body has logged itself.
     """
+    if isinstance(error, Directive) and error._is_logged:
+        return
     fields = order.name, order.task_id, order.attempt, order.queue_name
     named = extra(
         task_id=order.task_id,

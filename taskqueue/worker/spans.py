@@ -6,6 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from taskqueue import tracing
+from taskqueue.declarations.handlers import declared
+from taskqueue.engine.webhooks.sending import DELIVER
 from taskqueue.worker.context import Context
 
 if TYPE_CHECKING:
@@ -44,6 +46,11 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
         from taskqueue.worker.step_facts import upstream_spans
 
         upstream = upstream_spans(step.step_id, most=tracing.MOST_LINKS)
+    elif order.name in declared() or order.name == DELIVER["name"]:
+        # Few projects need it.
+        from taskqueue.worker.told_spans import told_spans
+
+        upstream = told_spans(order.name, order.args, order.kwargs)
     waited = None if order.ready_at is None else max(0.0, attempt.started_at - order.ready_at)
     attributes: dict[str, Any] = {
         "messaging.destination.name": order.queue_name,

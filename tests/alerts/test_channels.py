@@ -17,20 +17,22 @@ from taskqueue.alerts.duty import look
 from taskqueue.engine.alerts.messages import HEARTBEAT
 from taskqueue.engine.events.numbering import pump
 from taskqueue.models import (
+    AlertRule,
     Delivery,
     Subscription,
     Task,
     Worker,
 )
+from taskqueue.monitoring.doctor import examine
 from taskqueue.testing import run_due
-from tests.alerts.steps import look_now, make_rule
+from tests.alerts.steps import look_now, make_rule, pass_time
 from tests.monitoring.rows import make_worker
 
 pytestmark = pytest.mark.django_db
 
 
 @contextmanager
-def a_watcher(status: int = 200) -> Iterator[tuple[str, list[str]]]:
+def a_watcher(status: int = 200, *, port: int = 0) -> Iterator[tuple[str, list[str]]]:
     """A server that notes the paths it is asked for; its address, and these."""
     asked: list[str] = []
 
@@ -43,7 +45,7 @@ def a_watcher(status: int = 200) -> Iterator[tuple[str, list[str]]]:
 
         def log_message(self, *args: object) -> None: ...
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server = HTTPServer(("127.0.0.1", port), Handler)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
@@ -119,7 +121,74 @@ def test_endpoints_that_a_rule_names_are_told_of_its_alerts_alone(settings: Any)
         pump(connection)
         run_due()
         assert asked == ["/ping", "/ping"]
+    assert not Subscription.objects.filter(subject="disks").exists()
     raised = Delivery.objects.get(kind="alert.raised")
     assert raised.payload["data"]["subject"] == "w1"
     assert raised.payload["data"]["name"] == "disks"
-    assert not Subscription.objects.filter(subscriber="rule").exists()
+
+
+def test_endpoints_of_a_silenced_rule_hear_of_what_still_fires_when_its_silence_ends(
+    settings: Any,
+) -> None:
+    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
+    make_worker("w1", trouble="no disk")
+    with a_watcher() as (url, asked):
+        named = webhooks.create(url, kinds=["task.failed"]).endpoint
+        subscribed = webhooks.create(f"{url}/all", kinds=["alert.*"]).endpoint
+        make_rule("disks", mail=[], endpoints=[str(named.pk), str(subscribed.pk)])
+        alerts.silence("disks", until=timedelta(hours=1))
+        look_now()
+        pump(connection)
+        run_due()
+        assert asked == ["/ping/all"]  # It subscribes to all that happens.
+        pass_time(3601)
+        look_now()
+        pump(connection)
+        run_due()
+        assert asked == ["/ping/all", "/ping"]
+    told = Delivery.objects.get(endpoint_id=named.pk)
+    assert (told.seq, told.kind, told.payload["data"]["subject"]) == (None, "alert.raised", "w1")
+
+
+def test_a_heartbeat_that_fails_is_logged_once_and_again_when_it_works(
+    settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.TASKQUEUE = {**settings.TASKQUEUE, "WEBHOOK_ALLOW": ["127.0.0.1/32"]}
+    caplog.set_level("INFO", logger="taskqueue")
+    make_worker()
+
+    def call() -> list[str]:
+        caplog.clear()
+        look_now()
+        run_due()
+        return [
+            record.getMessage() for record in caplog.records if "eartbeat" in record.getMessage()
+        ]
+
+    with a_watcher(status=500) as (url, _):
+        make_rule("beat", "heartbeat", url=url, mail=[])
+        assert call() == ["Heartbeat fails rule=beat error=It answered 500."]
+        assert [call(), call()] == [[], []]
+        (finding,) = [each for each in examine() if each.subject == "beat"]
+        assert "The heartbeat beat could not call its URL since" in finding.seen
+    rule = AlertRule.objects.get()
+    port = int(url.rsplit(":", 1)[1].split("/")[0])
+    with a_watcher(port=port):
+        assert call() == ["Heartbeat works again rule=beat"]
+        assert call() == []
+    rule.refresh_from_db()
+    assert (rule.failing_since, rule.failure) == (None, "")
+    assert Task.objects.filter(status="failed").count() == 3
+
+
+def test_the_doctor_names_rules_whose_endpoints_are_deleted_or_disabled(settings: Any) -> None:
+    make_worker()
+    ids = [str(webhooks.create("https://hooks.example.com/").endpoint.pk) for _ in range(2)]
+    make_rule("disks", endpoints=ids)
+    webhooks.delete(ids[0])
+    webhooks.disable(ids[1])
+    seen = [each.seen for each in examine() if each.subject == "disks"]
+    assert seen == [
+        f"The alert rule disks tells the webhook endpoint {ids[0]}, which does not exist.",
+        f"The alert rule disks tells the webhook endpoint {ids[1]}, which is disabled.",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -108,7 +109,29 @@ def test_a_mail_is_in_the_language_of_the_project() -> None:
     look_now()
     (message,) = sent()
     assert "告警规则\uff1arule" in message.body
-    assert message.subject.startswith("[taskqueue] 触发中: ")
+    assert message.subject == "[taskqueue] 触发中: 工作进程 w1 遇到问题\uff1ano disk"
+    assert "工作进程 w1 遇到问题\uff1ano disk" in message.alternatives[0][0]
+    assert Incident.objects.get().summary == "The worker w1 is in trouble: no disk"
+
+
+@override_settings(LANGUAGE_CODE="zh-hans")
+def test_numbers_and_times_of_a_condition_are_in_its_translation() -> None:
+    make_worker()
+    for _ in range(2):
+        make_task("failed", name="shop.{tasks}.send", finished_at=timezone.now())
+    make_rule(kind="failure", window=600)
+    look_now()
+    (message,) = sent()
+    assert "最近 10 分钟 内\uff0c名为 shop.{tasks}.send 的失败任务\uff1a2。" in message.body
+
+
+def test_a_condition_without_words_is_told_as_it_was_seen() -> None:
+    make_worker("w1", trouble="no disk")
+    make_rule()
+    look_now()
+    Incident.objects.update(words={})
+    (message,) = sent()
+    assert "The worker w1 is in trouble: no disk" in message.subject
 
 
 def test_projects_override_the_templates(tmp_path: Any, settings: Any) -> None:
@@ -172,6 +195,7 @@ def test_no_arguments_or_results_are_mailed() -> None:
         ({"kind": "doctor", "endpoints": ["pager"]}, "ids of at most 20"),
         ({"kind": "doctor", "window": 5}, "60 to 86,400 seconds"),
         ({"kind": "doctor", "repeat": 5}, "300 to"),
+        ({"kind": "doctor", "repeat": timedelta(0)}, "or a timedelta, not 0"),
         ({"kind": "doctor", "wait": True}, "0 to 86,400"),
         ({"kind": "doctor", "url": "https://a.example"}, "Only a heartbeat"),
         ({"kind": "heartbeat"}, "needs a url"),

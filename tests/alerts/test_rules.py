@@ -14,7 +14,13 @@ from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.alerts.declaring import notify_name, sync_rules
 from taskqueue.engine.events.subscribing import subscribe
-from taskqueue.exceptions import AlertRuleDoesNotExist, AlertRuleExists, TransitionRefused
+from taskqueue.exceptions import (
+    AlertRuleDoesNotExist,
+    AlertRuleExists,
+    InvalidAlertRule,
+    InvalidTask,
+    TransitionRefused,
+)
 from taskqueue.models import (
     AlertRule,
     Audit,
@@ -23,7 +29,7 @@ from taskqueue.models import (
     Worker,
 )
 from taskqueue.models.event import Subscriber
-from tests.alerts.steps import look_now, make_rule, open_incidents, pass_time
+from tests.alerts.steps import look_now, mails, make_rule, open_incidents, pass_time
 from tests.monitoring.rows import make_task, make_worker
 
 pytestmark = pytest.mark.django_db
@@ -158,6 +164,57 @@ def test_whoever_subscribes_hears_of_a_raise_and_of_a_clear_once_and_of_nothing_
         assert event.details["alert"] == incident.pk
         assert event.details["subject"] == "w1"
         assert "canary" not in str(event.details)
+
+
+def test_events_of_a_silenced_rule_are_written_when_they_happen_and_once() -> None:
+    subscribe(connection, Subscriber.HANDLER, "h", EventFilter.of("alert.*"))
+    make_worker("w1", trouble="no disk")
+    make_rule()
+    alerts.silence("rule", until=timedelta(hours=1))
+
+    def kinds() -> list[str]:
+        return list(Event.objects.order_by("id").values_list("kind", flat=True))
+
+    look_now()
+    look_now()
+    assert kinds() == ["alert.raised"]
+    pass_time(3601)
+    look_now()
+    assert (kinds(), mails()) == (["alert.raised"], [["raised"]])
+    alerts.silence("rule", until=timedelta(hours=1))
+    Worker.objects.update(trouble="")
+    look_now()
+    look_now()
+    assert kinds() == ["alert.raised", "alert.cleared"]
+    pass_time(3601)
+    look_now()
+    assert kinds() == ["alert.raised", "alert.cleared"]
+    assert mails() == [["raised"], ["cleared"]]
+
+
+def test_an_alert_that_ends_because_its_rule_is_disabled_is_cleared_in_the_feed() -> None:
+    subscribe(connection, Subscriber.HANDLER, "h", EventFilter.of("alert.*"))
+    make_worker("w1", trouble="no disk")
+    make_rule()
+    look_now()
+    alerts.edit("rule", enabled=False)
+    assert [event.kind for event in Event.objects.order_by("id")] == [
+        "alert.raised", "alert.cleared",
+    ]  # fmt: skip
+
+
+def test_a_rule_of_people_names_endpoints_that_exist() -> None:
+    with pytest.raises(InvalidAlertRule, match="no webhook endpoint 7"):
+        make_rule(endpoints=["7"])
+    make_rule()
+    with pytest.raises(InvalidAlertRule, match="no webhook endpoint 7"):
+        alerts.edit("rule", endpoints=["7"])
+
+
+@pytest.mark.parametrize("nobody", [[], (), {"mail": []}])
+def test_notify_names_somebody(nobody: Any) -> None:
+    with pytest.raises(InvalidTask, match="notify must name somebody to tell"):
+        Notify(**nobody) if isinstance(nobody, dict) else task(notify=nobody)(lambda: None)
 
 
 def test_while_nobody_subscribes_no_event_is_written() -> None:

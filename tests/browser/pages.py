@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from django.urls import reverse
 
+from taskqueue import alerts, webhooks
 from taskqueue.models import (
+    AlertRule,
     Audit,
+    Delivery,
+    Endpoint,
     Lease,
     Occurrence,
     Operation,
@@ -26,6 +30,7 @@ def pages(shop: Shop) -> dict[str, str]:
     """Every page that is looked at, by a name that a file can have."""
     found = {"index": reverse("admin:index"), "app": reverse("admin:app_list", args=["taskqueue"])}
     found |= {name: reverse(f"admin:taskqueue_{name}_changelist") for name in LISTS}
+    found |= _alerts()
     return found | _tasks(shop) | _workflows(shop) | _rows() | _schedules() | _others(found)
 
 
@@ -84,6 +89,26 @@ def _schedules() -> dict[str, str]:
         "schedule-paused": _change("schedule", Schedule.objects.get(name="feeds").pk),
         "schedule-edit": reverse("admin:taskqueue_schedule_edit", args=[one]),
         "schedule-delete": reverse("admin:taskqueue_schedule_delete", args=[one]),
+    }
+
+
+def _alerts() -> dict[str, str]:
+    """The pages of alert rules and of webhook endpoints, with one row of each."""
+    rule = AlertRule.objects.filter(name="late mail").first() or alerts.create(
+        "late mail", kind="queue_latency", scope="queue", pattern="mail*", mail=["ops@shop.example"]
+    )
+    endpoint = Endpoint.objects.first() or webhooks.create("https://hooks.shop.example/in").endpoint
+    if not Delivery.objects.exists():
+        webhooks.test(endpoint.pk)
+    return {
+        "alerts": reverse("admin:taskqueue_incident_changelist"),
+        "alert-rules": reverse("admin:taskqueue_alertrule_changelist"),
+        "alert-rule": _change("alertrule", rule.pk),
+        "alert-rule-add": reverse("admin:taskqueue_alertrule_new"),
+        "alert-rule-edit": reverse("admin:taskqueue_alertrule_edit", args=[rule.pk]),
+        "endpoints": reverse("admin:taskqueue_endpoint_changelist"),
+        "endpoint-one": _change("endpoint", endpoint.pk),
+        "endpoint-add": reverse("admin:taskqueue_endpoint_add"),
     }
 
 

@@ -107,3 +107,5 @@ def test_a_token_is_for_tasks_and_workflows_of_somebody() -> None:
         progress_of("a task")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="primary key"):
         progress_of(noop.enqueue(), user=AnonymousUser())
+    with pytest.raises(TypeError, match=r"a user object such as .*, not 5"):
+        progress_of(noop.enqueue(), user=5)

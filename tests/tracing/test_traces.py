@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.http import HttpRequest, HttpResponse
@@ -12,12 +14,19 @@ from django.test import Client, override_settings
 from django.urls import path
 from opentelemetry import trace
 
-from taskqueue import Fixed, chord, schedules
+from taskqueue import Fixed, chord, schedules, webhooks
+from taskqueue.declarations import handlers
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.webhooks.deliveries import insert_deliveries
+from taskqueue.engine.webhooks.messages import Message
+from taskqueue.events import on
 from taskqueue.models import Task, TaskLog, Worker
 from taskqueue.rules import Every
 from taskqueue.tracing import trace_id_of
 from taskqueue.worker.step_facts import SPAN_LOGGER
+from taskqueue.worker.told_spans import told_spans
 from tests.sample import traced_tasks
+from tests.sample.event_tasks import keep_event
 from tests.sample.traced_tasks import part, whole
 from tests.tracing.conftest import Elsewhere, Own
 from tests.tracing.spans import below, named
@@ -208,3 +217,35 @@ def test_each_attempt_has_a_span_of_its_own(own: Own, elsewhere: Elsewhere) -> N
     attempts = below(elsewhere(), send)
     assert sorted(span.attributes["taskqueue.attempt"] for span in attempts) == [1, 2, 3]
     assert trace_id_of(Task.objects.get().metadata) == send.trace_id
+
+
+def test_a_delivery_is_linked_to_the_span_that_enqueued_what_it_tells_of(
+    own: Own, elsewhere: Elsewhere
+) -> None:
+    endpoint = webhooks.create("https://hooks.invalid/").endpoint
+    task = traced_tasks.ship.using(run_after=3600).enqueue(CANARY)
+    (send,) = own()
+    data = {"id": str(task.id), "name": task.name}
+    message = Message(kind="task.enqueued", timestamp="2026-11-25T00:00:00Z", data=data, seq=1)
+    insert_deliveries(project_connection(), [(endpoint.pk, message)])
+    span = named(elsewhere(), "process taskqueue.webhooks.deliver")
+    assert span.links == [send.span_id]
+    assert span.trace_id != send.trace_id
+
+
+def test_a_task_of_a_handler_is_linked_to_the_span_that_enqueued_what_it_tells_of(
+    own: Own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handlers, "_handlers", {})
+    on("task.*")(keep_event)
+    task, run = part.enqueue(1), chord([part.s(1), part.s(2)], whole.s()).enqueue()
+    sent = {span.attributes.get("messaging.message.id", "run"): span for span in own()}
+
+    def links(**about: Any) -> list[str]:
+        event = {"task": None, "workflow": None, **about}
+        return [each[36:52] for each in told_spans(keep_event.name, json.dumps([event]), "{}")]
+
+    assert links(task=str(task.id)) == [sent[str(task.id)].span_id]
+    assert links(workflow=str(run.id)) == [sent["run"].span_id]
+    assert links() == links(task=str(UUID(int=0))) == []
+    assert told_spans(part.name, "[1]", "{}") == []

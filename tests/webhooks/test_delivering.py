@@ -20,9 +20,12 @@ from taskqueue.engine.webhooks.deliveries import insert_deliveries
 from taskqueue.engine.webhooks.messages import Message
 from taskqueue.engine.webhooks.outcomes import DELAYS, JITTER
 from taskqueue.exceptions import DeliveryDoesNotExist, TransitionRefused
-from taskqueue.models import Audit, Delivery, Endpoint, Task
+from taskqueue.models import Audit, Delivery, Endpoint, Lease, Task
 from taskqueue.models.webhook import LONGEST_ANSWER, DeliveryStatus
+from taskqueue.monitoring.read_models.webhook import shown_deliveries
 from taskqueue.testing import run_due, travelling
+from tests.monitoring.rows import make_task
+from tests.sample.tasks import add, log_in
 from tests.webhooks.receiver import Received, Receiver, Reply
 
 pytestmark = pytest.mark.django_db
@@ -339,3 +342,49 @@ def test_no_secret_is_in_tasks_audit_or_deliveries(
 def signatures(received: Received) -> list[str]:
     """The signatures of a message."""
     return received.headers["webhook-signature"].split()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (add.name, "bad order 7f3a"),
+        (log_in.name, "[redacted]"),  # Its password is sensitive.
+        ("of.other.code", "[redacted]"),
+    ],
+)
+def test_a_message_of_an_error_is_told_only_without_sensitive_arguments(
+    made: webhooks.Secret, receiver: Receiver, name: str, message: str
+) -> None:
+    webhooks.edit(made.endpoint.pk, include=["error"])
+    failed = make_task("failed", name=name, attempt=1)
+    Lease.objects.create(
+        task=failed, attempt=1, status="failed", worker_id="w1", error_class="shop.Bad",
+        error_message="bad order 7f3a", claimed_at=timezone.now(), expires_at=timezone.now(),
+        finished_at=timezone.now(),
+    )  # fmt: skip
+    data = {"id": str(failed.id), "name": name, "attempt": 1}
+    told = Message(kind="task.failed", timestamp="2026-11-25T00:00:00Z", data=data, seq=1)
+    insert_deliveries(project_connection(), [(made.endpoint.pk, told)])
+    run_due()
+    data = json.loads(receiver.received[0].body)["data"]
+    assert data["error"] == {"class": "shop.Bad", "message": message}
+
+
+def test_a_delivery_that_waits_says_when_it_is_tried_next(
+    made: webhooks.Secret, receiver: Receiver
+) -> None:
+    receiver.answers(500, 204)
+    delivery = deliver(made.endpoint)
+
+    def next_at() -> Any:
+        (shown,) = shown_deliveries(Delivery.objects.all())
+        return shown.next_at
+
+    assert next_at() == Task.objects.get().run_after
+    run_due()
+    attempted = Delivery.objects.get(id=delivery.id).attempted_at
+    assert attempted is not None
+    assert timedelta(seconds=5) <= next_at() - attempted <= timedelta(seconds=10)
+    with travelling(timedelta(seconds=60)):
+        run_due()
+    assert next_at() is None

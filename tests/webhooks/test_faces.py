@@ -210,6 +210,18 @@ def test_the_cli_manages_endpoints() -> None:
         cli("show", endpoint.pk)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", URL, "--include", "foo"), r"invalid choice: 'foo' \(choose from '?error'?\)"),
+        (("replay", "3", "--since", "xx"), "'xx' is neither a time such as .* nor a duration"),
+    ],
+)
+def test_the_cli_names_values_that_cannot_be(arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        cli(*arguments)
+
+
 def test_replay_sends_what_was_missed_and_what_was_sent_again(
     receiver: Receiver, settings: Any
 ) -> None:

@@ -9,10 +9,16 @@ import pytest
 from django.utils import timezone
 
 from taskqueue import webhooks
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.connections import project_connection
-from taskqueue.models import Endpoint
+from taskqueue.engine.control.queues import pause
+from taskqueue.engine.events.subscribing import subscribe
+from taskqueue.models import Delivery, Endpoint, Event
+from taskqueue.models.event import Subscriber
+from taskqueue.monitoring.doctor.events import look_at_events
 from taskqueue.monitoring.doctor.webhooks import look_at_webhooks
 from taskqueue.monitoring.metrics import exposition
+from tests.events.steps import number_all
 
 pytestmark = pytest.mark.django_db
 URL = "https://example.com/in?token=mysteriousToken"
@@ -67,3 +73,27 @@ def test_metrics_tell_of_endpoints_by_state() -> None:
     assert 'taskqueue_webhook_endpoints{state="disabled"} 1.0' in text
     assert "taskqueue_webhook_deliveries_waiting 1.0" in text
     assert "example.com" not in text
+    assert "taskqueue_webhook_deliveries_failed 0.0" in text
+    Delivery.objects.update(status="failed")
+    assert "taskqueue_webhook_deliveries_failed 1.0" in exposition()[0].decode()
+
+
+def test_the_doctor_and_the_metrics_tell_that_nobody_numbers_events() -> None:
+    def seen() -> dict[str, str]:
+        return {str(each.severity): each.seen for each in look_at_events(project_connection())}
+
+    assert seen() == {}
+    subscribe(project_connection(), Subscriber.STREAM, "reader", EventFilter.of("queue.paused"))
+    assert seen() == {"ok": "Events are numbered; the last one is number 0. Subscriptions: 1."}
+    pause("mail")
+    assert "ok" in seen()
+    Event.objects.update(at=timezone.now() - timedelta(minutes=5))
+    assert seen()["problem"].startswith(
+        "No worker numbers events. Those that wait: 1, the oldest for 0:05:0"
+    )
+    text = exposition()[0].decode()
+    assert "taskqueue_events_unnumbered 1.0" in text
+    (lag,) = [line for line in text.splitlines() if line.startswith("taskqueue_events_lag_seconds")]
+    assert 300 <= float(lag.split()[1]) < 400
+    number_all()
+    assert "ok" in seen()

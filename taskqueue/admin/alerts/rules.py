@@ -62,7 +62,7 @@ class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
     )
 
     class Media:
-        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css"]}
+        css = {"all": ["taskqueue/charts.css", "taskqueue/pages.css", "taskqueue/operations.css"]}
 
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all rules, or those whose names contain the search text."""

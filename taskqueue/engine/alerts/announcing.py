@@ -1,29 +1,88 @@
-"""Announcing raised and cleared alerts to handlers, webhooks and readers of events."""
+"""The events of alerts, and the messages about them to endpoints that their rule names."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.alerts import IncidentStatus
 from taskqueue.core.event_kinds import EventKind
-from taskqueue.engine.events.writing import write_event
-from taskqueue.models import AlertRule, Incident
+from taskqueue.declarations.event_filters import fits
+from taskqueue.engine.events.writing import write_events
+from taskqueue.engine.webhooks.deliveries import insert_deliveries
+from taskqueue.engine.webhooks.messages import message_of
+from taskqueue.models import AlertRule, Endpoint, Event, Incident, Subscription
+from taskqueue.models.event import Subscriber
 
 LONGEST_SUBJECT = 200
+RAISED, CLEARED = "raised", "cleared"
 # By what is told; a reminder, or a further case, is no event.
-KINDS = {
-    "raised": (EventKind.ALERT_RAISED,),
-    "cleared": (EventKind.ALERT_CLEARED,),
-    "passed": (EventKind.ALERT_RAISED, EventKind.ALERT_CLEARED),
-}
+TOLD = {RAISED: (RAISED,), CLEARED: (CLEARED,), "passed": (RAISED, CLEARED)}
+KINDS = {RAISED: EventKind.ALERT_RAISED.value, CLEARED: EventKind.ALERT_CLEARED.value}
 
 
 def announce(
-    connection: BaseDatabaseWrapper, rule: AlertRule, incident: Incident, what: str
-) -> bool:
-    """Write the events of what is told of an incident, in the caller's transaction.
+    connection: BaseDatabaseWrapper, rule: AlertRule, incidents: Sequence[Incident]
+) -> None:
+    """Write the events of incidents that were raised or cleared, each once.
 
-    They name the alert, the kind of its rule and its subject; whether anybody subscribes to them.
+    In the transaction of the change, also while nobody is told of it because the rule is silenced:
+    an event says what happened.
     """
+    events, changed = [], []
+    for incident in incidents:
+        if due := _due(incident):
+            events += [Event(**_columns(rule, incident, what)) for what in due]
+            incident.announced = due[-1]
+            changed.append(incident)
+    if changed:
+        Incident.objects.using(connection.alias).bulk_update(changed, ["announced"])
+        write_events(connection, events)
+
+
+def tell_endpoints(
+    connection: BaseDatabaseWrapper, rule: AlertRule, news: Sequence[tuple[Incident, str]]
+) -> bool:
+    """Insert deliveries of what is told of incidents; whether there are any.
+
+    To the endpoints that the rule names, but for those that subscribe to its events themselves:
+    these were told by the events.
+    """
+    ids = [int(id) for id in rule.channels.get("endpoints", ())]
+    if not ids:
+        return False
+    alias = connection.alias
+    enabled = Endpoint.objects.using(alias).filter(id__in=ids, is_enabled=True).order_by("id")
+    subscriptions = Subscription.objects.using(alias).filter(
+        subscriber=Subscriber.ENDPOINT, subject__in=[str(id) for id in ids]
+    )
+    own = {row.subject: row for row in subscriptions}
+    events = [
+        Event(**_columns(rule, incident, each), at=_moment(incident, each))
+        for incident, what in news
+        for each in TOLD.get(what, ())
+    ]
+    messages = [
+        (endpoint.pk, message_of(event))
+        for endpoint in enabled
+        for event in events
+        if endpoint.name not in own or not fits(event, own[endpoint.name])
+    ]
+    return bool(insert_deliveries(connection, messages))
+
+
+def _due(incident: Incident) -> tuple[str, ...]:
+    if incident.status == IncidentStatus.FIRING:
+        return () if incident.announced else (RAISED,)
+    if incident.status != IncidentStatus.ENDED or incident.announced == CLEARED:
+        return ()
+    return (CLEARED,) if incident.announced else (RAISED, CLEARED)
+
+
+def _columns(rule: AlertRule, incident: Incident, what: str) -> dict[str, Any]:
+    """Return the columns of an event: the alert, the kind of its rule and its subject."""
     details = {
         "alert": incident.id,
         "kind": rule.kind,
@@ -31,8 +90,9 @@ def announce(
         "value": incident.value,
         "count": incident.count,
     }
-    written = [
-        write_event(connection, kind, name=rule.name, details=details)
-        for kind in KINDS.get(what, ())
-    ]
-    return any(written)
+    about = {"kind": KINDS[what], "name": rule.name, "details": details}
+    return {**about, "queue_name": "", "worker": ""}
+
+
+def _moment(incident: Incident, what: str) -> Any:
+    return incident.raised_at if what == RAISED else incident.ended_at

@@ -14,8 +14,7 @@ from django.db.transaction import atomic
 from taskqueue.conf import get_settings
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, RuleSource
 from taskqueue.declarations.definition import registry
-from taskqueue.engine.alerts.editing import columns_of, differing, next_of, told
-from taskqueue.engine.alerts.subscribing import subscribe_rule
+from taskqueue.engine.alerts.editing import WELL, columns_of, differing, next_of, told
 from taskqueue.engine.alerts.telling import end_incidents
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
@@ -104,8 +103,7 @@ def _sync_one(connection: BaseDatabaseWrapper, name: str, columns: dict[str, Any
                 next_at=next_of(columns, now), **columns,
             )  # fmt: skip
             rows.bulk_create([new], ignore_conflicts=True)
-            if (made := rows.filter(name=name, declared_at=now).first()) is not None:
-                subscribe_rule(connection, made.id)
+            if rows.filter(name=name, declared_at=now).exists():
                 audit(connection, NOUN, "create", [Act(name)], person=CODE)
             return
         if row.source != RuleSource.CODE:
@@ -115,9 +113,8 @@ def _sync_one(connection: BaseDatabaseWrapper, name: str, columns: dict[str, Any
             )
         changed = {column: columns[column] for column in differing(row, columns)}
         rows.filter(id=row.id).update(
-            **changed, declared_at=now, removed_at=None, changed_at=now, next_at=now, trouble=""
+            **changed, declared_at=now, removed_at=None, changed_at=now, next_at=now, **WELL
         )
-        subscribe_rule(connection, row.id)
         audit(connection, NOUN, "edit", [Act(name, detail=told(changed))], person=CODE)
 
 
@@ -130,7 +127,6 @@ def _remove(connection: BaseDatabaseWrapper, name: str) -> None:
             return
         now = dialect_for(connection).now(connection)
         rows.filter(id=row.id).update(removed_at=now, changed_at=now, next_at=None)
-        end_incidents(connection, row.id, now)
-        subscribe_rule(connection, row.id)
+        end_incidents(connection, row, now)
         person = CODE._replace(reason="no longer declared in code")
         audit(connection, NOUN, "remove", [Act(name)], person=person)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
+
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, KindDetails
 from taskqueue.core.suggestions import did_you_mean
@@ -15,7 +17,7 @@ from taskqueue.declarations.notify import addresses, texts
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.webhooks.checking import allowed_targets
 from taskqueue.exceptions import InvalidAlertRule, InvalidTask
-from taskqueue.models import AlertRule
+from taskqueue.models import AlertRule, Endpoint
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
 
 # The fields that may be given, besides the name.
@@ -32,6 +34,8 @@ BOUNDS = {"window": (60, DAY), "wait": (0, DAY), "repeat": (300, 30 * DAY)}
 COLUMNS = {"window": "window_seconds", "wait": "for_seconds", "repeat": "repeat_seconds"}
 MOST_ENDPOINTS = 20
 ENDPOINT = re.compile(r"[1-9][0-9]{0,17}")
+# What a rule that was changed is no longer blamed for.
+WELL: dict[str, Any] = {"trouble": "", "failing_since": None, "failure": ""}
 # What is edited, in the words of the audit; a URL may hold a secret.
 SHOWN = ("kind", "scope", "pattern", "threshold", "window_seconds", "for_seconds",
          "repeat_seconds", "channels", "is_enabled")  # fmt: skip
@@ -92,6 +96,23 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
     }
 
 
+def require_endpoints(
+    connection: BaseDatabaseWrapper,
+    channels: Mapping[str, Any],
+    *,
+    known: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise `InvalidAlertRule` where an endpoint is missing that is named anew."""
+    before = {} if known is None else known
+    wanted = [id for id in channels.get("endpoints", ()) if id not in before.get("endpoints", ())]
+    rows = Endpoint.objects.using(connection.alias).filter(id__in=wanted)
+    found = set(map(str, rows.values_list("id", flat=True)))
+    if missing := [id for id in wanted if id not in found]:
+        raise InvalidAlertRule(
+            f"There is no webhook endpoint {missing[0]}. manage.py taskqueue webhooks lists them."
+        )
+
+
 def differing(row: AlertRule, columns: Mapping[str, Any]) -> list[str]:
     """Return the columns in which the row differs."""
     return [name for name, value in columns.items() if getattr(row, name) != value]
@@ -148,9 +169,14 @@ def _seconds(name: str, given: Mapping[str, Any], row: AlertRule) -> int | None:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not least <= seconds <= most:
         raise InvalidAlertRule(
-            f"{name} must be {least:,} to {most:,} seconds or a timedelta, not {value!r}."
+            f"{name} must be {least:,} to {most:,} seconds or a timedelta, not {_shown(value)}."
         )
     return round(float(seconds))
+
+
+def _shown(value: object) -> str:
+    """Return a duration as people write it."""
+    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else repr(value)
 
 
 def _url(kind: AlertKind, value: object) -> str:

@@ -26,7 +26,7 @@ from taskqueue.models.alert import LONGEST_SUBJECT, LONGEST_TEXT
 LONGEST_JUDGING = 300
 # What a look may change of an incident.
 FOLLOWED = (
-    "status", "summary", "remedy", "value", "count", "latest_at", "example", "raised_at",
+    "status", "summary", "words", "remedy", "value", "count", "latest_at", "example", "raised_at",
     "ended_at", "good_looks",
 )  # fmt: skip
 
@@ -123,6 +123,11 @@ def _note(incident: Incident, judged: Judged) -> None:
     """Take over what was seen. Cases are counted from the beginning of the incident."""
     incident.good_looks = 0
     incident.summary = _fit(judged.summary, LONGEST_TEXT)
+    values = judged.words.get("values", {}).items()
+    incident.words = dict(judged.words) and {
+        **judged.words,
+        "values": {name: _fit(value, LONGEST_TEXT) for name, value in values},
+    }
     incident.remedy = _fit(judged.remedy, LONGEST_TEXT)
     incident.value = judged.value
     incident.example = judged.example

@@ -12,9 +12,16 @@ from django.db.transaction import atomic
 from taskqueue.core.alerts import AlertKind, RuleSource
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.option_kinds import Moment
-from taskqueue.engine.alerts.editing import check_name, columns_of, differing, next_of, told
+from taskqueue.engine.alerts.editing import (
+    WELL,
+    check_name,
+    columns_of,
+    differing,
+    next_of,
+    require_endpoints,
+    told,
+)
 from taskqueue.engine.alerts.messages import HEARTBEAT, MAIL, enqueue_message
-from taskqueue.engine.alerts.subscribing import subscribe_rule
 from taskqueue.engine.alerts.telling import end_incidents
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
@@ -40,7 +47,7 @@ def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) 
     """Create an alert rule, which is looked at from now on.
 
     `kind`, `scope` and `pattern`, `threshold`, `window`, `wait` and `repeat` (seconds or
-    timedeltas), `mail` (addresses), `endpoints` (names), `url`, `enabled`. Raises
+    timedeltas), `mail` (addresses), `endpoints` (ids), `url`, `enabled`. Raises
     `InvalidAlertRule`, and `AlertRuleExists`.
     """
     connection = project_connection()
@@ -50,11 +57,11 @@ def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) 
     try:
         with atomic(using=connection.alias):
             take_write_lock(connection)
+            require_endpoints(connection, columns["channels"])
             now = dialect_for(connection).now(connection)
             row = AlertRule.objects.using(connection.alias).create(
                 name=name, created_by=who.by, next_at=next_of(columns, now), **columns
             )
-            subscribe_rule(connection, row.id)
             audit(connection, NOUN, "create", [Act(name, detail=told(columns))], person=who)
     except IntegrityError:
         raise AlertRuleExists(f"There is an alert rule {name!r} already.") from None
@@ -78,13 +85,13 @@ def edit_rule(
         changed = {column: columns[column] for column in differing(row, columns)}
         if not changed:
             return
+        require_endpoints(connection, changed.get("channels", {}), known=row.channels)
         now = dialect_for(connection).now(connection)
         AlertRule.objects.using(connection.alias).filter(id=row.id).update(
-            **changed, changed_at=now, next_at=next_of(columns, now), trouble=""
+            **changed, changed_at=now, next_at=next_of(columns, now), **WELL
         )
         if not columns["is_enabled"]:
-            end_incidents(connection, row.id, now)
-        subscribe_rule(connection, row.id)
+            end_incidents(connection, row, now)
         audit(connection, NOUN, "edit", [Act(name, detail=told(changed))], person=who)
 
 
@@ -100,7 +107,6 @@ def delete_rule(name: str, *, by: object = "", reason: str = "", seen: Seen = No
         _require_row(row)
         audit(connection, NOUN, "delete", [Act(name)], person=who)
         AlertRule.objects.using(connection.alias).filter(id=row.id).delete()
-        subscribe_rule(connection, row.id)
 
 
 def silence_rule(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import GATHERED, KINDS, REPEAT, AlertKind, IncidentStatus
-from taskqueue.engine.alerts.announcing import announce
+from taskqueue.engine.alerts.announcing import announce, tell_endpoints
 from taskqueue.engine.alerts.messages import MAIL, enqueue_message
 from taskqueue.models import AlertRule, Incident
 
@@ -30,10 +30,11 @@ def tell(connection: BaseDatabaseWrapper, rule: AlertRule, now: datetime) -> boo
     """Enqueue messages of what is to be told of a locked rule; whether there were any.
 
     Each raise and each clear is told once. What comes within five minutes of a message waits for
-    the next one, and so does everything while the rule is silenced.
+    the next one, and so does everything while the rule is silenced. Events wait for neither.
     """
     incidents = Incident.objects.using(connection.alias)
     rows = list(incidents.filter(rule_id=rule.id, is_settled=False).order_by("id"))
+    announce(connection, rule, rows)
     is_silenced = rule.silenced_until is not None and rule.silenced_until > now
     unheard = [row for row in rows if is_silenced and row.ended_at and row.notified_at is None]
     if unheard:  # Raised and cleared while nobody wanted to hear of it.
@@ -51,8 +52,6 @@ def tell(connection: BaseDatabaseWrapper, rule: AlertRule, now: datetime) -> boo
     incidents.bulk_update(
         [each.incident for each in news], ["notified_at", "told_latest_at", "is_settled"]
     )
-    for incident, what in news:
-        announce(connection, rule, incident, what)
     return _send(connection, rule, news, now)
 
 
@@ -82,7 +81,7 @@ def _tells_each(rule: AlertRule) -> bool:
 def _send(
     connection: BaseDatabaseWrapper, rule: AlertRule, news: Sequence[News], now: datetime
 ) -> bool:
-    """Enqueue the mail, if anybody gets one; endpoints follow the events.
+    """Enqueue the mail and the deliveries to endpoints, as far as the rule names any.
 
     Only a rule that has such a channel gathers what comes next.
     """
@@ -90,14 +89,16 @@ def _send(
     has_mail = bool(rule.channels.get("mail"))
     if has_mail:
         enqueue_message(MAIL, rule=rule.id, news=named, more=len(news) - len(named))
+    has_deliveries = tell_endpoints(connection, rule, news)
     if rule.channels:
         AlertRule.objects.using(connection.alias).filter(id=rule.id).update(told_at=now)
-    return has_mail
+    return has_mail or has_deliveries
 
 
-def end_incidents(connection: BaseDatabaseWrapper, rule_id: int, now: datetime) -> None:
-    """End the incidents of a rule that nobody looks at any more, without telling."""
-    rows = Incident.objects.using(connection.alias).filter(rule_id=rule_id, is_settled=False)
+def end_incidents(connection: BaseDatabaseWrapper, rule: AlertRule, now: datetime) -> None:
+    """End the incidents of a rule that nobody looks at any more; only events tell of it."""
+    rows = Incident.objects.using(connection.alias).filter(rule_id=rule.id, is_settled=False)
     rows.filter(status=IncidentStatus.PENDING).delete()
     rows.filter(ended_at=None).update(status=IncidentStatus.ENDED, ended_at=now)
+    announce(connection, rule, list(rows.order_by("id")))
     rows.update(is_settled=True)

@@ -16,7 +16,6 @@ from django.db.transaction import atomic
 from taskqueue.core.log_text import one_line
 from taskqueue.declarations.event_filters import fits
 from taskqueue.engine.events.handling import enqueue_handlers, handled_names
-from taskqueue.engine.events.of_rules import deliver_for_rule
 from taskqueue.engine.webhooks.deliveries import deliver_events
 from taskqueue.models import Event, Subscription
 from taskqueue.models.event import Subscriber
@@ -34,7 +33,6 @@ Effect = Callable[[BaseDatabaseWrapper, Subscription, Sequence[Event]], None]
 # in a savepoint, and may enqueue tasks and write rows. A kind that is not here causes nothing.
 EFFECTS: Mapping[Subscriber, Effect] = {
     Subscriber.HANDLER: enqueue_handlers,
-    Subscriber.RULE: deliver_for_rule,
     Subscriber.ENDPOINT: deliver_events,
 }
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.db import InterfaceError, OperationalError
 
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.events.hub import HUB
-from taskqueue.engine.events.reading import Page, read
+from taskqueue.engine.events.reading import Page, read, waits_for_number
 from taskqueue.engine.events.subscribing import keep_reading
+from taskqueue.engine.reader_outages import Outage
 
+P = ParamSpec("P")
+T = TypeVar("T")
 # Seconds after which a stream looks by itself, whatever it has heard.
 LONGEST_PAUSE = 5.0
+# Seconds for which a stream that is over waits for the numbers of its last events.
+LONGEST_END = 30.0
 
 
 async def follow(
@@ -25,42 +34,74 @@ async def follow(
 ) -> AsyncIterator[Page]:
     """Yield pages of events behind a number, or from now on; empty ones while nothing happens.
 
-    `is_over` is asked when nothing has come for `look_every` seconds, and ends the stream. Raises
+    `is_over` is asked when nothing has come for `look_every` seconds, and ends the stream behind
+    the last event. Where the connection to the database is lost, the stream goes on behind its
+    last event once the database answers again; the wait is logged and bounded. Raises
     `EventsGone` where events that were not read yet were deleted.
     """
-    now = await sync_to_async(_begin, thread_sensitive=True)(wanted)
-    with HUB.following(wanted, now if after is None else after) as follower:
-        ended = False
+    begin = await _in_thread(_begin, wanted, after)
+    outage = Outage()
+    ends_at: float | None = None
+    with HUB.following(wanted, begin) as follower:
         while True:
             events = HUB.take(follower)
-            if events is None:
-                page = await sync_to_async(_read, thread_sensitive=True)(wanted, follower.position)
-                follower.position = page.next_seq
-                yield page
-                if page.has_more:
+            try:
+                waits = True
+                if events is None or (not events and ends_at is not None):
+                    page, waits = await _in_thread(_read, wanted, follower.position)
+                    follower.position = page.next_seq
+                else:
+                    page = Page(events=events, next_seq=follower.position, has_more=False)
+                is_silent = not page.events and not page.has_more
+                if is_silent and ends_at is None and is_over is not None and await is_over():
+                    # What it tells last may still wait for its number.
+                    ends_at = time.monotonic() + LONGEST_END
                     continue
-            else:
-                yield Page(events=events, next_seq=follower.position, has_more=False)
-                if not events and ended:
-                    return
-            if not events and is_over is not None:
-                ended = await is_over()
+                outage.is_over(follower.position)
+            except (OperationalError, InterfaceError) as error:
+                pause = await _in_thread(_pause_after, outage, error)
+                # Readers want to be able to say that they are still there.
+                yield Page(events=[], next_seq=follower.position, has_more=False)
+                await asyncio.sleep(pause)
+                continue
+            yield page
+            if page.has_more:
+                continue
+            if is_silent and ends_at is not None and (not waits or time.monotonic() > ends_at):
+                return
             await follower.wait(look_every)
 
 
-def _begin(wanted: EventFilter) -> int:
+async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run it in the thread that has the project's connection."""
+    return await sync_to_async(function, thread_sensitive=True)(*args, **kwargs)
+
+
+def _begin(wanted: EventFilter, after: int | None) -> int:
+    """Subscribe, and return the number behind which the stream begins."""
     connection = project_connection()
     try:
-        return keep_reading(connection, wanted)
+        last = keep_reading(connection, wanted)
+        if after is not None and after > last:
+            read(connection, wanted, after=after, limit=1)  # Raises where it is still ahead.
+        return last if after is None else after
     finally:
         let_go()
 
 
-def _read(wanted: EventFilter, after: int) -> Page:
+def _read(wanted: EventFilter, after: int) -> tuple[Page, bool]:
+    """Return the next page, and whether some events still wait for their numbers."""
     try:
-        return read(project_connection(), wanted, after=after)
+        connection = project_connection()
+        # Asked first: what has its number by then is on the page.
+        waits = waits_for_number(connection, wanted)
+        return read(connection, wanted, after=after), waits
     finally:
         let_go()
+
+
+def _pause_after(outage: Outage, error: Exception) -> float:
+    return outage.wait_after(project_connection(), error)
 
 
 def let_go() -> None:

@@ -27,6 +27,7 @@ from taskqueue.engine.events.numbering import CHANNEL
 from taskqueue.engine.events.reading import FeedEvent, feed_event
 from taskqueue.engine.events.subscribing import keep_reading, last_seq
 from taskqueue.engine.notify import Listener, NoWitness, has_own_session
+from taskqueue.engine.reader_outages import LONGEST_OUTAGE
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Event
 
@@ -81,6 +82,8 @@ class Hub:
         self._recent: deque[Event] = deque()
         self._floor: int | None = None
         self._renew_at = 0.0
+        # Since when the thread cannot read, and why.
+        self._trouble: tuple[float, Exception] | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -98,8 +101,8 @@ class Hub:
             self._renew_at = 0.0
             if self._is_leaving or self.has_ended:
                 self._is_leaving = False
-                self._recent.clear()
-                self._floor = None
+                self._trouble = None
+                self._forget()
                 self._thread = threading.Thread(
                     target=self._run, name="taskqueue-events", daemon=True
                 )
@@ -111,14 +114,26 @@ class Hub:
                 self._followers.discard(follower)
 
     def take(self, follower: Follower) -> list[FeedEvent] | None:
-        """Return the next events of a stream; None where it must read the database itself."""
+        """Return the next events of a stream; None where it must read the database itself.
+
+        Raises what the database raised, once the thread could not read for too long.
+        """
         with self._lock:
-            if self._floor is None or follower.position < self._floor:
+            if self._trouble is not None:
+                began, error = self._trouble
+                if time.monotonic() > began + LONGEST_OUTAGE:
+                    raise error
+            if self._floor is None or not self._floor <= follower.position <= self._last:
                 return None
             rows = [row for row in self._recent if (row.seq or 0) > follower.position]
         if rows:
             follower.position = rows[-1].seq or 0
         return [feed_event(row) for row in rows if fits(row, follower.wanted)]
+
+    @property
+    def _last(self) -> int:
+        """The number up to which the thread has read."""
+        return (self._recent[-1].seq if self._recent else self._floor) or 0
 
     # In the thread
 
@@ -139,14 +154,31 @@ class Hub:
                     listener = _listener_on(connection)
                 with installed(connection):
                     self._look(connection)
+                self._note(None)
                 _pause(connection, listener)
             except (DatabaseError, InterfaceError, OSError) as error:
-                logger.warning("Events not read, trying again error=%s", one_line(error))
+                self._note(error)
                 _close(connection)
                 connection = listener = None
                 time.sleep(RETRY)
         _close(connection)
         connections.close_all()
+
+    def _note(self, error: Exception | None) -> None:
+        """Note whether the thread can read; each change is logged once."""
+        before = self._trouble
+        if error is None:
+            self._trouble = None
+            if before is not None:
+                away = time.monotonic() - before[0]
+                logger.info("Events read again away=%.1fs", away)
+        elif before is None:
+            self._trouble = (time.monotonic(), error)
+            logger.warning("Events not read, trying again error=%s", one_line(error))
+
+    def _forget(self) -> None:
+        self._recent.clear()
+        self._floor = None
 
     def _look(self, connection: BaseDatabaseWrapper) -> None:
         with self._lock:
@@ -158,6 +190,11 @@ class Hub:
         if is_due:
             for each in wanted:
                 keep_reading(connection, each)
+            if last is not None and last_seq(connection) < last:
+                # The database was restored or emptied: streams read it themselves, and are told.
+                with self._lock:
+                    self._forget()
+                last = None
         if last is None:
             with self._lock:
                 self._floor = last_seq(connection)
@@ -168,6 +205,10 @@ class Hub:
             if not found:
                 return
             with self._lock:
+                if found[0].seq != last + 1:
+                    # What is between was deleted: streams read for themselves what is left.
+                    self._recent.clear()
+                    self._floor = (found[0].seq or 1) - 1
                 self._recent.extend(found)
                 while len(self._recent) > KEPT:
                     self._floor = self._recent.popleft().seq

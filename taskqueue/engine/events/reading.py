@@ -18,6 +18,8 @@ from taskqueue.models import Audience, Event
 
 # Events of one answer.
 MOST = 1000
+# As JSON keeps numbers exactly.
+LARGEST_SEQ = 2**53
 UTC_OFFSET = timedelta(0)
 
 
@@ -55,9 +57,16 @@ def read(
 ) -> Page:
     """Return the first events behind that number which fit.
 
-    Raises `EventsGone` where some of them were deleted: they were kept for too long.
+    Raises `EventsGone` where some of them were deleted, for they were kept for too long, and for a
+    number that no event has yet, of which the reader would hear nothing for a long time.
     """
     audience = Audience.objects.using(connection.alias).first() or Audience()
+    if after > audience.last_seq:
+        raise EventsGone(
+            f"No event has the number {after} yet: the last one is number {audience.last_seq}. The "
+            f"database may have been restored or emptied. Read on behind {audience.last_seq}.",
+            oldest=audience.last_seq + 1,
+        )
     if after < audience.pruned_seq:
         raise EventsGone(
             f"The events behind number {after} are no longer kept: the oldest one is number "
@@ -73,6 +82,12 @@ def read(
     has_more = len(found) > limit
     next_seq = events[-1].seq if has_more else max(after, audience.last_seq)
     return Page(events=events, next_seq=next_seq, has_more=has_more)
+
+
+def waits_for_number(connection: BaseDatabaseWrapper, wanted: EventFilter) -> bool:
+    """Return whether an event that fits has no number yet."""
+    rows = Event.objects.using(connection.alias).filter(_query(wanted), seq__isnull=True)
+    return rows.exists()
 
 
 def read_last(

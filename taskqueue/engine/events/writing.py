@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.event_kinds import EventKind
 from taskqueue.declarations.event_filters import fits
 from taskqueue.models import Event, Subscription
 
 
-def write_event(
-    connection: BaseDatabaseWrapper,
-    kind: EventKind,
-    *,
-    name: str = "",
-    queue_name: str = "",
-    worker: str = "",
-    details: Mapping[str, Any] | None = None,
-) -> bool:
-    """Write an event in the caller's transaction, if any subscription wants it; whether one does.
+def write_events(connection: BaseDatabaseWrapper, events: Sequence[Event]) -> None:
+    """Write those of the events that a subscription wants, in the caller's transaction.
 
-    Details are words and numbers: never arguments, results, messages or tracebacks.
+    Their details are words and numbers: never arguments, results, messages or tracebacks.
     """
-    event = Event(
-        kind=kind.value,
-        name=name,
-        queue_name=queue_name,
-        worker=worker,
-        details=dict(details or {}),
-    )
-    if not any(fits(event, row) for row in Subscription.objects.using(connection.alias)):
-        return False
-    event.save(using=connection.alias, force_insert=True)
-    return True
+    if not events:
+        return
+    subscriptions = list(Subscription.objects.using(connection.alias))
+    wanted = [event for event in events if any(fits(event, row) for row in subscriptions)]
+    Event.objects.using(connection.alias).bulk_create(wanted)

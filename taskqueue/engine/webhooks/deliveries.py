@@ -98,7 +98,7 @@ def redeliver(
         rows = Delivery.objects.using(connection.alias).filter(id=found.id)
         locked = rows.select_for_update().get()
         require_seen(locked, seen, f"Delivery {locked.id}")
-        if locked.seq is not None:
+        if locked.kind != TEST:
             require_enabled(row)
         if locked.status == DeliveryStatus.WAITING:
             raise TransitionRefused(f"Delivery {locked.id} waits to be sent already.")

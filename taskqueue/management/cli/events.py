@@ -6,10 +6,13 @@ import time
 from argparse import Namespace
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
+
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.events.reading import MOST, FeedEvent, read, read_last
+from taskqueue.engine.events.reading import LARGEST_SEQ, MOST, FeedEvent, read, read_last
 from taskqueue.engine.events.subscribing import keep_reading
+from taskqueue.engine.reader_outages import Outage
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import argument, not_empty, subcommand
 from taskqueue.management.cli.values import whole_number
@@ -17,7 +20,6 @@ from taskqueue.monitoring.read_models.base import json_form
 
 # Seconds between two looks.
 PAUSE = 0.25
-LARGEST_SEQ = 2**53
 COLUMNS = ("seq", "at", "kind", "name", "queue", "task", "worker")
 
 
@@ -60,14 +62,20 @@ def _follow(wanted: EventFilter, after: int | None, output: Output) -> None:
     connection = project_connection()
     seq = keep_reading(connection, wanted)
     seq = seq if after is None else after
+    outage = Outage(output.note)
     while True:
-        page = read(connection, wanted, after=seq)
+        try:
+            keep_reading(connection, wanted)
+            page = read(connection, wanted, after=seq)
+        except (OperationalError, InterfaceError) as error:
+            time.sleep(outage.wait_after(connection, error))
+            continue
+        outage.is_over(seq)
         for event in page.events:
             _print(event, output)
         seq = page.next_seq
         if not page.has_more:
             time.sleep(PAUSE)
-            keep_reading(connection, wanted)
 
 
 def _print(event: FeedEvent, output: Output) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from django.db import InterfaceError, OperationalError
+
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import id_of
+from taskqueue.engine.reader_outages import Outage
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import ID, argument, subcommand
 from taskqueue.management.cli.values import whole_number
@@ -34,9 +38,9 @@ LARGEST_ATTEMPT, LARGEST_ID = 2**31 - 1, 2**63 - 1
 )  # fmt: skip
 def logs(flags: Namespace, output: Output) -> None:
     if output.is_json and not flags.follow:
-        output.say("", [line for page in _pages(flags) for line in page.results])
+        output.say("", [line for page in _pages(flags, output.note) for line in page.results])
         return
-    for page in _pages(flags):
+    for page in _pages(flags, output.note):
         for line in page.results:
             if output.is_json:
                 output.line(json_form(line))
@@ -46,12 +50,23 @@ def logs(flags: Namespace, output: Output) -> None:
         output.finish()
 
 
-def _pages(flags: Namespace) -> Iterator[LinePage]:
+def _pages(flags: Namespace, note: Callable[[str], object]) -> Iterator[LinePage]:
     """Yield pages of lines until the last; with --follow until the task has finished."""
     task_id, after = id_of(flags.id), flags.after
-    pauses = growing_pauses(None)
+    pauses, outage = growing_pauses(None), Outage(note)
+    has_begun = False
     while True:
-        page = line_page(task_id, after=after, limit=PAGE, level=flags.level, attempt=flags.attempt)
+        try:
+            page = line_page(
+                task_id, after=after, limit=PAGE, level=flags.level, attempt=flags.attempt
+            )
+        except (OperationalError, InterfaceError) as error:
+            if not (flags.follow and has_begun):
+                raise
+            time.sleep(outage.wait_after(project_connection(), error))
+            continue
+        outage.is_over(after)
+        has_begun = True
         yield page
         after = page.after
         if page.has_more:

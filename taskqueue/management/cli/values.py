@@ -59,7 +59,16 @@ def moment(text: str) -> datetime:
 
 def past(text: str) -> datetime:
     """Read a datetime, or how long ago it is."""
-    return timezone.now() - duration(text) if is_duration(text) else moment(text)
+    if is_duration(text):
+        return timezone.now() - duration(text)
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{text!r} is neither a time such as 2026-03-01T12:00+00:00 nor a duration such as 2h,"
+            " which is how long ago it is."
+        ) from None
+    return moment(text)
 
 
 def whole_number(most: int, *, least: int = 1) -> Callable[[str], int]:

@@ -37,7 +37,7 @@ from taskqueue.monitoring.read_models.webhook import (
 COLUMNS = ("id", "state", "url", "kinds", "waiting_count", "failing_since", "description")
 DELIVERIES = (
     "id", "seq", "kind", "status", "attempts", "answer_status", "milliseconds", "attempted_at",
-    "error",
+    "next_at", "error",
 )  # fmt: skip
 MOST_DELIVERIES = 1_000
 URL = argument("url", metavar="URL", help="https, on port 443 or 8443")
@@ -56,7 +56,7 @@ WANTED = (
     patterns("--name", "names of tasks and workflows, such as 'shop.*'"),
     patterns("--queue", "names of queues"),
     argument(
-        "--include", action="append", default=None, choices=list(Include),
+        "--include", action="append", default=None, choices=[each.value for each in Include],
         help="what a message holds besides: error: its class and message",
     ),
     argument("--description", default=None, metavar="TEXT", help="what the endpoint is for"),
@@ -133,7 +133,7 @@ def test(flags: Namespace, output: Output) -> None:
     "deliveries",
     "the newest deliveries of an endpoint, and what became of each",
     ID,
-    argument("--status", choices=list(DeliveryStatus), help="only those"),
+    argument("--status", choices=[each.value for each in DeliveryStatus], help="only those"),
     argument("--limit", type=whole_number(MOST_DELIVERIES), default=50, metavar="N"),
     example="webhooks deliveries 3 --status failed",
 )

@@ -10,6 +10,8 @@ from typing import Any
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, Judged
 from taskqueue.models import AlertRule
 from taskqueue.monitoring.alerts import figures
+from taskqueue.monitoring.alerts import sentences as texts
+from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation as Situation
 from taskqueue.monitoring.notice import ERROR, Notice, duration
 from taskqueue.monitoring.notices.failures import failure_jumps, new_errors
@@ -28,7 +30,6 @@ from taskqueue.monitoring.notices.schedules import resting_schedules
 from taskqueue.monitoring.notices.workers import long_runs, of_wedged, of_workers
 
 Judge = Callable[[AlertRule, Situation], Iterable[Judged]]
-LONGEST_MINUTES = 120
 
 
 def judge(rule: AlertRule, situation: Situation) -> list[Judged]:
@@ -61,13 +62,6 @@ def fits(rule: AlertRule, scope: AlertScope, name: str) -> bool:
     return name == rule.pattern or fnmatchcase(name, rule.pattern)
 
 
-def within(seconds: int) -> str:
-    """Return a time such as `15 minutes`."""
-    if seconds % 3600 == 0 and seconds > LONGEST_MINUTES * 60:
-        return f"{seconds // 3600} hours"
-    return f"{seconds // 60} minutes" if seconds % 60 == 0 else f"{seconds} s"
-
-
 def _failures(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
     """Yield definitions whose tasks failed; queues, for a rule about queues."""
     window = window_of(rule)
@@ -80,11 +74,11 @@ def _failures(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         count = sum(each.number for each in rows)
         latest = max(rows, key=lambda each: each.latest_at)
         if count >= threshold_of(rule):
-            of = f"of the queue {subject}" if is_by_queue else f"named {subject}"
+            text = texts.FAILED_OF_QUEUE if is_by_queue else texts.FAILED_OF_NAME
             query = f"{'queue' if is_by_queue else 'name'}:{subject} status:failed"
             yield Judged(
                 subject=subject,
-                summary=f"Tasks {of} that failed within the last {within(window)}: {count:,}.",
+                **said(text, subject=subject, within=window, count=f"{count:,}"),
                 remedy=f'Fix the cause: manage.py taskqueue list "{query}".',
                 value=float(count),
                 count=count,
@@ -100,11 +94,11 @@ def _rates(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
     for rate in situation.rates(by, window):
         share = rate.failed / rate.total
         if share > threshold_of(rule) and fits(rule, AlertScope(rule.scope), rate.subject):
-            where = f"In the queue {rate.subject}" if by == "queue" else f"Of {rate.subject}"
+            text = texts.RATE_OF_QUEUE if by == "queue" else texts.RATE_OF_NAME
+            numbers = {"failed": f"{rate.failed:,}", "total": f"{rate.total:,}"}
             yield Judged(
                 subject=rate.subject,
-                summary=f"{where}, {rate.failed:,} of {rate.total:,} attempts failed within the "
-                f"last {within(window)}.",
+                **said(text, subject=rate.subject, within=window, **numbers),
                 remedy="Fix the cause: manage.py taskqueue list "
                 f'"{by}:{rate.subject} status:failed,retrying".',
                 value=share,
@@ -131,7 +125,10 @@ def _nobody(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         waiting = sum(queue.waiting for queue in situation.queues)
         yield Judged(
             subject="",
-            summary=f"No running worker takes tasks. Waiting tasks: {waiting:,}.",
+            **said(
+                texts.NOBODY,
+                count=f"{waiting:,}",
+            ),
             remedy="Start one: manage.py runworker. Or manage.py taskqueue workers resume.",
         )
 
@@ -147,8 +144,12 @@ def _missed(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
     for overdue in situation.standing.overdue:
         yield Judged(
             subject=overdue.name,
-            summary=f"The schedule {overdue.name} is overdue, for {duration(overdue.seconds)}."
-            f" {overdue.trouble}".strip(),
+            **said(
+                texts.OVERDUE,
+                subject=overdue.name,
+                age=duration(overdue.seconds),
+                detail=overdue.trouble,
+            ),
             remedy=f"manage.py taskqueue schedules show {overdue.name}; then read the workers'"
             " logs: something keeps them from their duties.",
             value=overdue.seconds,
@@ -166,8 +167,12 @@ def _failed_workflows(rule: AlertRule, situation: Situation) -> Iterator[Judged]
             latest = max(rows, key=lambda row: row.finished_at)
             yield Judged(
                 subject=name,
-                summary=f"Workflows named {name} that failed within the last {within(window)}: "
-                f"{len(rows):,}.",
+                **said(
+                    texts.WORKFLOWS_FAILED,
+                    subject=name,
+                    within=window,
+                    count=f"{len(rows):,}",
+                ),
                 remedy=f"manage.py taskqueue workflows show {latest.id}; fix the cause, then "
                 f"workflows retry {latest.id}.",
                 value=float(len(rows)),
@@ -188,8 +193,12 @@ def _slow_workflows(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         if times > threshold_of(rule):
             yield Judged(
                 subject=name,
-                summary=f"The workflow {name} has run for {duration(workflow.seconds)}: 95 % of "
-                f"those that succeeded took at most {duration(workflow.usual)}.",
+                **said(
+                    texts.WORKFLOW_SLOW,
+                    subject=name,
+                    age=duration(workflow.seconds),
+                    usual=duration(workflow.usual),
+                ),
                 remedy=f"manage.py taskqueue workflows show {workflow.id}.",
                 value=times,
                 example=workflow.id,
@@ -202,8 +211,12 @@ def _saturated(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         if limit.waiting and (is_full or (limit.used_ratio or 0.0) >= 1.0):
             yield Judged(
                 subject=limit.name,
-                summary=f"The limit {limit.name} ({limit.allowed}) is used up. Tasks that wait for"
-                f" it: {limit.waiting_count}.",
+                **said(
+                    texts.SATURATED,
+                    subject=limit.name,
+                    detail=limit.allowed,
+                    count=limit.waiting_count,
+                ),
                 remedy=f"manage.py taskqueue limits show {limit.name}; limits set {limit.name}"
                 " raises it.",
                 value=float(limit.waiting),
@@ -227,6 +240,7 @@ def _judged(notice: Notice, **more: Any) -> Judged:
     return Judged(
         subject=notice.subject,
         summary=notice.sentence,
+        words=notice.words,
         remedy=notice.remedy,
         **{**example, **more},
     )

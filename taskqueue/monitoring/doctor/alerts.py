@@ -8,7 +8,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
-from taskqueue.models import AlertRule
+from taskqueue.engine.connections import database_alias
+from taskqueue.models import AlertRule, Endpoint
 from taskqueue.monitoring.doctor.finding import Check, Finding
 from taskqueue.monitoring.notices import Situation
 
@@ -21,7 +22,8 @@ def look_at_alerts(
 ) -> Iterator[Finding]:
     """Yield what keeps people from hearing of alerts; nothing where no rule is enabled."""
     rows: Any = AlertRule.objects.using(connection.alias).filter(next_at__isnull=False)
-    rules = list(rows.only("name", "kind", "channels", "url", "trouble").order_by("name")[:MOST])
+    columns = ("name", "kind", "channels", "url", "trouble", "failing_since", "failure")
+    rules = list(rows.only(*columns).order_by("name")[:MOST])
     if not rules:
         return
     seen = Situation() if situation is None else situation
@@ -60,9 +62,37 @@ def _queue(situation: Situation) -> Iterator[Finding]:
         )
 
 
+def _endpoints(rules: Sequence[AlertRule]) -> Iterator[Finding]:
+    """Yield rules that name an endpoint which is deleted or disabled."""
+    named = [(id, rule) for rule in rules for id in rule.channels.get("endpoints", ())]
+    rows = Endpoint.objects.using(database_alias()).filter(id__in={id for id, _ in named})
+    is_enabled = {str(id): enabled for id, enabled in rows.values_list("id", "is_enabled")}
+    for id, rule in named:
+        if not is_enabled.get(id):
+            is_there = id in is_enabled
+            yield ALERTS.warning(
+                subject=rule.name,
+                seen=f"The alert rule {rule.name} tells the webhook endpoint {id}, which"
+                f" {'is disabled' if is_there else 'does not exist'}.",
+                remedy=f"manage.py taskqueue webhooks enable {id}."
+                if is_there
+                else "Name another one where the rule is declared, or by manage.py taskqueue"
+                f" alerts edit '{rule.name}' --endpoints ID.",
+            )
+
+
 def _rules(rules: Sequence[AlertRule]) -> Iterator[Finding]:
-    """Yield rules that could not be judged, and those that tell nobody."""
+    """Yield rules that could not be judged, whose calls fail, and those that tell nobody."""
+    yield from _endpoints(rules)
     for rule in rules:
+        if rule.failing_since is not None:
+            yield ALERTS.warning(
+                subject=rule.name,
+                seen=f"The heartbeat {rule.name} could not call its URL since"
+                f" {rule.failing_since:%F %T} UTC: {rule.failure}",
+                remedy="Look whether its URL is right, and whether workers may reach it:"
+                f" manage.py taskqueue alerts test '{rule.name}'.",
+            )
         if rule.trouble:
             yield ALERTS.warning(
                 subject=rule.name,

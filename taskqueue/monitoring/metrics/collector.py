@@ -33,7 +33,7 @@ from taskqueue.monitoring.metrics.figures import (
     timetables,
 )
 from taskqueue.monitoring.metrics.limits import of_calls, of_limits, of_pauses, of_slots
-from taskqueue.monitoring.metrics.webhooks import of_webhooks
+from taskqueue.monitoring.metrics.webhooks import of_events, of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.monitoring.notice import TEXTS, WARNING
 from taskqueue.monitoring.notices import Notice, Situation, notices
@@ -246,4 +246,5 @@ def _families() -> Iterator[Metric]:
     yield from of_alerts(firing_by_rule())
     yield from of_notices(notices(situation))
     yield from of_webhooks(figures)
+    yield from of_events(figures)
     yield from of_tables(figures.sizes)

@@ -1,4 +1,4 @@
-"""The metrics of webhooks: by state, never by endpoint, for a URL is not everybody's to see."""
+"""The metrics of events and webhooks: never by endpoint, for not everybody may see a URL."""
 
 from __future__ import annotations
 
@@ -24,4 +24,24 @@ def of_webhooks(figures: WorkflowFigures) -> list[Metric]:
         " again, counted up to 10,000.",
     )  # fmt: skip
     waiting.add_metric([], figures.deliveries)
-    return [numbers, waiting]
+    failed = family(
+        Gauge, "webhook_deliveries_failed", "Deliveries of webhooks that have failed, as long as"
+        " they are kept, counted up to 10,000.",
+    )  # fmt: skip
+    failed.add_metric([], figures.failed_deliveries)
+    return [numbers, waiting, failed]
+
+
+def of_events(figures: WorkflowFigures) -> list[Metric]:
+    """Return gauges of the events that no worker has numbered yet."""
+    new = family(
+        Gauge, "events_unnumbered", "Events that wait for their numbers, and cause nothing before,"
+        " counted up to 10,000.",
+    )  # fmt: skip
+    new.add_metric([], figures.new_events)
+    lag = family(
+        Gauge, "events_lag_seconds", "Age of the oldest event that waits for its number; 0 if none"
+        " does.",
+    )  # fmt: skip
+    lag.add_metric([], figures.event_lag)
+    return [new, lag]

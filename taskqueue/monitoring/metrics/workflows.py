@@ -67,6 +67,14 @@ UNION ALL
 SELECT 'deliveries', '', '', count(*), 0.0
 FROM (SELECT 1 FROM taskqueue_delivery WHERE status = 'waiting' LIMIT %(limit)s) AS deliveries
 UNION ALL
+SELECT 'failed_deliveries', '', '', count(*), 0.0
+FROM (SELECT 1 FROM taskqueue_delivery WHERE status = 'failed' LIMIT %(limit)s) AS failed
+UNION ALL
+SELECT 'new_events', '', '', count(*), COALESCE(max(seconds), 0.0)
+FROM (
+    SELECT {{age}} AS seconds FROM taskqueue_event WHERE seq IS NULL ORDER BY id LIMIT %(limit)s
+) AS new_events
+UNION ALL
 SELECT 'limit_count', name, what, 0, number FROM taskqueue_limitcount
 UNION ALL
 SELECT 'pause', CASE WHEN name = '' THEN 'everything' ELSE 'definition' END, '', count(*), 0.0
@@ -77,13 +85,17 @@ UNION ALL
 """  # noqa: S608  (of constants)
 # SQLite does not tell pages apart by table without reading them all.
 FIGURES = Statement(
-    postgresql=_FIGURES.replace("{now}", "clock_timestamp()")  # noqa: S608  (of constants)
+    postgresql=_FIGURES.replace("{now}", "clock_timestamp()").replace(  # noqa: S608  (of constants)
+        "{age}", "CAST(EXTRACT(epoch FROM clock_timestamp() - at) AS double precision)"
+    )
     + """
 SELECT 'table', relname::text, '', pg_total_relation_size(oid), 0.0
 FROM pg_class
 WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
 """,
-    sqlite=_FIGURES.replace("{now}", "%(now)s")
+    sqlite=_FIGURES.replace("{now}", "%(now)s").replace(
+        "{age}", "(julianday(%(now)s) - julianday(at)) * 86400.0"
+    )
     + """
 SELECT 'table', 'database', '', pages.page_count * size.page_size, 0.0
 FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
@@ -108,6 +120,11 @@ class WorkflowFigures:
     # Endpoints of webhooks by state, and deliveries that wait, counted up to a cap.
     endpoints: Mapping[str, int] = field(default_factory=dict)
     deliveries: int = 0
+    # Deliveries that have failed, and are kept; the same cap holds.
+    failed_deliveries: int = 0
+    # Events without a number, counted up to a cap, and the age of the oldest.
+    new_events: int = 0
+    event_lag: float = 0.0
     # Partitions that a sweep opened, and for how many seconds tasks waited for places, by limit.
     limit_repairs: float = 0
     saturated: dict[str, float] = field(default_factory=dict)
@@ -134,6 +151,10 @@ def workflow_figures() -> WorkflowFigures:
     figures.limit_notes = min(CAP, sum(number for _, _, number, _ in kinds["limit_notes"]))
     figures.endpoints = {state: number for state, _, number, _ in kinds["endpoint"]}
     figures.deliveries = min(CAP, sum(number for _, _, number, _ in kinds["deliveries"]))
+    failed = sum(number for _, _, number, _ in kinds["failed_deliveries"])
+    figures.failed_deliveries = min(CAP, failed)
+    figures.new_events = min(CAP, sum(number for _, _, number, _ in kinds["new_events"]))
+    figures.event_lag = max(0.0, sum(seconds for *_, seconds in kinds["new_events"]))
     counts = {(what, name): number for name, what, _, number in kinds["limit_count"]}
     figures.limit_repairs = counts.pop((CountOfLimits.REPAIRED.value, ""), 0.0)
     figures.saturated = {name: number for (_, name), number in counts.items()}

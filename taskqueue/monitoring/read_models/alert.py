@@ -74,6 +74,8 @@ class ShownAlertRule:
     silence_reason: str
     firing: int = about("Alerts of it that are firing.")
     trouble: str = about("Why it could not be judged; empty: all is well.")
+    failing_since: datetime | None = about("Since when the calls of a heartbeat fail.")
+    failure: str = about("Why the first of them failed.")
     evaluated_at: datetime | None = about("When it was last looked at.", in_json=False)
     told_at: datetime | None = about("When its last messages were enqueued.")
     created_by: str

@@ -14,10 +14,10 @@ from uuid import UUID
 from taskqueue.core.event_kinds import ALL_KINDS
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.statement import Statement
-from taskqueue.models import Delivery, Endpoint
+from taskqueue.models import Delivery, Endpoint, Task
 from taskqueue.models.webhook import DeliveryStatus, DisabledFor, Include
 from taskqueue.monitoring.counts import CAP, Count
-from taskqueue.monitoring.read_models.base import about, from_row, from_rows
+from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.reading import now, read
 
 MOST_ENDPOINTS = 1_000
@@ -93,7 +93,9 @@ class ShownDelivery:
     """A delivery and its last attempt."""
 
     id: UUID = about("Sent as `webhook-id`, as `msg_` and its 32 digits.")
-    seq: int | None = about("The number of the event; null: a test.")
+    seq: int | None = about(
+        "The number of the event; null: a test, or the message of an alert rule."
+    )
     kind: str = about("The kind of the event, or `webhook.test`.")
     status: str = about(choices=[each.value for each in DeliveryStatus])
     attempts: int = about("Attempts since it was enqueued, or redelivered last.")
@@ -102,6 +104,9 @@ class ShownDelivery:
     milliseconds: int | None = about("How long the last attempt took.")
     answer: str = about("The beginning of the last answer, up to 1 KiB.")
     attempted_at: datetime | None
+    next_at: datetime | None = about(
+        "When it is tried next, unless it is late; null: it does not wait."
+    )
     created_at: datetime
     task_id: UUID = about("The task that sends it, or sent it last.")
     payload: dict[str, Any] = about(
@@ -136,7 +141,11 @@ def delivery_rows(endpoint: Any) -> Any:
 
 def shown_deliveries(rows: Iterable[Any]) -> list[ShownDelivery]:
     """Make the read models of these rows."""
-    return from_rows(ShownDelivery, rows)
+    found = list(rows)
+    waiting = [row.task_id for row in found if row.status == DeliveryStatus.WAITING]
+    tasks = Task.objects.using(database_alias()).filter(id__in=waiting) if waiting else ()
+    due = {task.id: task.run_after for task in tasks}
+    return [from_row(ShownDelivery, row, next_at=due.get(row.task_id)) for row in found]
 
 
 def _shown(row: Any, moment: datetime, waiting: int) -> ShownEndpoint:

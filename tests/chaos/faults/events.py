@@ -40,6 +40,7 @@ class EventsHeard(Fault):
     """Workers, those that number events among them, are killed, frozen and cut off."""
 
     name = "events"
+    is_quick = True
     expectation = "events equal the changes, each once; numbers have no gaps; one effect of each"
     seconds = 15.0
     healing = 120.0

@@ -1,0 +1,44 @@
+"""The sentences of conditions, with gaps, as they are translated for mails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_noop
+
+from taskqueue.core.sentences import Sentence
+
+FAILED_OF_QUEUE = gettext_noop(
+    "Tasks of the queue {subject} that failed within the last {within}: {count}."
+)
+FAILED_OF_NAME = gettext_noop(
+    "Tasks named {subject} that failed within the last {within}: {count}."
+)
+RATE_OF_QUEUE = gettext_noop(
+    "In the queue {subject}, {failed} of {total} attempts failed within the last {within}."
+)
+RATE_OF_NAME = gettext_noop(
+    "Of {subject}, {failed} of {total} attempts failed within the last {within}."
+)
+NOBODY = gettext_noop("No running worker takes tasks. Waiting tasks: {count}.")
+OVERDUE = gettext_noop("The schedule {subject} is overdue, for {age}. {detail}")
+WORKFLOWS_FAILED = gettext_noop(
+    "Workflows named {subject} that failed within the last {within}: {count}."
+)
+WORKFLOW_SLOW = gettext_noop(
+    "The workflow {subject} has run for {age}: 95 percent of those that succeeded took at most "
+    "{usual}."
+)
+SATURATED = gettext_noop(
+    "The limit {subject} ({detail}) is used up. Tasks that wait for it: {count}."
+)
+
+
+def said(text: str, **values: Any) -> dict[str, Any]:
+    """Return the sentence of a condition: in English, and as other languages need it.
+
+    `within` is a number of seconds.
+    """
+    times = {"within": values.pop("within")} if "within" in values else {}
+    sentence = Sentence(text, {name: str(value) for name, value in values.items()}, times)
+    return {"summary": sentence.english, "words": sentence.words}

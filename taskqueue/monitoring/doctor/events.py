@@ -1,0 +1,40 @@
+"""Whether events get their numbers: before that, nobody hears of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.models import Audience, Event, Subscription
+from taskqueue.monitoring.counts import CAP, Count
+from taskqueue.monitoring.doctor.finding import Check, Finding
+from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.reading import now
+
+EVENTS = Check("events")
+# Seconds after which an event that waits for its number is late: workers look every second or two.
+LATE = 60.0
+
+
+def look_at_events(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+    """Yield that nobody numbers events; nothing where nobody has ever subscribed."""
+    audience = Audience.objects.using(connection.alias).first()
+    if audience is None:
+        return
+    new = Event.objects.using(connection.alias).filter(seq=None).order_by("id")
+    oldest = new.values_list("at", flat=True).first()
+    late = 0.0 if oldest is None else (now() - oldest).total_seconds()
+    if late > LATE:
+        number = len(new.values_list("id", flat=True)[: CAP + 1])
+        yield EVENTS.problem(
+            seen=f"No worker numbers events. Those that wait: {Count.of(number, cap=CAP)}, the"
+            f" oldest for {duration(late)}. Handlers, webhooks and readers do not hear of them.",
+            remedy="Start a worker: manage.py runworker. If one is running, read its log.",
+        )
+        return
+    subscriptions = Subscription.objects.using(connection.alias).count()
+    yield EVENTS.ok(
+        f"Events are numbered; the last one is number {audience.last_seq:,}. Subscriptions: "
+        f"{subscriptions:,}."
+    )

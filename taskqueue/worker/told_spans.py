@@ -1,0 +1,46 @@
+"""The spans of what handlers' tasks and deliveries tell of: theirs link to these."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from taskqueue import tracing
+from taskqueue.declarations.handlers import declared
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.webhooks.sending import DELIVER
+from taskqueue.models import Delivery, Task
+
+
+def told_spans(name: str, args: str, kwargs: str) -> list[str]:
+    """Return the identity of the span that enqueued what such a task tells of, if it has one."""
+    if name == DELIVER["name"]:
+        return _of_delivery(json.loads(kwargs)["delivery"])
+    if name in declared():
+        (event,) = json.loads(args)
+        return _of(event.get("task"), event.get("workflow"))
+    return []
+
+
+def _of_delivery(delivery: str) -> list[str]:
+    rows = Delivery.objects.using(database_alias()).filter(id=UUID(delivery))
+    payload: dict[str, Any] = rows.values_list("payload", flat=True).first() or {}
+    noun = str(payload.get("type", "")).partition(".")[0]
+    about = payload.get("data", {}).get("id")
+    if noun == "task":
+        return _of(about, None)
+    return _of(None, about) if noun in ("workflow", "step") else []
+
+
+def _of(task_id: str | None, workflow_id: str | None) -> list[str]:
+    tasks = Task.objects.using(database_alias())
+    if task_id is not None:
+        rows = tasks.filter(id=UUID(task_id))
+    elif workflow_id is not None:
+        rows = tasks.filter(step__workflow_id=UUID(workflow_id)).order_by("id")
+    else:
+        return []
+    metadata = rows.values_list("metadata", flat=True).first() or {}
+    parent = metadata.get(tracing.PARENT)
+    return [parent] if isinstance(parent, str) else []
