@@ -14,7 +14,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from taskqueue import Fixed, task
+from taskqueue import Every, Fixed, schedules, task
 from taskqueue.declarations.definition import registry
 from taskqueue.models import Audit, Task
 from tests.admin.conftest import LogIn
@@ -400,3 +400,36 @@ def test_options_are_given_by_fields(log_in_as: LogIn) -> None:
     for wrong in ({"backoff": "never(1)"}, {"unique_for": "soon"}, {"restart": "some"}):
         assert send(client, noop, **wrong).context["form"].errors.keys() == wrong.keys()
     assert Task.objects.count() == 1
+
+
+def test_the_form_begins_with_the_arguments_of_a_task_or_a_schedule(log_in_as: LogIn) -> None:
+    with declared(every_kind) as definition:
+        given = GIVEN | {"level": 7, "note": "b", "maybe": None}
+        made = definition.enqueue(**given)
+        client = log_in_as("superuser")
+        form = client.get(f"{form_url(definition.name)}&task={made.id}").context["form"]
+        shown = {name: form[f"arg_{name}"].value() for name in ("text", "level", "note", "is_loud")}
+        assert shown == {"text": " a\u00e9 ", "level": 7, "note": "b", "is_loud": True}
+        assert form["arg_items"].value() == "[1, 2]"
+        assert form["arg_colour"].value() == '"b"'
+        posted = {name: form[name].value() for name in form.fields if name.startswith("arg_")}
+        send(client, definition, **{k: v for k, v in posted.items() if v is not None})
+        assert Task.objects.latest("id").kwargs == Task.objects.earliest("id").kwargs
+    schedule = schedules.create("hourly", echo.name, Every(3600), args=["a"])
+    form = client.get(f"{form_url(echo.name)}&schedule={schedule.pk}").context["form"]
+    assert form["arg_args"].value() == '["a"]'
+    for odd in ("task=x", "schedule=x", f"task={made.id}", "task=", "schedule=99"):
+        assert client.get(f"{form_url(echo.name)}&{odd}").context["form"].initial == {}
+
+
+def test_the_form_shows_no_secret_of_a_task(log_in_as: LogIn) -> None:
+    made = log_in.enqueue(user="bob", password=SECRET)
+    page = read(log_in_as("superuser"), f"{form_url(log_in.name)}&task={made.id}")
+    assert SECRET not in page
+    assert 'value="bob"' in page
+
+
+def test_who_may_only_enqueue_sees_no_arguments_of_tasks(log_in_as: LogIn) -> None:
+    made = log_in.enqueue(user="bob", password=SECRET)
+    client = log_in_as("viewer", "enqueue")
+    assert "bob" not in read(client, f"{form_url(log_in.name)}&task={made.id}")

@@ -28,6 +28,7 @@ from taskqueue.admin.tasks.parameter_fields import (
     needs_null_box,
     null_name,
 )
+from taskqueue.admin.tasks.prefilled import prefilled
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.option import Use
@@ -66,6 +67,7 @@ class TaskEnqueueing(TaskActs):
             return self._choice(request, str(error))
         is_sent = request.method == "POST"
         form = EnqueueForm(request.POST if is_sent else None, definition=definition)
+        form.initial.update(prefilled(request, definition.name, form.parameters))
         answer = self._enqueue(request, form) if form.is_valid() else None
         return answer or report(
             self, request, self.enqueue_template, _("Enqueue a task"),

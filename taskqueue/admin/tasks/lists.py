@@ -158,7 +158,7 @@ class TaskList(TaskColumns, TaskExport):
 
     class Media:
         css = {"all": ["taskqueue/tasks.css"]}
-        js = ["taskqueue/suggest.js", "taskqueue/refresh.js", "taskqueue/task_list.js"]
+        js = ["taskqueue/suggest.js"]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return TaskPages
