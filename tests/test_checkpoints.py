@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client, override_settings
 
-from taskqueue import control, current
+from taskqueue import Worker, control, current
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.checkpoints import latest_checkpoint, save_checkpoint
 from taskqueue.engine.takeover import take_over
@@ -21,6 +21,7 @@ from tests.engine.steps import claim_one, end, policy, promote, run_out
 from tests.engine.test_apart import take
 from tests.management.test_taskqueue import run_json
 from tests.sample.tasks import log_in, noop
+from tests.sample.worker_tasks import count_through_kills
 from tests.testing.bodies import perform, perform_async, play, taken_back
 
 pytestmark = pytest.mark.django_db
@@ -87,6 +88,14 @@ def test_it_survives_a_takeover_and_its_loser_stores_nothing_more() -> None:
     with pytest.raises(LeaseEnded):
         save_checkpoint(connection, {"row": 8}, lease_id=first.lease_id)
     assert latest_checkpoint(connection, lease_id=second.lease_id) == {"row": 7}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_it_survives_kills_of_the_process_that_stored_it() -> None:
+    result = count_through_kills.enqueue(3)
+    Worker(concurrency=1).run(until=result, timeout=120)
+    assert (result.status, result.return_value) == ("succeeded", [1, 2, 3])
 
 
 def test_it_is_part_of_the_transaction_of_the_body() -> None:

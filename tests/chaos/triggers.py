@@ -17,6 +17,7 @@ _FROZEN = (
     "progress",
     "progress_message",
     "progress_detail",
+    "checkpoint",
     "error_class",
     "error_message",
     "traceback",

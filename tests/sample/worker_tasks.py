@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -48,6 +49,16 @@ def crash_until(context: Context, attempt: int) -> int:
     if context.attempt < attempt:
         os._exit(1)
     return context.attempt
+
+
+@task(takes_context=True, crash_delay=0, max_crashes=5)
+def count_through_kills(context: Context, times: int) -> list[int]:
+    """Counts its attempts in a checkpoint, and kills its process in all but the last."""
+    attempts = [*(context.checkpoint or []), context.attempt]
+    context.save_checkpoint(attempts)
+    if len(attempts) < times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return attempts
 
 
 @task
