@@ -1,4 +1,8 @@
-"""A real worker sends a webhook to a receiver in Node, which verifies it."""
+"""A real worker sends a webhook to a receiver in Node, which verifies it.
+
+By the words of the specification, or by the package `standardwebhooks` of npm where
+`STANDARD_WEBHOOKS` is the path of its `dist/index.js`.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +102,7 @@ def test_node_refuses_what_another_secret_has_signed(start_worker: StartWorker) 
         Endpoint.objects.update(url=f"http://127.0.0.1:{node.port}/")
         start_worker(settings={"WEBHOOK_ALLOW": ["127.0.0.1/32"]})
         webhooks.test(made.endpoint.pk)
-        assert node.next()["error"] == "signature"
+        assert "signature" in node.next()["error"]
 
 
 def _until_delivered() -> None:
