@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -11,9 +12,10 @@ from django.db import connection
 from django.db.models import Count
 
 from taskqueue import chord, group
-from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.workflows import serving
 from taskqueue.models import Member, Step, StepEnd, Task
 from tests.engine.steps import another_connection, claim, outcome, policy, run_at_once
@@ -148,3 +150,46 @@ def test_who_was_refused_a_workflow_tries_again_once_its_own_fold_is_seen(
         serving.fold_and_advance(connection, steps)
     assert refusals == [None]
     assert claim(1), "The next call is ready."
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.parametrize("is_due_one_locked", [False, True])
+def test_what_is_refused_a_workflow_of_a_batch_that_is_not_due_is_seen_after_it(
+    monkeypatch: pytest.MonkeyPatch, is_due_one_locked: bool
+) -> None:
+    due = (add.s(1, 1) | add.s(1)).enqueue()
+    beside = group([group([add.s(2, 1), add.s(3, 1)]), echo.s(4)]).enqueue()
+    tasks = {json.loads(task.args)[0]: task for task in claim(4)}
+    recorded = record(connection, successes(tasks[1], tasks[2]), policy=policy())
+    refused: list[bool] = []
+
+    def lock_workflows(using: Any, ids: Any) -> Any:
+        if using is connection and not refused:
+            refused.append(True)
+            with transaction(other):
+                steps = steps_of(record(other, successes(tasks[4]), policy=policy()))
+            serving.fold_and_advance(other, steps)
+            assert Step.objects.get(workflow=beside.id, name="echo").status == "running"
+        return before(using, ids)
+
+    before = serving.lock_workflows
+    monkeypatch.setattr(serving, "lock_workflows", lock_workflows)
+    with another_connection() as other, another_connection() as holder, transaction(holder):
+        if is_due_one_locked:
+            lock = "SELECT 1 FROM taskqueue_workflow WHERE id = %s FOR UPDATE"
+            holder.cursor().execute(lock, [due.id])
+        serving.fold_and_advance(connection, steps_of(recorded))
+        assert Step.objects.get(workflow=beside.id, name="echo").status == "succeeded"
+    assert refused
+    record(connection, successes(tasks[3]), policy=policy())
+    for run in (due, beside):
+        assert finish(run).status == "succeeded"
+        assert_settled(run)
+
+
+def successes(*tasks: Claimed) -> list[Outcome]:
+    return [outcome(task, OutcomeKind.SUCCEEDED, return_value="1") for task in tasks]
+
+
+def steps_of(recorded: dict[int, Recorded]) -> set[int]:
+    return {row.step_id for row in recorded.values() if row.step_id is not None}

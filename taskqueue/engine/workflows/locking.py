@@ -80,6 +80,21 @@ LOCK_WORKFLOWS = Statement(
         CROSS JOIN taskqueue_step AS step ON step.workflow_id = workflow.id AND step.is_due
     """,  # noqa: S608  (of constants)
 )
+# Locks: workflows, without those that somebody else has locked.
+LOCK_OTHERS = Statement(
+    postgresql="""
+        SELECT id
+        FROM taskqueue_workflow
+        WHERE id = ANY (%(workflows)s::uuid[])
+        ORDER BY id
+        FOR UPDATE SKIP LOCKED
+    """,
+    sqlite="""
+        SELECT id
+        FROM taskqueue_workflow
+        WHERE id IN (SELECT value FROM json_each(%(workflows)s))
+    """,
+)
 _LOCK_DUE_STEPS = """
 SELECT *
 FROM taskqueue_step
@@ -133,6 +148,14 @@ def lock_workflows(
         return None
     due.sort(key=attrgetter("id"))
     return Locked(workflows, due, now or dialect_for(connection).now(connection))
+
+
+def lock_others(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) -> bool:
+    """Lock workflows that are not advanced themselves; whether nobody else has locked any."""
+    if not workflow_ids:
+        return True
+    ids = _ids(connection, workflow_ids)
+    return len(select(connection, LOCK_OTHERS, workflows=ids)) == len(ids)
 
 
 def lock_due_steps(

@@ -24,7 +24,7 @@ from taskqueue.engine.workflows.advancing import (
     MOST_WORKFLOWS,
     Advance,
 )
-from taskqueue.engine.workflows.locking import lock_workflows
+from taskqueue.engine.workflows.locking import lock_others, lock_workflows
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.models import Workflow
 
@@ -97,11 +97,9 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Fol
 
 def _fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
     """Do so in the caller's transaction, by as many statements as it takes."""
-    ids = sorted(step_ids)
-    folded: list[Folded] = []
-    for first in range(0, len(ids), MOST_FOLDED):
-        folded += dialect_for(connection).fold(connection, ids[first : first + MOST_FOLDED])
-    return folded
+    ids, fold_some = sorted(step_ids), dialect_for(connection).fold
+    starts = range(0, len(ids), MOST_FOLDED)
+    return [step for at in starts for step in fold_some(connection, ids[at : at + MOST_FOLDED])]
 
 
 @dataclass
@@ -155,16 +153,19 @@ def _fold_and_advance_at_once(
     with orm_transaction(connection):
         folded = _fold(connection, step_ids)
         due = {as_uuid(each.workflow_id) for each in folded if each.is_due}
-        if due and len({each.workflow_id for each in folded}) == len(due):
+        others = {as_uuid(each.workflow_id) for each in folded} - due if due else set()
+        if due and lock_others(connection, others):
             locked = lock_workflows(connection, due)
             if locked is not None and len(locked.workflows) == len(due):
                 step = Advance(connection, locked.workflows, now=locked.now)
                 step.run(locked.due)
     if step is None:
+        # Others may have been refused the locks of those that are not due.
+        due |= _left(connection, others, ())
         advance(connection, due)
         return Advanced(folded, {None} if due else set())
     queues = step.queues
-    if advance(connection, _left(connection, due, step.told)):
+    if advance(connection, _left(connection, due | others, step.told)):
         queues.add(None)
     return Advanced(folded, queues)
 
