@@ -139,7 +139,11 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("batch", Batch(max_size=3), Batch(max_size=3)),
     ("notify", ["a@b.org"], Notify(mail=["a@b.org"])),
     ("notify", "a@b.org", Notify(mail=["a@b.org"])),
-    ("notify", Notify(threshold=3, window=600), Notify(threshold=3, window=600)),
+    (
+        "notify",
+        Notify(mail="a@b.org", threshold=3, window=600),
+        Notify(mail=["a@b.org"], threshold=3, window=600),
+    ),
     ("per_slot", 1, 1),
     ("per_slot", 1000, 1000),
     ("sensitive", "note", frozenset({"note"})),

@@ -26,7 +26,7 @@ DEEP = "[" * 200_000
         NEW,
         [*NEW, "--every", "1h", "--cron", "0 6 * * *"],
         [*NEW, "--every", "soon"],
-        [*NEW, "--every", "0.5"],
+        [*NEW, "--every", "0.01"],
         [*NEW, "--every", "9000000d"],
         [*NEW, "--every", "1h", "--tz", "UTC"],
         [*NEW, "--every", "1h", "--step", "1m"],
