@@ -139,7 +139,7 @@ TEXTS: dict[Code, Text] = {
         "The backlog of the queue {subject} grows: {total} of the waiting tasks came within the"
         " last 15 minutes, in which {detail} attempts ended. Waiting tasks: {count}.",
         "Start more workers for the queue, or find what enqueues so many:"
-        " manage.py taskqueue stats --by name.",
+        " manage.py taskqueue stats --queue {subject}.",
     ),
     "absent_tags": Text(
         "Tasks of the queue {subject} require the tags {detail}, which no running worker of the"
