@@ -16,7 +16,7 @@ from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
-from taskqueue.engine.verbs import LIMIT_VERBS
+from taskqueue.engine.control.queue_verbs import LIMIT_VERBS
 from taskqueue.models import Limit
 from taskqueue.monitoring.read_models.limit import (
     keys_of,

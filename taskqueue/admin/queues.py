@@ -20,8 +20,8 @@ from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.verb import Verb
-from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
 from taskqueue.monitoring.fairness import fairness_of, has_tenants

@@ -22,7 +22,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
-from taskqueue.engine.verbs import WORKER_VERBS
+from taskqueue.engine.control.worker_verbs import WORKER_VERBS
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.read_models.worker import (

@@ -16,7 +16,7 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.control.filters import is_storable
-from taskqueue.engine.verbs import LIMIT_VERBS
+from taskqueue.engine.control.queue_verbs import LIMIT_VERBS
 from taskqueue.models import Limit
 from taskqueue.models.limit import Per
 from taskqueue.monitoring.read_models.base import about

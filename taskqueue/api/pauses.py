@@ -14,7 +14,7 @@ from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Reasoned
 from taskqueue.api.queues import Pause
 from taskqueue.api.views import OneView, act_view
-from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS
+from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS
 from taskqueue.monitoring.read_models.pause import ShownPauseState, pause_of, read_pauses
 
 

@@ -16,7 +16,7 @@ from taskqueue.api.problems import Problem
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
-from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
 from taskqueue.monitoring.fairness import ShownFairness, fairness_of
 from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after

@@ -40,7 +40,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.editing import target_of
 from taskqueue.engine.schedules.reading import rule_text
-from taskqueue.engine.verbs import SCHEDULE_VERBS
+from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource

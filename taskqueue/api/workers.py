@@ -10,7 +10,7 @@ from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Flag, Reasoned, Text, Whole
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
-from taskqueue.engine.verbs import WORKER_VERBS
+from taskqueue.engine.control.worker_verbs import WORKER_VERBS
 from taskqueue.exceptions import WorkerDoesNotExist
 from taskqueue.monitoring.read_models.worker import ShownWorker, worker_named, workers_after
 

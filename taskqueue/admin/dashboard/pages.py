@@ -25,9 +25,9 @@ from taskqueue.core.event_kinds import EventKind
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import DAY, number
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.schedules.reading import OVERDUE
-from taskqueue.engine.verbs import QUEUE_VERBS
 from taskqueue.models import Schedule
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import status_counts

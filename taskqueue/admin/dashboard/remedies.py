@@ -16,15 +16,11 @@ from taskqueue.access.permissions import VIEW_FIGURES, VIEW_WORKERS
 from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
+from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
-from taskqueue.engine.verbs import (
-    ALL_VERBS,
-    DEFINITION_VERBS,
-    QUEUE_VERBS,
-    SCHEDULE_VERBS,
-    WORKER_VERBS,
-)
+from taskqueue.engine.control.worker_verbs import WORKER_VERBS
+from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.monitoring.notices import Notice, Situation
 from taskqueue.monitoring.searching.search_tokens import search_text
 

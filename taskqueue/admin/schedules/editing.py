@@ -26,7 +26,7 @@ from taskqueue.admin.schedules.page import times_table
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.reading import preview_rule
-from taskqueue.engine.verbs import SCHEDULE_VERBS
+from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ChangedMeanwhile, InvalidSchedule, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource

@@ -16,16 +16,12 @@ from taskqueue.engine.alerts.rule_verbs import (
     silence_rule,
     unsilence_rule,
 )
-from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.control.verb import Verb, verb_table
 
 alert_rule_verb = partial(Verb, noun="alert_rule", permissions=(MANAGE_ALERTS,))
 
 
-def _table(*verbs: Verb) -> dict[str, Verb]:
-    return {verb.name: verb for verb in verbs}
-
-
-ALERT_VERBS = _table(
+ALERT_VERBS = verb_table(
     Verb(
         noun="alert",
         name="acknowledge",
@@ -39,7 +35,7 @@ ALERT_VERBS = _table(
         details="409 if it is over, or acknowledged already.",
     ),
 )
-ALERT_RULE_VERBS = _table(
+ALERT_RULE_VERBS = verb_table(
     alert_rule_verb(
         name="create",
         function=create_rule,

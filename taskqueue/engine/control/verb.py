@@ -101,6 +101,11 @@ class Verb:
         return self.act(key, by=user, **arguments)
 
 
+def verb_table(*verbs: Verb) -> dict[str, Verb]:
+    """Return verbs on one noun by their names."""
+    return {verb.name: verb for verb in verbs}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaskVerb(Verb):
     """A verb on tasks."""

@@ -7,7 +7,7 @@ from functools import partial
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.access.permissions import MANAGE_WEBHOOKS
-from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.control.verb import Verb, verb_table
 from taskqueue.engine.webhooks.deliveries import redeliver, send_test
 from taskqueue.engine.webhooks.endpoints import (
     create_endpoint,
@@ -21,7 +21,7 @@ from taskqueue.engine.webhooks.replaying import replay
 
 webhook_verb = partial(Verb, noun="webhook", permissions=(MANAGE_WEBHOOKS,))
 
-_VERBS = (
+WEBHOOK_VERBS = verb_table(
     webhook_verb(
         name="create",
         function=create_endpoint,
@@ -106,4 +106,3 @@ _VERBS = (
         is_grave=True,
     ),
 )
-WEBHOOK_VERBS = {verb.name: verb for verb in _VERBS}

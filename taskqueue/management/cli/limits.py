@@ -9,7 +9,8 @@ from django.core.management.base import CommandError
 
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_AT_ONCE
-from taskqueue.engine.verbs import LIMIT_VERBS, VERBS
+from taskqueue.engine.control.queue_verbs import LIMIT_VERBS
+from taskqueue.engine.verbs import VERBS
 from taskqueue.management.cli.acting import act_on_ids
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (

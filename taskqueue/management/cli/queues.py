@@ -7,7 +7,7 @@ from argparse import Namespace
 from django.core.management.base import CommandError
 
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.engine.verbs import QUEUE_VERBS
+from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.limits import RATE, places
 from taskqueue.management.cli.output import Output

@@ -11,10 +11,11 @@ from django.core.management.base import CommandError
 from taskqueue import control
 from taskqueue.declarations.serving import MOST_CONCURRENCY
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.worker_changes import CHANGES, checked_changes
+from taskqueue.engine.control.worker_verbs import WORKER_VERBS
 from taskqueue.engine.control.workers import WorkerFilter
-from taskqueue.engine.verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS, WORKER_VERBS
 from taskqueue.management.cli.acting import Lines, act_on_ids, for_each
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output

@@ -24,7 +24,7 @@ from taskqueue.declarations.discovery import discover_tasks
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.reading import conditions, rule_of, rule_text, zone_of
-from taskqueue.engine.verbs import SCHEDULE_VERBS
+from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.management.cli.acting import Lines, for_each
 from taskqueue.management.cli.cells import aligned, one_line, utc
