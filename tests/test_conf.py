@@ -11,15 +11,14 @@ import pytest
 from django.test import override_settings
 
 from taskqueue.conf import (
-    DEFAULT_ALERTS,
     DEFAULT_RETENTION,
     DEFAULT_THROTTLE_RATES,
     NAMES,
-    Mistake,
     Settings,
     get_settings,
     parse,
 )
+from taskqueue.core.setting_checks import DEFAULT_ALERTS, Mistake
 
 SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 
