@@ -243,8 +243,8 @@ def test_successes_that_arrive_together_are_taken_in_like_one_after_the_other(
 def test_what_could_not_be_written_goes_first_the_next_time() -> None:
     pending = PendingWrites()
     taken, later = Outcome(1, "failed", ended=95.0), Outcome(2, "failed", ended=96.0)
-    pending.outcomes, pending.progress[1] = [later], (20.0, "newer")
+    pending.outcomes, pending.progress[1] = [later], (20.0, "newer", None)
     notes = [Note(1, None, 10.0, "older"), Note(2, None, 30.0, None)]
     pending.put_back([taken], [], notes)
     assert pending.outcomes == [taken, later]
-    assert pending.progress == {1: (20.0, "newer"), 2: (30.0, "")}
+    assert pending.progress == {1: (20.0, "newer", None), 2: (30.0, "", None)}

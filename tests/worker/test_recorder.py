@@ -256,7 +256,7 @@ def test_a_retry_that_a_batch_recorded_beside_the_duties_is_looked_for_in_time(
 
 
 def test_a_batch_takes_progress_along(busy: PlayedWorker) -> None:
-    busy.pending.progress[7] = (50.0, "half")
+    busy.pending.progress[7] = (50.0, "half", None)
     end(busy, BATCH)
     busy.recorder.send(NOW)
     assert [note.message for note in busy.second.under_way.notes] == ["half"]

@@ -43,8 +43,8 @@ def recount_keeps_notes(planting: Planting) -> None:
     """A recount counts ends too that are noted and still to be added."""
     planting.rewrite(
         f"{ENGINE}.workflows.reconciling:COUNTED",
-        "SELECT step_id, -count(*), -(count(*) FILTER (WHERE status <> 'succeeded'))",
-        "SELECT step_id, 0, 0",
+        "step_id, -sum(number), -sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)",
+        "step_id, 0, 0",
     )
 
     def fold(connection: Any, step_ids: Any) -> Any:
