@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 SILENT = ("script", "style", "code", "pre")
-"""What stands in them is for machines, or is nobody's language."""
+"""What stands in them is for machines, or is nobody's language; so is what says it is English."""
 SPOKEN = ("title", "aria-label", "placeholder", "alt", "data-label", "data-ask")
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = re.compile(
@@ -17,7 +17,8 @@ NAMES = re.compile(
 )
 """What rows are called, and what is written in searches and commands."""
 TERMS = {
-    "ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "WARNING", "cron", "URL", "https", "ms",
+    "ID", "CSV", "JSON", "Lines", "Esc", "KB", "MB", "UTC", "cron", "URL", "https", "ms",
+    "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL",
 }  # fmt: skip
 VALUES = {"finished", "process", "update", "note"}
 """Of options, and names of rows in breadcrumbs: code, which nobody translates."""
@@ -41,10 +42,10 @@ class Spoken(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in SILENT:
+        given = dict(attrs)
+        if tag in SILENT or given.get("lang") == "en":
             self._silent.append(tag)
         self._goes_on = tag == "wbr"
-        given = dict(attrs)
         spoken = [*SPOKEN, *(name for name in given if name.startswith("data-text"))]
         if tag == "input" and given.get("type") in ("submit", "button"):
             spoken.append("value")

@@ -35,7 +35,7 @@ WRONG = [
     ("expression", {"expression": "\x00"}),
     ("expression", {"expression": "9" * 5000}),
     ("interval", {"kind": "every"}),
-    ("interval", {"kind": "every", "interval_0": "0.5"}),
+    ("interval", {"kind": "every", "interval_0": "0.01"}),
     ("interval", {"kind": "every", "interval_0": "nan"}),
     ("interval", {"kind": "every", "interval_0": "1e400"}),
     ("interval", {"kind": "every", "interval_0": "999999999999", "interval_1": "86400"}),

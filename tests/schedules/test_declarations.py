@@ -58,7 +58,7 @@ def test_a_rule_alone_is_a_schedule_named_as_its_task(declare: Declare) -> None:
         (Cron("0 25 * * *"), "25"),
         (Cron("0 0 31 2 *"), "31"),
         (Cron("0 6 * * *", tz="Asia/Shangai"), "Did you mean 'Asia/Shanghai'?"),
-        (Every(seconds=0.1), "second"),
+        (Every(seconds=0.01), "second"),
         (DailyWindow("25:00", "26:00", every=60), "25:00"),
         (Once("tomorrow"), "tomorrow"),  # type: ignore[arg-type]
         ("0 6 * * *", "needs a rule such as Cron"),

@@ -83,7 +83,7 @@ def test_a_run_carries_the_arguments_options_and_nominal_time_of_its_schedule() 
         ({"rule": Cron("61 * * * *")}, "61"),
         ({"rule": Cron("0 0 30 2 *")}, "30"),
         ({"rule": Cron("0 6 * * *", tz="Europe/Berlim")}, "Did you mean 'Europe/Berlin'?"),
-        ({"rule": Every(seconds=0.5)}, "second"),
+        ({"rule": Every(seconds=0.01)}, "second"),
         ({"rule": Once(datetime(2020, 1, 1, tzinfo=UTC))}, "no time to come"),
         ({"rule": Every(hours=1, end=datetime(2020, 1, 1, tzinfo=UTC))}, "no time to come"),
         ({"rule": "0 6 * * *"}, "needs a rule"),

@@ -39,10 +39,12 @@ def test_a_second_look_up_behind_the_check_is_seen(
 def test_a_client_that_connects_by_itself_is_seen(
     resolver: Resolver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def by_url(target: Target, connected: Any, body: bytes, headers: Any) -> client.Answer:
+    def by_url(
+        target: Target, connected: Any, method: str, body: bytes, headers: Any
+    ) -> client.Answer:
         """The mistake: http.client gets the name."""
         with closing(http.client.HTTPConnection(target.host, target.port)) as connection:
-            connection.request("POST", target.path, body, dict(headers))
+            connection.request(method, target.path, body, dict(headers))
             response = connection.getresponse()
             return client.Answer(status=response.status, body=response.read(), retry_after="")
 
@@ -60,9 +62,11 @@ def test_a_redirect_that_is_followed_is_seen(
 ) -> None:
     exchanged = client._exchanged
 
-    def following(target: Target, connected: Any, body: bytes, headers: Any) -> client.Answer:
+    def following(
+        target: Target, connected: Any, method: str, body: bytes, headers: Any
+    ) -> client.Answer:
         """The mistake: where a redirect leads, whoever lives there."""
-        answer = exchanged(target, connected, body, headers)
+        answer = exchanged(target, connected, method, body, headers)
         if answer.status in (302, 307):
             monkeypatch.setattr(client, "_exchanged", exchanged)
             address = receiver.replies[0].headers["Location"]

@@ -55,6 +55,7 @@ class DoctorPage(ReadOnlyAdmin):
         found.sort(key=lambda finding: -finding.severity.rank)
         counted = Counter(finding.severity for finding in found)
         word, badge = SEVERITIES[worst(found)]
+        shown = self._shown(request, found)
         return report(
             self, request, self.doctor_template, _("Doctor"),
             worst=word,
@@ -64,7 +65,8 @@ class DoctorPage(ReadOnlyAdmin):
                 for severity in SEVERITIES
                 if counted[severity]
             ],
-            findings=self._shown(request, found),
+            findings=shown,
+            may_act=any(finding.acts for finding in shown),
         )  # fmt: skip
 
     def _shown(self, request: HttpRequest, found: list[Finding]) -> list[ShownFinding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 
 from taskqueue.access.permissions import (
     EDIT_SCHEDULES,
@@ -60,7 +59,7 @@ def _dated(notice: Notice, situation: Situation) -> Notice:
     """Return the notice with the moment since when, as far as it tells for how long."""
     if notice.since is not None or notice.seconds is None:
         return notice
-    return replace(notice, since=situation.now - timedelta(seconds=notice.seconds))
+    return replace(notice, since=situation.ago(notice.seconds))
 
 
 def of_pauses(situation: Situation) -> Iterator[Notice]:

@@ -125,7 +125,7 @@ def parked(situation: Situation) -> Iterator[Notice]:
             is_capped=len(tasks) >= situation.looked_at,
             example=str(tasks[0].id),
             seconds=seconds,
-            since=situation.now - timedelta(seconds=seconds),
+            since=situation.ago(seconds),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from taskqueue.core.alerts import KINDS, AlertKind
 from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
@@ -42,7 +41,7 @@ def of_queues(situation: Situation) -> Iterator[Notice]:
         )
     are_paused = any(not pause.name for pause in situation.standing.pauses)
     for queue in waiting:
-        since = situation.now - timedelta(seconds=queue.oldest_seconds or 0.0)
+        since = situation.ago(queue.oldest_seconds or 0.0)
         if queue.is_paused:
             paused = _of_queue("paused_with_waiting", WARNING, queue)
             yield replace(paused, since=queue.paused_at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from taskqueue.engine.connections import project_connection
@@ -37,6 +37,13 @@ class Situation:
     def now(self) -> datetime:
         """The moment by the database's clock."""
         return self.standing.at
+
+    def ago(self, seconds: float) -> datetime:
+        """Return the moment so many seconds before, as far back as moments go."""
+        try:
+            return self.now - timedelta(seconds=seconds)
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
 
     @cached_property
     def standing(self) -> Standing:
