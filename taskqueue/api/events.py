@@ -101,7 +101,7 @@ class EventList(EventView):
         Events are written only while somebody has subscribed to them: whoever waits has, from the
         first request with `wait` until a minute after the last. Repeat the request with `after` and
         `wait`. Without `after`, the answer says where the feed stands. 410 where events that were
-        not read yet are no longer kept; `oldest` says where to read on.
+        not read yet are no longer kept: read on with `after` one less than `oldest`.
         """
         wanted, limit, connection = self.wanted, self.parameters["limit"], project_connection()
         subscribe = keep_reading if self.parameters["wait"] else _stand

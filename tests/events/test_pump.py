@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, connections, transaction
 
 from taskqueue.declarations import handlers
-from taskqueue.declarations.event_filters import EventFilter
+from taskqueue.declarations.event_filters import EventFilter, fits
 from taskqueue.engine.events.declaring import end_undeclared, sync_handlers
 from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.events.reading import read
@@ -121,6 +121,19 @@ def test_readers_get_what_fits_behind_a_number() -> None:
     assert [event.task for event in page.events] == [task.id]
 
 
+HOSTILE = ["*?" * 9 + "Q", "*a" * 60 + "Q", "?*" * 120]
+
+
+@pytest.mark.parametrize("name", ["a" * 200, "a.b", "a\nb", "a]b", "Ab", "aQ", "é" * 130])
+def test_the_feed_is_searched_by_patterns_as_the_pump_matches_them(name: str) -> None:
+    event = Event.objects.create(kind="task.failed", name=name, seq=1, details={})
+    Audience.objects.update_or_create(defaults={"last_seq": 1})
+    for pattern in [*HOSTILE, "a*", "a?b", "a.b", "*b", "?b", "a]*", "*Q", "*" * 255, "*.*"]:
+        wanted = EventFilter.of(name=pattern)
+        found = read(connection, wanted, after=0).events
+        assert bool(found) is fits(event, wanted), pattern
+
+
 def test_a_reader_does_not_pass_what_has_no_number_yet() -> None:
     listen()
     noop.enqueue()
@@ -138,6 +151,7 @@ def test_a_reader_behind_what_was_deleted_is_told() -> None:
     with pytest.raises(EventsGone) as caught:
         read(connection, ALL, after=1)
     assert caught.value.oldest == 3
+    assert "Read on behind 2;" in str(caught.value)
     assert [event.seq for event in read(connection, ALL, after=2).events] == [3]
 
 
