@@ -223,6 +223,26 @@ def test_a_handler_that_nobody_can_enqueue_keeps_back_no_other(
     assert "Events not handed on" in caplog.text
 
 
+def test_one_event_that_cannot_be_handed_on_keeps_back_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    subscribe_handler("task.enqueued")
+    for number in range(6):
+        size = 20_000 if number == 3 else 1
+        Event.objects.create(kind="task.enqueued", name=str(number), details={"x": "x" * size})
+    assert number_all() == 6 + 5  # And those of the handler's own tasks.
+    assert [event["name"] for event in handled()] == ["0", "1", "2", "4", "5"]
+    assert "events=1 first_seq=4" in caplog.text
+
+
+def test_events_that_share_the_name_of_a_handler_without_being_of_its_tasks_cause_tasks() -> None:
+    subscribe_handler("task.enqueued", "workflow.failed", "schedule.paused")
+    for kind in ("task.enqueued", "workflow.failed", "schedule.paused"):
+        Event.objects.create(kind=kind, name=HANDLER, details={})
+    number_all()
+    assert [event["kind"] for event in handled()] == ["workflow.failed", "schedule.paused"]
+
+
 def test_a_handler_must_take_an_event_and_hold_no_key() -> None:
     with pytest.raises(InvalidSubscription, match="one argument"):
         on("task.failed")(noop)

@@ -70,8 +70,8 @@ def read(
     if after < audience.pruned_seq:
         raise EventsGone(
             f"The events behind number {after} are no longer kept: the oldest one is number "
-            f"{audience.pruned_seq + 1}. Read on behind {audience.pruned_seq}; what was deleted is lost "
-            "to the feed.",
+            f"{audience.pruned_seq + 1}. Read on behind {audience.pruned_seq}; what was deleted is "
+            "lost to the feed.",
             oldest=audience.pruned_seq + 1,
         )
     # Only up to what had its number before the rows are read: so `next_seq` passes over none.

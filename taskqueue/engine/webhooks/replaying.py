@@ -16,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.events.effects import is_internal
+from taskqueue.engine.events.effects import causes_nothing
 from taskqueue.engine.events.handling import handled_names
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.webhooks.deliveries import insert_deliveries, send_again
@@ -94,8 +94,7 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
         event
         for event in found
         if event.at >= since
-        and event.name not in own
-        and not is_internal(event)
+        and not causes_nothing(event, own)
         and wants(endpoint, event)
     ]
     operation.matched += len(wanted)
