@@ -8,14 +8,16 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection, connections, transaction
 
+from taskqueue import events
 from taskqueue.declarations import handlers
 from taskqueue.declarations.event_filters import EventFilter, fits
+from taskqueue.engine.events import subscribing
 from taskqueue.engine.events.declaring import end_undeclared, sync_handlers
 from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.events.reading import read
 from taskqueue.engine.events.subscribing import keep_reading, last_seq, unsubscribe
 from taskqueue.events import on
-from taskqueue.exceptions import EventsGone, InvalidSubscription
+from taskqueue.exceptions import EventsGone, InvalidSubscription, TooManyReaders
 from taskqueue.models import Audience, Event, Subscription, Task
 from taskqueue.models.event import Subscriber
 from tests.engine.steps import another_connection, past, run_at_once
@@ -285,6 +287,22 @@ def test_a_reader_that_does_not_come_back_is_forgotten() -> None:
     keep_reading(connection, wanted)
     noop.enqueue()
     assert len(written()) == 1
+
+
+def test_readers_with_too_many_different_filters_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subscribing, "MOST_READERS", 2)
+    keep_reading(connection, EventFilter.of(name="a"))
+    keep_reading(connection, EventFilter.of(name="b"))
+    with pytest.raises(TooManyReaders, match="try again in a minute"):
+        events.since(0, name="c")
+    keep_reading(connection, EventFilter.of(name="a"))
+    subscribe_handler()
+    assert Subscription.objects.count() == 3
+    Subscription.objects.filter(names=["b"]).update(until=past())
+    events.since(0, name="c")
+    assert Subscription.objects.count() == 3
 
 
 def test_ending_a_subscription_leaves_those_of_others() -> None:
