@@ -16,12 +16,15 @@ from asgiref.sync import sync_to_async
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.handlers import Handler, declare
 from taskqueue.definitions import Definition, define
-from taskqueue.exceptions import ArgumentsDoNotBind, EventsGone, InvalidSubscription
+from taskqueue.exceptions import ArgumentsDoNotBind, EventsGone, InvalidSubscription, TooManyReaders
 
 if TYPE_CHECKING:
     from taskqueue.engine.events.reading import FeedEvent
 
-__all__ = ["EventsGone", "InvalidSubscription", "asince", "last", "on", "since", "stream"]
+__all__ = [
+    "EventsGone", "InvalidSubscription", "TooManyReaders", "asince", "last", "on", "since",
+    "stream",
+]  # fmt: skip
 
 Patterns = str | Iterable[str]
 
@@ -77,7 +80,8 @@ def since(
 
     Whoever reads is subscribed: what fits is written from now on, as long as the same is read again
     within half a minute. Raises `EventsGone`, which names the oldest event, where some that were
-    not read were deleted or that number is ahead of the feed, and `InvalidSubscription`.
+    not read were deleted or that number is ahead of the feed, `InvalidSubscription`, and
+    `TooManyReaders`.
     """
     from taskqueue.engine.connections import project_connection
     from taskqueue.engine.events.reading import LARGEST_SEQ, MOST, read
@@ -106,7 +110,7 @@ async def stream(
 ) -> AsyncIterator[FeedEvent]:
     """Yield events as they come: those behind the number `after`, or from now on.
 
-    Raises `EventsGone` and `InvalidSubscription`, as `since` does.
+    Raises `EventsGone`, `InvalidSubscription` and `TooManyReaders`, as `since` does.
     """
     from taskqueue.engine.events.following import follow
     from taskqueue.engine.events.reading import LARGEST_SEQ

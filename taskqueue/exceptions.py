@@ -251,6 +251,10 @@ class InvalidSubscription(TaskQueueError, ValueError):
     """A subscription to events cannot work as it is written."""
 
 
+class TooManyReaders(TaskQueueError):
+    """As many readers with different filters follow events as may at once."""
+
+
 class EventsGone(TaskQueueError):
     """Events that a reader has not read yet are no longer kept."""
 

@@ -43,7 +43,7 @@ MEANINGS = {
     403: "You lack the permission.",
     404: "It does not exist.",
     409: "The current state does not allow it.",
-    410: "What was asked for is no longer kept: `oldest` says where to read on.",
+    410: "What was asked for is no longer kept: read on with `after` one less than `oldest`.",
     411: "The length of the body is unknown: send Content-Length.",
     412: "It has changed since the client has seen it: If-Match does not match.",
     413: "The body is too large.",

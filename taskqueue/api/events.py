@@ -25,8 +25,8 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.engine.events.following import follow
 from taskqueue.engine.events.reading import MOST, Page, read
-from taskqueue.engine.events.subscribing import keep_reading, last_seq
-from taskqueue.exceptions import InvalidSubscription
+from taskqueue.engine.events.subscribing import READING_SECONDS, keep_reading, last_seq
+from taskqueue.exceptions import InvalidSubscription, TooManyReaders
 from taskqueue.monitoring.following import LinePage, follow_lines
 from taskqueue.monitoring.read_models.base import about, json_form
 from taskqueue.monitoring.read_models.event import (
@@ -100,11 +100,12 @@ class EventList(EventView):
 
         Events are written only while somebody has subscribed to them: whoever waits has, from the
         first request with `wait` until a minute after the last. Repeat the request with `after` and
-        `wait`. Without `after`, the answer says where the feed stands. 410 where events that were
-        not read yet are no longer kept; `oldest` says where to read on.
+        `wait`. Without `after`, the answer says where the feed stands. 503 with Retry-After where
+        too many readers with different filters wait. 410 where events that were
+        not read yet are no longer kept: read on with `after` one less than `oldest`.
         """
         wanted, limit, connection = self.wanted, self.parameters["limit"], project_connection()
-        subscribe = keep_reading if self.parameters["wait"] else _stand
+        subscribe = _subscribe if self.parameters["wait"] else _stand
         last = subscribe(connection, wanted)
         after = self.parameters.get("after", last)
         page = waited(
@@ -163,6 +164,7 @@ class EventStream(EventView):
         needs = (VIEW_TASKS, *needed_for(wanted))
         if after is not None:
             read(project_connection(), wanted, after=after, limit=1)  # Raises 410.
+        _subscribe(project_connection(), wanted)  # Raises 503.
         return stream(
             self.request._request,
             viewer,
@@ -211,6 +213,15 @@ def _line_parts(page: LinePage) -> list[str]:
     if page.is_complete:
         parts.append(f"event: end\ndata: {json.dumps({'status': page.status})}\n\n")
     return parts
+
+
+def _subscribe(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
+    """Subscribe a reader, and return where the feed stands. Raises 503 where too many read."""
+    try:
+        return keep_reading(connection, wanted)
+    except TooManyReaders as error:
+        detail = f"Not subscribed: {error}"
+        raise Problem(503, "too_many_readers", detail, wait=READING_SECONDS) from None
 
 
 def _stand(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:

@@ -15,7 +15,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from taskqueue.access.users import identity_of
 from taskqueue.conf import get_settings
-from taskqueue.exceptions import EventsGone
+from taskqueue.exceptions import EventsGone, TooManyReaders
 
 # Seconds: of a stream in all, between two comments while nothing happens, between two looks at what
 # its user may see, and for which a client may leave what was sent to it unread.
@@ -127,6 +127,8 @@ async def _sent(
     except EventsGone as error:
         gone = json.dumps({"detail": str(error), "oldest": error.oldest})
         yield f"event: gone\ndata: {gone}\n\n".encode()
+    except TooManyReaders as error:
+        yield f"retry: 60000\n: {error}\n\n".encode()
     finally:
         release()
 

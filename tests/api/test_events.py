@@ -12,6 +12,7 @@ from django.test.utils import override_settings
 from django.utils import timezone
 
 from taskqueue.core.states import TaskStatus
+from taskqueue.engine.events import subscribing
 from taskqueue.models import Audience, Subscription, Task, TaskLog
 from taskqueue.monitoring import streams
 from tests.api.conftest import ApiClient
@@ -51,6 +52,18 @@ def test_a_reader_who_waits_is_subscribed(root: ApiClient) -> None:
     told = root.look("events/?after=0&wait=20&kind=task.enqueued,task.failed").json()
     assert [event["kind"] for event in told["results"]] == ["task.enqueued"]
     assert {"task.enqueued", "task.failed"} == set(Audience.objects.get().kinds.split())
+
+
+def test_a_reader_with_one_filter_too_many_is_told_to_come_back(
+    root: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscribing, "MOST_READERS", 1)
+    listen()
+    answer = root.look("events/?wait=1&name=a")
+    assert (answer.status_code, answer.json()["code"]) == (503, "too_many_readers")
+    assert "try again in a minute" in answer.json()["detail"]
+    assert answer["Retry-After"] == "60"
+    assert root.look("events/?name=a").status_code == 200
 
 
 def test_who_comes_too_late_is_told_where_to_read_on(root: ApiClient) -> None:

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 import pytest
 from django.db import connection, connections, transaction
 
+from taskqueue import events
 from taskqueue.declarations import handlers
-from taskqueue.declarations.event_filters import EventFilter
+from taskqueue.declarations.event_filters import EventFilter, fits
+from taskqueue.engine.events import subscribing
 from taskqueue.engine.events.declaring import end_undeclared, sync_handlers
 from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.events.reading import read
 from taskqueue.engine.events.subscribing import keep_reading, last_seq, unsubscribe
 from taskqueue.events import on
-from taskqueue.exceptions import EventsGone, InvalidSubscription
+from taskqueue.exceptions import EventsGone, InvalidSubscription, TooManyReaders
 from taskqueue.models import Audience, Event, Subscription, Task
 from taskqueue.models.event import Subscriber
 from tests.engine.steps import another_connection, past, run_at_once
@@ -121,6 +123,19 @@ def test_readers_get_what_fits_behind_a_number() -> None:
     assert [event.task for event in page.events] == [task.id]
 
 
+HOSTILE = ["*?" * 9 + "Q", "*a" * 60 + "Q", "?*" * 120]
+
+
+@pytest.mark.parametrize("name", ["a" * 200, "a.b", "a\nb", "a]b", "Ab", "aQ", "é" * 130])
+def test_the_feed_is_searched_by_patterns_as_the_pump_matches_them(name: str) -> None:
+    event = Event.objects.create(kind="task.failed", name=name, seq=1, details={})
+    Audience.objects.update_or_create(defaults={"last_seq": 1})
+    for pattern in [*HOSTILE, "a*", "a?b", "a.b", "*b", "?b", "a]*", "*Q", "*" * 255, "*.*"]:
+        wanted = EventFilter.of(name=pattern)
+        found = read(connection, wanted, after=0).events
+        assert bool(found) is fits(event, wanted), pattern
+
+
 def test_a_reader_does_not_pass_what_has_no_number_yet() -> None:
     listen()
     noop.enqueue()
@@ -138,6 +153,7 @@ def test_a_reader_behind_what_was_deleted_is_told() -> None:
     with pytest.raises(EventsGone) as caught:
         read(connection, ALL, after=1)
     assert caught.value.oldest == 3
+    assert "Read on behind 2;" in str(caught.value)
     assert [event.seq for event in read(connection, ALL, after=2).events] == [3]
 
 
@@ -209,6 +225,26 @@ def test_a_handler_that_nobody_can_enqueue_keeps_back_no_other(
     assert "Events not handed on" in caplog.text
 
 
+def test_one_event_that_cannot_be_handed_on_keeps_back_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    subscribe_handler("task.enqueued")
+    for number in range(6):
+        size = 20_000 if number == 3 else 1
+        Event.objects.create(kind="task.enqueued", name=str(number), details={"x": "x" * size})
+    assert number_all() == 6 + 5  # And those of the handler's own tasks.
+    assert [event["name"] for event in handled()] == ["0", "1", "2", "4", "5"]
+    assert "events=1 first_seq=4" in caplog.text
+
+
+def test_events_that_share_the_name_of_a_handler_without_being_of_its_tasks_cause_tasks() -> None:
+    subscribe_handler("task.enqueued", "workflow.failed", "schedule.paused")
+    for kind in ("task.enqueued", "workflow.failed", "schedule.paused"):
+        Event.objects.create(kind=kind, name=HANDLER, details={})
+    number_all()
+    assert [event["kind"] for event in handled()] == ["workflow.failed", "schedule.paused"]
+
+
 def test_a_handler_must_take_an_event_and_hold_no_key() -> None:
     with pytest.raises(InvalidSubscription, match="one argument"):
         on("task.failed")(noop)
@@ -251,6 +287,22 @@ def test_a_reader_that_does_not_come_back_is_forgotten() -> None:
     keep_reading(connection, wanted)
     noop.enqueue()
     assert len(written()) == 1
+
+
+def test_readers_with_too_many_different_filters_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subscribing, "MOST_READERS", 2)
+    keep_reading(connection, EventFilter.of(name="a"))
+    keep_reading(connection, EventFilter.of(name="b"))
+    with pytest.raises(TooManyReaders, match="try again in a minute"):
+        events.since(0, name="c")
+    keep_reading(connection, EventFilter.of(name="a"))
+    subscribe_handler()
+    assert Subscription.objects.count() == 3
+    Subscription.objects.filter(names=["b"]).update(until=past())
+    events.since(0, name="c")
+    assert Subscription.objects.count() == 3
 
 
 def test_ending_a_subscription_leaves_those_of_others() -> None:

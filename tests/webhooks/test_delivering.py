@@ -14,8 +14,10 @@ from django.core import mail
 from django.utils import timezone
 from standardwebhooks import Webhook
 
-from taskqueue import webhooks
+from taskqueue import control, webhooks
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.events.numbering import pump
+from taskqueue.engine.operations.serving import step
 from taskqueue.engine.webhooks.deliveries import insert_deliveries
 from taskqueue.engine.webhooks.messages import Message
 from taskqueue.engine.webhooks.outcomes import DELAYS, JITTER
@@ -388,3 +390,49 @@ def test_a_delivery_that_waits_says_when_it_is_tried_next(
     with travelling(timedelta(seconds=60)):
         run_due()
     assert next_at() is None
+
+
+@pytest.mark.parametrize("is_pruned", [False, True])
+def test_a_delivery_whose_task_ended_without_it_can_be_sent_again(
+    is_pruned: bool, made: webhooks.Secret, receiver: Receiver
+) -> None:
+    delivery = deliver(made.endpoint)
+    control.cancel(delivery.task_id)
+    if is_pruned:
+        Task.objects.all().delete()
+    (shown,) = shown_deliveries(Delivery.objects.all())
+    assert (shown.status, shown.next_at) == (DeliveryStatus.WAITING, None)
+    webhooks.redeliver(delivery.id)
+    with pytest.raises(TransitionRefused, match="waits"):
+        webhooks.redeliver(delivery.id)
+    run_due()
+    assert Delivery.objects.get().status == DeliveryStatus.DELIVERED
+    assert len(receiver.received) == 1
+
+
+def test_a_replay_sends_a_delivery_whose_task_ended_without_it(made: webhooks.Secret) -> None:
+    add.enqueue(1, 2)
+    pump(project_connection())
+    (delivery,) = Delivery.objects.all()
+    control.cancel(delivery.task_id)
+    webhooks.replay(made.endpoint.pk, since=timezone.now() - timedelta(hours=1))
+    step(project_connection())
+    assert Delivery.objects.get().task_id != delivery.task_id
+    assert Task.objects.get(id=Delivery.objects.get().task_id).status == "ready"
+
+
+def test_a_new_address_begins_without_the_failures_of_the_old_one(made: webhooks.Secret) -> None:
+    Endpoint.objects.update(failing_since=timezone.now() - timedelta(days=4))
+    webhooks.edit(made.endpoint.pk, description="still the same address")
+    assert Endpoint.objects.get().failing_since is not None
+    webhooks.edit(made.endpoint.pk, url="https://hooks.test/other")
+    assert Endpoint.objects.get().failing_since is None
+
+
+def test_the_audit_tells_what_an_edit_has_widened() -> None:
+    made = webhooks.create("https://hooks.test/", kinds=["task.failed"], include=["error"])
+    webhooks.edit(made.endpoint.pk, kinds=[], include=[], description="for Ada")
+    entry = Audit.objects.get(noun="webhook", verb="edit")
+    assert entry.detail == "kinds all; include nothing; description"
+    entry = Audit.objects.get(noun="webhook", verb="create")
+    assert entry.detail == "url https://hooks.test; kinds task.failed; include error"

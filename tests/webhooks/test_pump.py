@@ -6,16 +6,19 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 from standardwebhooks import Webhook
 
 from taskqueue import webhooks
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.events import effects, numbering
 from taskqueue.engine.events.numbering import pump
+from taskqueue.engine.operations.serving import step
 from taskqueue.engine.webhooks.deliveries import deliver_events
 from taskqueue.exceptions import InvalidWebhook
 from taskqueue.models import Delivery, Event, Subscription, Task
@@ -118,6 +121,20 @@ def test_a_disabled_endpoint_is_told_of_nothing_and_an_enabled_one_again() -> No
     add.enqueue(1, 2)
     pump(connection)
     assert Delivery.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_replay_sends_what_happened_while_the_endpoint_was_disabled() -> None:
+    made = webhooks.create(URL, kinds=["task.failed"])
+    webhooks.disable(made.endpoint.pk)
+    webhooks.edit(made.endpoint.pk, kinds=["task.enqueued"])
+    add.enqueue(1, 1)
+    pump(connection)
+    assert not Delivery.objects.exists()
+    webhooks.enable(made.endpoint.pk)
+    webhooks.replay(made.endpoint.pk, since=timezone.now() - timedelta(hours=1))
+    step(connection)
+    assert Delivery.objects.get().kind == "task.enqueued"
 
 
 @pytest.mark.django_db

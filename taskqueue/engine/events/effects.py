@@ -44,29 +44,55 @@ def bring_about(
 ) -> None:
     """Bring about what the events cause by these subscriptions.
 
-    A subscription whose effect fails loses it, and is logged: it must not keep back all others.
-    Raises what the database raises when it is in trouble.
+    An event whose effect fails is left out of that subscription, and is logged: it must not keep
+    back other events, nor other subscriptions. Raises what the database raises when it is in
+    trouble.
     """
     own = handled_names(subscriptions)
-    telling = [event for event in events if event.name not in own and not is_internal(event)]
+    telling = [event for event in events if not causes_nothing(event, own)]
     for subscription in subscriptions:
         effect = EFFECTS.get(Subscriber(subscription.subscriber))
         fitting = [event for event in telling if fits(event, subscription)]
         if effect is None or not fitting:
             continue
-        try:
-            with atomic(using=connection.alias):
-                effect(connection, subscription, fitting)
-        except (OperationalError, InterfaceError):
-            raise
-        except (DatabaseError, ValueError, LookupError, TypeError) as error:
+        failed = _hand_on(connection, effect, subscription, fitting)
+        if failed:
+            event, error = failed[0]
             logger.error(
-                "Events not handed on subscriber=%s subject=%s events=%s error=%s",
-                subscription.subscriber, one_line(subscription.subject), len(fitting),
+                "Events not handed on subscriber=%s subject=%s events=%s first_seq=%s error=%s",
+                subscription.subscriber, one_line(subscription.subject), len(failed), event.seq,
                 one_line(error),
             )  # fmt: skip
 
 
-def is_internal(event: Event) -> bool:
-    """Whether an event is that of a task of this package itself."""
-    return event.kind.startswith("task.") and event.name.startswith(INTERNAL)
+def causes_nothing(event: Event, handlers: set[str]) -> bool:
+    """Whether an event is that of a task of this package itself, or of a handler."""
+    is_of_task = event.kind.startswith("task.")
+    return is_of_task and (event.name in handlers or event.name.startswith(INTERNAL))
+
+
+def _hand_on(
+    connection: BaseDatabaseWrapper,
+    effect: Effect,
+    subscription: Subscription,
+    events: Sequence[Event],
+) -> list[tuple[Event, Exception]]:
+    """Bring about the effect of all events but those that it fails for, which are returned.
+
+    What fails is halved until single events are left.
+    """
+    try:
+        with atomic(using=connection.alias):
+            effect(connection, subscription, events)
+        return []
+    except (OperationalError, InterfaceError):
+        raise
+    except (DatabaseError, ValueError, LookupError, TypeError) as error:
+        if len(events) == 1:
+            return [(events[0], error)]
+    half = len(events) // 2
+    return [
+        failure
+        for part in (events[:half], events[half:])
+        for failure in _hand_on(connection, effect, subscription, part)
+    ]

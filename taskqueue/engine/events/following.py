@@ -37,7 +37,7 @@ async def follow(
     `is_over` is asked when nothing has come for `look_every` seconds, and ends the stream behind
     the last event. Where the connection to the database is lost, the stream goes on behind its
     last event once the database answers again; the wait is logged and bounded. Raises
-    `EventsGone` where events that were not read yet were deleted.
+    `EventsGone` where events that were not read yet were deleted, and `TooManyReaders`.
     """
     begin = await _in_thread(_begin, wanted, after)
     outage = Outage()

@@ -29,6 +29,7 @@ from taskqueue.engine.events.subscribing import keep_reading, last_seq
 from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.reader_outages import LONGEST_OUTAGE
 from taskqueue.engine.sessions import is_sqlite
+from taskqueue.exceptions import TooManyReaders
 from taskqueue.models import Event
 
 logger = logging.getLogger("taskqueue.engine")
@@ -189,7 +190,10 @@ class Hub:
                 self._renew_at = time.monotonic() + RENEWAL
         if is_due:
             for each in wanted:
-                keep_reading(connection, each)
+                try:
+                    keep_reading(connection, each)
+                except TooManyReaders as error:  # Its subscription ended while we were away.
+                    logger.warning("Stream not subscribed error=%s", one_line(error))
             if last is not None and last_seq(connection) < last:
                 # The database was restored or emptied: streams read it themselves, and are told.
                 with self._lock:

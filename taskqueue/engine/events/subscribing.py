@@ -19,11 +19,14 @@ from taskqueue.core.event_kinds import ALL_KINDS
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
+from taskqueue.exceptions import TooManyReaders
 from taskqueue.models import Audience, Subscription
 from taskqueue.models.event import Subscriber
 
 # For how long a reader's subscription lasts that is not renewed.
 READING_SECONDS = 60.0
+# Readers with different filters. Each change that may be an event is compared with all of them.
+MOST_READERS = 200
 
 
 def subscribe(
@@ -60,7 +63,7 @@ def keep_reading(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
     """Have the events written that a reader wants, until a minute from now; the last number.
 
     All readers with the same filter share one subscription. It is written only where less than
-    half of its time is left, so that reading is seldom a change.
+    half of its time is left, so that reading is seldom a change. Raises `TooManyReaders`.
     """
     subject = hashlib.sha256(repr(wanted).encode()).hexdigest()[:32]
     now = dialect_for(connection).now(connection)
@@ -70,6 +73,7 @@ def keep_reading(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
         if until < now + timedelta(seconds=READING_SECONDS / 2):
             rows.update(until=now + timedelta(seconds=READING_SECONDS))
         return last_seq(connection)
+    _require_room(connection)
     return subscribe(connection, Subscriber.STREAM, subject, wanted, seconds=READING_SECONDS)
 
 
@@ -94,6 +98,17 @@ def recount(connection: BaseDatabaseWrapper) -> None:
     """Find out anew what anybody wants, after a change of subscriptions by other means."""
     with atomic(using=connection.alias):
         _count(connection, _locked(connection))
+
+
+def _require_room(connection: BaseDatabaseWrapper) -> None:
+    readers = _rows(connection).filter(subscriber=Subscriber.STREAM)
+    # Without a worker, nobody else ends those that are over.
+    if readers.count() < MOST_READERS or end_overdue(connection):
+        return
+    raise TooManyReaders(
+        f"{MOST_READERS} readers with different filters follow events, and no more may at once. "
+        "Use a filter that others use, such as one of kinds alone, or try again in a minute."
+    )
 
 
 def _delete(connection: BaseDatabaseWrapper, which: Q) -> int:

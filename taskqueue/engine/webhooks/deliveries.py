@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.states import FINISHED
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
@@ -18,7 +19,7 @@ from taskqueue.engine.webhooks.endpoints import TEST, locked_endpoint, require_e
 from taskqueue.engine.webhooks.messages import Message, message_of, moment_text
 from taskqueue.engine.webhooks.sending import enqueue_deliveries
 from taskqueue.exceptions import DeliveryDoesNotExist, TransitionRefused
-from taskqueue.models import Delivery, Event, Subscription
+from taskqueue.models import Delivery, Endpoint, Event, Subscription, Task
 from taskqueue.models.webhook import DeliveryStatus
 
 AGAIN = {
@@ -60,9 +61,13 @@ def deliver_events(
 ) -> None:
     """Insert the deliveries of events that fit an endpoint's subscription.
 
-    In the transaction that numbers the events: each has its delivery, once, or no number.
+    In the transaction that numbers the events: each has its delivery, once, or no number. A
+    disabled endpoint stays subscribed, so that `replay` finds what has happened, and gets none.
     """
     endpoint = int(subscription.subject)
+    rows = Endpoint.objects.using(connection.alias).filter(id=endpoint, is_enabled=True)
+    if not rows.exists():
+        return
     insert_deliveries(connection, [(endpoint, message_of(event)) for event in events])
 
 
@@ -100,11 +105,19 @@ def redeliver(
         require_seen(locked, seen, f"Delivery {locked.id}")
         if locked.kind != TEST:
             require_enabled(row)
-        if locked.status == DeliveryStatus.WAITING:
+        if waiting_of(connection, [locked]):
             raise TransitionRefused(f"Delivery {locked.id} waits to be sent already.")
         send_again(connection, [locked])
         act = Act(row.name, locked.status, str(locked.id))
         audit(connection, "webhook", "redeliver", [act], person=person(by, reason))
+
+
+def waiting_of(connection: BaseDatabaseWrapper, rows: Sequence[Delivery]) -> set[UUID]:
+    """Return the ids of those that wait to be sent, by a task that has not ended without it."""
+    waiting = {row.task_id: row.id for row in rows if row.status == DeliveryStatus.WAITING}
+    tasks = Task.objects.using(connection.alias).filter(id__in=list(waiting))
+    open_tasks = tasks.exclude(status__in=FINISHED).values_list("id", flat=True)
+    return {waiting[task] for task in open_tasks}
 
 
 def send_again(connection: BaseDatabaseWrapper, rows: Sequence[Delivery]) -> None:

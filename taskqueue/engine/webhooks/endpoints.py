@@ -28,6 +28,8 @@ TEST = "webhook.test"
 # How long the secret before a rotation signs too.
 ROTATION = timedelta(days=1)
 MOST_ENDPOINTS = 1_000
+# What it means that a list is empty, for the audit.
+NONE_GIVEN = {"kinds": "all", "names": "all", "queues": "all", "include": "nothing"}
 
 
 class Secret(NamedTuple):
@@ -73,7 +75,8 @@ def create_endpoint(
         row = rows.create(secret=secret, created_by=who.by, **values)
         row.refresh_from_db()
         subscribe(connection, row)
-        audit(connection, "webhook", "create", [Act(row.name, detail=_words(values))], person=who)
+        given = {name: value for name, value in values.items() if value}
+        audit(connection, "webhook", "create", [Act(row.name, detail=_words(given))], person=who)
     return Secret(row, secret)
 
 
@@ -90,9 +93,10 @@ def edit_endpoint(
         row = locked_endpoint(connection, endpoint, seen)
         changed = {name: value for name, value in values.items() if getattr(row, name) != value}
         if changed:
-            _save(connection, row, **changed)
-            if row.is_enabled:
-                subscribe(connection, row)
+            # Failures of the address before are none of the new one.
+            further = {"failing_since": None} if "url" in changed else {}
+            _save(connection, row, **changed, **further)
+            subscribe(connection, row)
             act = Act(row.name, detail=_words(changed))
             audit(connection, "webhook", "edit", [act], person=person(by, reason))
     return row
@@ -175,9 +179,11 @@ def delete_endpoint(
 def disable(
     connection: BaseDatabaseWrapper, row: Endpoint, why: DisabledFor, *, person: Person
 ) -> None:
-    """Disable a locked endpoint, and cancel what waits to be sent to it."""
+    """Disable a locked endpoint, and cancel what waits to be sent to it.
+
+    It stays subscribed: `replay` sends what happens meanwhile, as far as events are kept.
+    """
     _save(connection, row, is_enabled=False, disabled_for=why.value)
-    unsubscribe(connection, row)
     waiting = Delivery.objects.using(connection.alias).filter(
         endpoint_id=row.pk, status=DeliveryStatus.WAITING
     )
@@ -220,15 +226,15 @@ def _save(connection: BaseDatabaseWrapper, row: Endpoint, **values: Any) -> None
 
 
 def _words(values: dict[str, Any]) -> str:
-    """Describe an endpoint for the audit: of its URL the host alone."""
-    shown = {name: value for name, value in values.items() if value and name != "description"}
+    """Describe an endpoint for the audit: of its URL the host, no text of its description."""
+    shown = {name: value for name, value in values.items() if name != "description"}
     if "url" in shown:
         shown["url"] = origin_of(shown["url"])
-    parts = (
-        f"{name} {value if isinstance(value, str) else ','.join(value)}"
+    parts = [
+        f"{name} {value if isinstance(value, str) else ','.join(value) or NONE_GIVEN[name]}"
         for name, value in shown.items()
-    )
-    return "; ".join(parts)
+    ]
+    return "; ".join([*parts, *(["description"] if "description" in values else [])])
 
 
 def _id_of(endpoint: int | str) -> int:

@@ -16,17 +16,16 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.locking import Seen
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.events.effects import is_internal
+from taskqueue.engine.events.effects import causes_nothing
 from taskqueue.engine.events.handling import handled_names
 from taskqueue.engine.notify import ANYWHERE, wake
-from taskqueue.engine.webhooks.deliveries import insert_deliveries, send_again
+from taskqueue.engine.webhooks.deliveries import insert_deliveries, send_again, waiting_of
 from taskqueue.engine.webhooks.endpoints import locked_endpoint, require_enabled
 from taskqueue.engine.webhooks.messages import message_of
 from taskqueue.engine.webhooks.subscribing import wants
 from taskqueue.exceptions import InvalidWebhook
 from taskqueue.models import Audience, Delivery, Endpoint, Event, Operation, Subscription
 from taskqueue.models.operation import OperationStatus
-from taskqueue.models.webhook import DeliveryStatus
 
 REPLAY = "replay"
 # Events that one chunk looks at.
@@ -93,10 +92,7 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
     wanted = [
         event
         for event in found
-        if event.at >= since
-        and event.name not in own
-        and not is_internal(event)
-        and wants(endpoint, event)
+        if event.at >= since and not causes_nothing(event, own) and wants(endpoint, event)
     ]
     operation.matched += len(wanted)
     operation.done += _send(connection, endpoint, wanted)
@@ -112,7 +108,8 @@ def _send(connection: BaseDatabaseWrapper, endpoint: Endpoint, events: list[Even
         endpoint_id=endpoint.pk, seq__in=[event.seq for event in events]
     )
     known: dict[Any, Delivery] = {row.seq: row for row in rows.order_by("id").select_for_update()}
-    again = [row for row in known.values() if row.status != DeliveryStatus.WAITING]
+    waiting = waiting_of(connection, list(known.values()))
+    again = [row for row in known.values() if row.id not in waiting]
     send_again(connection, again)
     new = [(endpoint.pk, message_of(event)) for event in events if event.seq not in known]
     return len(again) + len(insert_deliveries(connection, new))

@@ -25,7 +25,7 @@ def wanted_of(values: Mapping[str, Any]) -> EventFilter:
 
 
 def subscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
-    """Let the feed have what an enabled endpoint wants, from the next second on."""
+    """Let the feed have what an endpoint wants, from the next second on."""
     subscribing.subscribe(connection, Subscriber.ENDPOINT, row.name, wanted_of(vars(row)))
 
 

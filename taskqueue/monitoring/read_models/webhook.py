@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue.core.event_kinds import ALL_KINDS
+from taskqueue.core.states import FINISHED
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Delivery, Endpoint, Task
@@ -105,7 +106,8 @@ class ShownDelivery:
     answer: str = about("The beginning of the last answer, up to 1 KiB.")
     attempted_at: datetime | None
     next_at: datetime | None = about(
-        "When it is tried next, unless it is late; null: it does not wait."
+        "When it is tried next, unless it is late; null: it does not wait, or its task has ended "
+        "without it, such as by a cancel: redeliver it then."
     )
     created_at: datetime
     task_id: UUID = about("The task that sends it, or sent it last.")
@@ -143,8 +145,8 @@ def shown_deliveries(rows: Iterable[Any]) -> list[ShownDelivery]:
     """Make the read models of these rows."""
     found = list(rows)
     waiting = [row.task_id for row in found if row.status == DeliveryStatus.WAITING]
-    tasks = Task.objects.using(database_alias()).filter(id__in=waiting) if waiting else ()
-    due = {task.id: task.run_after for task in tasks}
+    tasks = Task.objects.using(database_alias()).filter(id__in=waiting).exclude(status__in=FINISHED)
+    due = dict(tasks.values_list("id", "run_after")) if waiting else {}
     return [from_row(ShownDelivery, row, next_at=due.get(row.task_id)) for row in found]
 
 

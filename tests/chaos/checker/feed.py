@@ -127,12 +127,11 @@ def _effects(feed: Feed, subscription: SubscriptionRow) -> Iterator[Violation]:
 def _fits(feed: Feed, row: FeedRow, subscription: SubscriptionRow) -> bool:
     """What becomes of handlers' tasks and of those of the package causes nothing."""
     handlers = {each.subject for each in feed.subscriptions if each.subscriber == "handler"}
-    is_internal = row.kind.startswith("task.") and row.name.startswith(INTERNAL)
+    is_own = row.name in handlers or row.name.startswith(INTERNAL)
     names = subscription.names
     return (
         row.kind in subscription.kinds
-        and row.name not in handlers
-        and not is_internal
+        and not (row.kind.startswith("task.") and is_own)
         and (not names or any(fnmatchcase(row.name, pattern) for pattern in names))
     )
 
