@@ -23,7 +23,7 @@ FIELDS = (
 STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 # In bytes, of one line.
 LARGEST = 16 * 1024
-LONGEST_FIELD, MOST_FIELDS = 1000, 50
+LONGEST_FIELD, MOST_FIELDS, MOST_BITS = 1000, 50, 2048
 FIRST = ("time", "level", "logger", "message")
 CUT = "… [cut] …"
 
@@ -105,8 +105,9 @@ def _time(seconds: float) -> str:
 def _plain(value: Any) -> str | int | float | bool | None:
     """Return the form of a field in JSON; None for what may hold anything, as a request does."""
     match value:
-        case bool() | int():
-            return value
+        case int():  # Python refuses to write numbers of very many digits.
+            bits = value.bit_length()
+            return value if bits <= MOST_BITS else f"an int of {bits:,} bits"
         case float():
             return value if math.isfinite(value) else str(value)
         case str():

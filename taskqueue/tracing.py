@@ -193,15 +193,17 @@ class Tracing:
         The message, which also stands in the text of a traceback, is told only if it may be.
         """
         name = class_path(type(error))
+        span.set_status(self._api.Status(self._api.StatusCode.ERROR, name))
         event = {"exception.type": name}
+        stack = "".join((*format_tb(error.__traceback__), name))
         if shows_message:
-            event["exception.message"] = str(error)[:LONGEST_MESSAGE]
-            stack = "".join(format_exception(error))
-        else:
-            stack = "".join((*format_tb(error.__traceback__), name))
+            try:
+                event["exception.message"] = str(error)[:LONGEST_MESSAGE]
+                stack = "".join(format_exception(error))
+            except Exception as unprintable:  # From code of the project, as `__str__` is.
+                event["exception.message"] = f"<the message raised {type(unprintable).__name__}>"
         event["exception.stacktrace"] = stack[-LONGEST_STACK:]
         span.add_event("exception", event)
-        span.set_status(self._api.Status(self._api.StatusCode.ERROR, name))
 
     def note_lost(self, span: AttemptSpan, crashes: int) -> None:
         """Say that attempts before this one were lost: a process that is killed sends no span."""

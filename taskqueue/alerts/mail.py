@@ -10,9 +10,11 @@ from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
 from django.core.mail.utils import DNS_NAME
 from django.template.loader import render_to_string
+from django.urls import NoReverseMatch, reverse
 from django.utils import translation
 from django.utils.translation import gettext, ngettext
 
+from taskqueue.conf import get_settings
 from taskqueue.core.alerts import MOST_RECIPIENTS
 from taskqueue.core.sentences import LONGEST_MINUTES, Sentence
 from taskqueue.engine.connections import database_alias
@@ -38,6 +40,16 @@ class Line:
         if sentence is None:
             return self.incident.summary
         return sentence.translated(gettext, _time_words)[:LONGEST_TEXT]
+
+    @property
+    def url(self) -> str:
+        """The address of the alert in the admin; empty where the project does not tell it."""
+        site = get_settings().SITE_URL
+        try:
+            path = reverse("admin:taskqueue_incident_change", args=[self.incident.pk])
+        except NoReverseMatch:
+            return ""
+        return f"{site}{path}" if site else ""
 
 
 def send(rule: AlertRule, news: Sequence[Sequence[Any]], *, more: int = 0, message_id: str) -> int:

@@ -20,11 +20,11 @@ from taskqueue.api.views import (
     page_of,
     rows_after,
 )
-from taskqueue.core.alerts import MOST_RECIPIENTS, AlertKind, AlertScope
-from taskqueue.engine.alerts.acknowledging import id_of_alert
+from taskqueue.core.alerts import LARGEST, MOST_RECIPIENTS, AlertKind, AlertScope
+from taskqueue.engine.alerts.acknowledging import id_of_alert, missing_alert
 from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS, ALERT_VERBS
-from taskqueue.engine.alerts.editing import BOUNDS, LARGEST, MOST_ENDPOINTS
-from taskqueue.exceptions import AlertDoesNotExist, AlertRuleDoesNotExist
+from taskqueue.engine.alerts.editing import BOUNDS, MOST_ENDPOINTS
+from taskqueue.exceptions import AlertRuleDoesNotExist
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
 from taskqueue.monitoring.read_models.alert import (
     STATUSES,
@@ -59,7 +59,7 @@ class AlertView(OneView):
     def find(self, key: str) -> Any:
         row = alert_rows().filter(pk=id_of_alert(key)).first()
         if row is None:
-            raise AlertDoesNotExist(f"There is no alert {key}.")
+            raise missing_alert(key)
         return row
 
     def details(self, found: Any) -> ShownAlert:

@@ -22,6 +22,8 @@ MOST_SUBJECTS = 200
 MOST_RECIPIENTS = 20
 # Attempts that a failure rate needs to be one.
 LEAST_ATTEMPTS = 20
+# The largest threshold of any kind.
+LARGEST = 1_000_000_000.0
 
 
 class AlertKind(StrEnum):
@@ -90,8 +92,9 @@ class KindDetails:
     # What a rule may be narrowed to.
     scopes: tuple[AlertScope, ...] = ()
     threshold: float | None = None
-    # The least that a threshold may be.
+    # The least and the most that a threshold may be.
     least: float = 0.0
+    most: float = LARGEST
     # Seconds that are looked at, for what is counted.
     window: int | None = None
     # Seconds for which the condition has to hold.
@@ -112,11 +115,20 @@ _WORKFLOW = (AlertScope.WORKFLOW,)
 _WORKER = (AlertScope.WORKER,)
 KINDS: dict[AlertKind, KindDetails] = {
     AlertKind.FAILURE: KindDetails(
-        scopes=_RUNS, threshold=1, least=1, window=900, counts_each=True, is_default=False
+        scopes=_RUNS,
+        threshold=1,
+        least=1,
+        most=10_000,
+        window=900,
+        counts_each=True,
+        is_default=False,
     ),
-    AlertKind.FAILURE_RATE: KindDetails(scopes=_RUNS, threshold=0.1, window=900, unit="share"),
+    AlertKind.FAILURE_RATE: KindDetails(
+        scopes=_RUNS, threshold=0.1, most=1, window=900, unit="share"
+    ),
     AlertKind.QUEUE_LATENCY: KindDetails(scopes=_QUEUE, threshold=300, unit="seconds"),
-    AlertKind.QUEUE_DEPTH: KindDetails(scopes=_QUEUE, threshold=10_000, least=1),
+    # A look counts as many tasks.
+    AlertKind.QUEUE_DEPTH: KindDetails(scopes=_QUEUE, threshold=10_000, least=1, most=1_000_000),
     AlertKind.QUEUE_UNSERVED: KindDetails(scopes=_QUEUE, wait=60),
     AlertKind.QUEUE_STALLED: KindDetails(scopes=_QUEUE, wait=60),
     AlertKind.NO_WORKER: KindDetails(wait=60),
@@ -127,7 +139,7 @@ KINDS: dict[AlertKind, KindDetails] = {
     AlertKind.SCHEDULE_PAUSED: KindDetails(scopes=_SCHEDULE),
     AlertKind.SCHEDULE_TROUBLE: KindDetails(scopes=_SCHEDULE),
     AlertKind.WORKFLOW_FAILED: KindDetails(
-        scopes=_WORKFLOW, threshold=1, least=1, window=900, counts_each=True
+        scopes=_WORKFLOW, threshold=1, least=1, most=10_000, window=900, counts_each=True
     ),
     AlertKind.WORKFLOW_SLOW: KindDetails(scopes=_WORKFLOW, threshold=3, least=1, unit="times"),
     AlertKind.LIMIT_SATURATED: KindDetails(scopes=(AlertScope.LIMIT,), wait=900),

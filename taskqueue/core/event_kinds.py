@@ -81,7 +81,9 @@ def kinds_of(patterns: Iterable[str]) -> list[str]:
         found = [kind for kind in ALL_KINDS if fnmatchcase(kind, pattern)]
         if not found:
             known = f"The kinds are {', '.join(ALL_KINDS)}."
-            hint = did_you_mean(pattern, ALL_KINDS, otherwise=known).strip()
+            # Somebody who names a noun alone means all kinds of it.
+            meant = [f"{pattern}.*"] if pattern in NOUNS else ALL_KINDS
+            hint = did_you_mean(pattern, meant, otherwise=known).strip()
             raise ValueError(f"No event is of the kind {pattern!r}. {hint}")
         wanted.update(found)
     return [kind for kind in ALL_KINDS if kind in wanted or not given]

@@ -95,7 +95,8 @@ class Incident(models.Model):
     words = models.JSONField(default=dict)
     remedy = models.CharField(max_length=LONGEST_TEXT, default="")
     value = models.FloatField(null=True)
-    # Of rules that count cases: those since it began, and when the latest came.
+    # Of rules that count cases: the most that one look found within the rule's window, and when the
+    # latest came.
     count = models.PositiveIntegerField(default=1)
     latest_at = models.DateTimeField(null=True)
     # A task or workflow to look at.

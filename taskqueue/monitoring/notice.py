@@ -153,8 +153,8 @@ TEXTS: dict[Code, Text] = {
         ' manage.py taskqueue list "name:{subject} status:failed,retrying".',
     ),
     "new_error": Text(
-        "A new kind of error: tasks named {subject} fail with {error} since {age} ago: {count}. The"
-        " first is {example}.",
+        "A new kind of error: tasks named {subject} fail with {error}. Failed tasks: {count}. The"
+        " first, {example}, failed {age} ago.",
         "manage.py taskqueue show {example}; fix the cause, then manage.py taskqueue retry --query"
         ' "name:{subject} status:failed".',
     ),

@@ -261,6 +261,7 @@ SELECT
     ), 0)::bigint,
     COALESCE(sum(failed + lost) FILTER (
         WHERE starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'
+            AND substr(name, 1, 10) <> 'taskqueue.'
     ), 0)::bigint
 FROM taskqueue_rollup
 WHERE starts_at >= date_bin('5 minutes', statement_timestamp(), 'epoch') - interval '55 minutes'
@@ -277,6 +278,7 @@ SELECT
     ), 0),
     COALESCE(sum(failed + lost) FILTER (
         WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')
+            AND substr(name, 1, 10) <> 'taskqueue.'
     ), 0)
 FROM taskqueue_rollup
 WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%S', %(now)s, '-60 minutes')

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.core import signing
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from taskqueue.core.naming import shown
 from taskqueue.core.retries import seconds_of
 
 SALT = "taskqueue.progress"
@@ -68,12 +69,14 @@ def expiry(seconds: float | timedelta) -> int:
 
 def checked_redirect(path: str | None) -> str:
     """Return a path on the same host; empty for none. Raises ValueError for any other address."""
-    path = path or ""
-    is_path = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
-    if path and (not is_path or len(path) > LONGEST_REDIRECT):
+    if path is None or path == "":
+        return ""
+    is_path = isinstance(path, str) and path.startswith("/") and path.isprintable()
+    is_here = is_path and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
+    if not is_here or len(path) > LONGEST_REDIRECT:
         raise ValueError(
             f"redirect must be a path on this host of at most {LONGEST_REDIRECT} characters, such "
-            f"as '/exports/7/', not {path[:100]!r}."
+            f"as '/exports/7/', not {shown(path)}."
         )
     return path
 

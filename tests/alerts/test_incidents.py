@@ -190,6 +190,21 @@ def test_a_silenced_rule_tells_nobody_until_its_silence_ends() -> None:
     assert Incident.objects.get(subject="w1").is_settled
 
 
+def test_what_was_told_before_a_silence_is_not_told_again_at_its_end_but_that_it_ended() -> None:
+    for name in ("w1", "w2"):
+        make_worker(name)
+        trouble(name)
+    make_rule()
+    look_now()
+    alerts.silence("rule", until=timedelta(hours=1))
+    trouble("w1", "")
+    look_now()
+    look_now()
+    pass_time(3601)
+    look_now()
+    assert mails() == [["raised", "raised"], ["cleared"]]
+
+
 def test_a_rule_without_channels_is_followed_too() -> None:
     make_worker()
     make_rule(mail=[])

@@ -10,10 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from taskqueue import control
 from taskqueue.core.alerts import KINDS, AlertKind, Judged
 from taskqueue.models import Limit, Limiter, Queue, Task, Workflow
 from taskqueue.monitoring.alerts.judging import JUDGES, judge
 from taskqueue.monitoring.alerts.situation import AlertSituation
+from taskqueue.monitoring.notices.judging import notices
 from tests.alerts.steps import look_now, mails, make_rule
 from tests.monitoring.rows import (
     HOUR,
@@ -130,6 +132,27 @@ def test_the_wait_of_the_oldest_task_is_compared_but_not_that_of_a_paused_queue(
     assert subjects("queue_latency") == ["default"]
     assert subjects("queue_latency", threshold=200) == ["default", "web"]
     assert subjects("queue_latency", threshold=200, scope="queue", pattern="w*") == ["web"]
+
+
+def test_queues_that_nobody_serves_are_not_late_nor_is_one_while_everything_is_paused() -> None:
+    make_worker(queues={"web": 1})
+    make_task(run_after=ago(6 * MINUTE))
+    make_task(run_after=ago(6 * MINUTE), queue_name="web")
+    assert subjects("queue_latency") == ["web"]
+    control.pause_all(reason="deploy")
+    assert subjects("queue_latency") == []
+
+
+def test_retries_of_deliveries_make_no_failure_rate_of_the_queue_they_run_in() -> None:
+    make_worker()
+    tried = {"name": "taskqueue.webhooks.deliver", "failed": 20, "succeeded": 5}
+    make_rollup(ago(2 * MINUTE), queue_name="default", **tried)
+    make_rollup(ago(2 * MINUTE), queue_name="default", name="shop.bill", failed=1, succeeded=24)
+    assert subjects("failure_rate") == []
+    assert subjects("failure_rate", scope="name", pattern="*") == []
+    assert subjects("failure_rate", threshold=0.03) == ["default"]
+    codes = {notice.code for notice in notices(AlertSituation())}
+    assert not codes & {"failing", "failure_jump"}
 
 
 def test_tasks_that_wait_are_counted_as_far_as_the_threshold() -> None:

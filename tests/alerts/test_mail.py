@@ -13,7 +13,7 @@ from django.utils import timezone
 from taskqueue import alerts
 from taskqueue.alerts.mail import send
 from taskqueue.exceptions import InvalidAlertRule, TransitionRefused
-from taskqueue.models import Incident, Task
+from taskqueue.models import AlertRule, Incident, Task
 from taskqueue.testing import run_due
 from tests.alerts.steps import look_now, make_rule, pass_time
 from tests.monitoring.rows import make_task, make_worker
@@ -59,6 +59,21 @@ def test_text_of_users_breaks_no_header_and_no_page() -> None:
     assert "<script>" not in html
     assert "a &lt;b&gt; &amp; c" in html
     assert "Alert rule: a <b> & c" in message.body
+
+
+def test_a_mail_leads_to_the_admin_where_the_address_of_the_site_is_known(settings: Any) -> None:
+    make_worker("w1", trouble="no disk")
+    make_rule()
+    look_now()
+    rule, incident = AlertRule.objects.get(), Incident.objects.get()
+    send(rule, [[incident.pk, "raised"]], message_id="1")
+    settings.TASKQUEUE = {**settings.TASKQUEUE, "SITE_URL": "https://shop.example.org"}
+    send(rule, [[incident.pk, "raised"]], message_id="2")
+    before, after = mail.outbox
+    path = f"/admin/taskqueue/incident/{incident.pk}/change/"
+    assert path not in before.body
+    assert f"\nhttps://shop.example.org{path}\n" in after.body
+    assert f'href="https://shop.example.org{path}"' in after.alternatives[0][0]
 
 
 def test_a_digest_tells_of_all_that_was_gathered() -> None:

@@ -15,6 +15,7 @@ from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.alerts.declaring import notify_name, sync_rules
 from taskqueue.engine.events.subscribing import subscribe
 from taskqueue.exceptions import (
+    AlertDoesNotExist,
     AlertRuleDoesNotExist,
     AlertRuleExists,
     InvalidAlertRule,
@@ -222,3 +223,52 @@ def test_while_nobody_subscribes_no_event_is_written() -> None:
     make_rule()
     look_now()
     assert not Event.objects.exists()
+
+
+URL = "https://watcher.example/ping"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": "queue_latency", "threshold": 10**400}, "from 0 to 1,000,000,000, not 1000"),
+        ({"kind": "queue_latency", "threshold": 10**5000}, "not this int"),
+        ({"kind": "queue_depth", "threshold": 1_000_001}, "from 1 to 1,000,000, not 1000001"),
+        ({"kind": "doctor", "enabled": "false"}, "enabled must be True or False, not 'false'"),
+        ({"kind": "heartbeat", "url": URL, "mail": ["a@example.org"]}, "only calls its url"),
+        ({"kind": "heartbeat", "url": URL, "endpoints": ["1"]}, "only calls its url"),
+        ({"kind": 10**5000}, "There is no kind this int"),
+    ],
+    ids=["large", "larger", "deep", "enabled", "mail", "endpoints", "kind"],
+)
+def test_a_rule_that_cannot_be_is_refused_with_the_reason(
+    fields: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidAlertRule, match=said):
+        alerts.create("odd", **fields)
+    assert not AlertRule.objects.exists()
+
+
+@pytest.mark.parametrize("name", [" ", " late", "late\u202e", "a/b", "", "a\nb", "x" * 500, 5])
+def test_the_name_of_a_rule_is_one_that_people_see(name: Any) -> None:
+    with pytest.raises(InvalidAlertRule, match="printable characters without '/'"):
+        alerts.create(name, kind="doctor")
+
+
+@pytest.mark.parametrize(
+    "alert",
+    ["0" * 30 + "9" * 5000, 10**5000, 2**63, "x", "", 0, True],
+    ids=["text", "number", "large", "word", "nothing", "zero", "truth"],
+)
+def test_an_alert_that_is_none_is_told_with_where_they_are_listed(alert: Any) -> None:
+    with pytest.raises(AlertDoesNotExist, match="taskqueue alerts list"):
+        alerts.acknowledge(alert)
+
+
+def test_a_threshold_ends_with_the_kind_that_it_belongs_to() -> None:
+    alerts.create("rule", kind="queue_latency", threshold=60)
+    alerts.edit("rule", kind="queue_growing")
+    row = AlertRule.objects.get()
+    assert (row.kind, row.threshold) == ("queue_growing", None)
+    with pytest.raises(InvalidAlertRule, match="has no threshold"):
+        alerts.edit("rule", threshold=5)

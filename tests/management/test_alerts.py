@@ -31,7 +31,7 @@ def test_what_fires_is_listed_and_acknowledged_by_its_id() -> None:
     assert run_json("alerts") == []
     assert run_json("alerts", "list", "--all")[0]["status"] == "ended"
     code, why = refused("alerts", "ack", "999")
-    assert (code, "There is no alert 999" in why) == (1, True)
+    assert (code, "There is no alert 999. manage.py taskqueue alerts list" in why) == (1, True)
 
 
 def test_rules_are_created_shown_changed_silenced_tested_and_deleted() -> None:
@@ -64,3 +64,9 @@ def test_what_is_wrong_is_told_with_the_remedy() -> None:
     code, why = refused("alerts", "test", "late")
     assert (code, "has no channel to test" in why) == (1, True)
     assert not Incident.objects.exists()
+
+
+def test_a_rule_with_a_threshold_can_change_to_a_kind_without_one() -> None:
+    make_rule("late", "queue_latency", threshold=60)
+    changed = run_json("alerts", "edit", "late", "--kind", "queue_unserved")
+    assert (changed["kind"], changed["threshold"]) == ("queue_unserved", None)

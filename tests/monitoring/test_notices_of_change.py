@@ -112,7 +112,8 @@ def test_a_kind_of_error_is_new_for_a_day_and_only_where_it_was_not_seen_before(
     ]
     assert found[1].since is not None
     assert found[1].seconds == pytest.approx(7200, abs=60)
-    assert "fail with shop.New since" in found[1].sentence
+    assert "fail with shop.New. Failed tasks: 2. The first, " in found[1].sentence
+    assert found[1].sentence.endswith(" ago.")
     make_worker("w2")
     assert len(of_code("new_error")) == 2
 

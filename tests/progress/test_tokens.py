@@ -93,9 +93,12 @@ def test_keys_rotate() -> None:
         "javascript:alert(1)",
         "exports/",
         "/" + "x" * 500,
+        "/a\r\nX: y",
+        5,
+        True,
     ],
 )
-def test_a_redirect_leads_to_the_same_host_only(path: str) -> None:
+def test_a_redirect_leads_to_the_same_host_only(path: Any) -> None:
     with pytest.raises(ValueError, match="redirect must be"):
         checked_redirect(path)
     with pytest.raises(Unknown):

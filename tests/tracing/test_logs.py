@@ -44,6 +44,12 @@ def context_filter() -> Iterator[ContextFilter]:
     StepReading.is_wanted = False
 
 
+def test_a_number_of_very_many_digits_loses_no_record() -> None:
+    found = line(record(big=10**5000, small=7, yes=True))
+    assert (found["message"], found["small"], found["yes"]) == ("hello", 7, True)
+    assert found["big"] == "an int of 16,610 bits"
+
+
 def test_a_record_is_one_object_on_one_line() -> None:
     made = record("hello\n%s", "world", count=3, ratio=0.5, name_of="Zoë", nothing=None)
     made.created = datetime(2026, 11, 25, 8, 30, 1, 250_000, UTC).timestamp()

@@ -22,7 +22,7 @@ from taskqueue.engine.webhooks.messages import Message
 from taskqueue.events import on
 from taskqueue.models import Task, TaskLog, Worker
 from taskqueue.rules import Every
-from taskqueue.tracing import trace_id_of
+from taskqueue.tracing import Tracing, trace_id_of
 from taskqueue.worker.step_facts import SPAN_LOGGER
 from taskqueue.worker.told_spans import told_spans
 from tests.sample import traced_tasks
@@ -195,6 +195,20 @@ def test_a_failure_is_recorded_and_told_without_message_if_arguments_are_sensiti
     assert "exception.message" not in event["attributes"]
     assert "traced_tasks.py" in event["attributes"]["exception.stacktrace"]
     assert CANARY not in "".join(span.text for span in ran)
+
+
+def test_an_exception_that_cannot_be_shown_fails_its_span_all_the_same(own: Own) -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    with trace.get_tracer("test").start_as_current_span("odd") as span:
+        Tracing().note_error(span, Odd(), shows_message=True)
+    told = named(own(), "odd")
+    assert told.status == "ERROR"
+    (event,) = told.events
+    assert event["attributes"]["exception.message"] == "<the message raised RuntimeError>"
+    assert "Odd" in event["attributes"]["exception.stacktrace"]
 
 
 def test_an_attempt_after_a_killed_one_says_so(

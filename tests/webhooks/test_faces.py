@@ -16,6 +16,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.webhooks.deliveries import insert_deliveries
 from taskqueue.engine.webhooks.messages import Message
+from taskqueue.exceptions import EndpointDoesNotExist, InvalidWebhook
 from taskqueue.models import (
     Audit,
     Delivery,
@@ -268,3 +269,26 @@ def test_a_secret_does_not_stand_in_its_text() -> None:
     made = webhooks.create(URL)
     assert made.secret.startswith("whsec_")
     assert made.secret not in repr(made) + str(made)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"kinds": [["a"]]}, r"kinds must be texts of 1 to 255 characters, not \['a'\]"),
+        ({"kinds": ["task.*", 1]}, "kinds must be texts of 1 to 255 characters, not 1"),
+        ({"names": [10**5000]}, "names must be texts .*, not this int"),
+        ({"kinds": ["task"]}, r"Did you mean 'task\.\*'"),
+    ],
+    ids=["list", "number", "large", "noun"],
+)
+def test_the_entry_that_cannot_be_is_named(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidWebhook, match=said):
+        webhooks.create(URL, **changes)
+
+
+@pytest.mark.parametrize(
+    "endpoint", [77, "77", "x", 10**5000, "9" * 5000], ids=["number", "id", "word", "large", "text"]
+)
+def test_an_endpoint_that_is_none_is_told_with_where_they_are_listed(endpoint: Any) -> None:
+    with pytest.raises(EndpointDoesNotExist, match="taskqueue webhooks list"):
+        webhooks.get(endpoint)

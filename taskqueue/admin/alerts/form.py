@@ -10,7 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.alerts.words import KINDS, SCOPES
-from taskqueue.engine.alerts.editing import BOUNDS, LARGEST
+from taskqueue.core.alerts import LARGEST
+from taskqueue.engine.alerts.editing import BOUNDS
 from taskqueue.models import AlertRule
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
 

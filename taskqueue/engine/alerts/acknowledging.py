@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.transaction import atomic
 
 from taskqueue.core.alerts import IncidentStatus
+from taskqueue.core.naming import row_id, shown
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
@@ -12,8 +13,6 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import AlertDoesNotExist, TransitionRefused
 from taskqueue.models import AlertRule, Incident
-
-LARGEST_ID = 2**63 - 1
 
 
 def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -32,7 +31,7 @@ def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Se
         rule = rules.select_for_update().filter(id__in=rows.values("rule_id")).first()
         row = rows.select_for_update().first()
         if row is None or rule is None or row.status == IncidentStatus.PENDING:
-            raise AlertDoesNotExist(f"There is no alert {alert}.")
+            raise missing_alert(alert)
         require_seen(row, seen, f"Alert {number}")
         if row.status != IncidentStatus.FIRING:
             raise TransitionRefused(f"Alert {number} is over.")
@@ -51,7 +50,14 @@ def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Se
 
 def id_of_alert(value: object) -> int:
     """Return the id of an alert. Raises `AlertDoesNotExist` for what is none."""
-    text = str(value)
-    if not (text.isascii() and text.isdigit()) or int(text[:30]) > LARGEST_ID:
-        raise AlertDoesNotExist(f"There is no alert {text[:100]!r}.")
-    return int(text)
+    if not (number := row_id(value)):
+        raise missing_alert(value)
+    return number
+
+
+def missing_alert(value: object) -> AlertDoesNotExist:
+    """Return the error that there is no such alert."""
+    return AlertDoesNotExist(
+        f"There is no alert {row_id(value) or shown(value)}. manage.py taskqueue alerts list --all"
+        " shows them."
+    )

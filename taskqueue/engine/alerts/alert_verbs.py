@@ -60,7 +60,8 @@ ALERT_RULE_VERBS = verb_table(
         effect=_("Alerts are still raised and shown; nobody is told of them until then."),
         done=_("Alert rule %(name)s silenced."),
         help="tell nobody of the alerts of a rule for a while, an hour by default",
-        details="What is still firing then is told. A second silence replaces time and reason.",
+        details="At its end, alerts that were raised meanwhile and are still firing are told. A"
+        " second silence replaces time and reason.",
     ),
     alert_rule_verb(
         name="unsilence",

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, KindDetails
+from taskqueue.core.naming import shown
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.core.webhook_targets import InvalidURL, target_of
 from taskqueue.declarations.notify import addresses, texts
@@ -25,9 +26,6 @@ FIELDS = (
     "kind", "scope", "pattern", "threshold", "window", "wait", "repeat", "mail", "endpoints",
     "url", "enabled",
 )  # fmt: skip
-# Without what has a meaning in an address or at a prompt.
-NAME = re.compile(r"[^/\x00-\x1f\x7f]+")
-LARGEST = 1_000_000_000.0
 DAY = 86_400
 # The bounds of durations, in seconds.
 BOUNDS = {"window": (60, DAY), "wait": (0, DAY), "repeat": (300, 30 * DAY)}
@@ -43,10 +41,12 @@ SHOWN = ("kind", "scope", "pattern", "threshold", "window_seconds", "for_seconds
 
 def check_name(name: object) -> str:
     """Return the name of a rule. Raises `InvalidAlertRule`."""
-    is_name = isinstance(name, str) and NAME.fullmatch(name) and name == storable(name, limit=1000)
-    if not is_name or len(str(name)) > LONGEST_RULE_NAME:
+    # Without what has a meaning in an address, and what nobody sees.
+    is_text = isinstance(name, str) and name.isprintable() and name == name.strip()
+    if not is_text or "/" in str(name) or not 0 < len(str(name)) <= LONGEST_RULE_NAME:
         raise InvalidAlertRule(
-            f"The name of a rule is 1 to {LONGEST_RULE_NAME} characters without '/', not {name!r}."
+            f"The name of a rule is 1 to {LONGEST_RULE_NAME} printable characters without '/', and"
+            f" without spaces around them, not {shown(name)}."
         )
     return str(name)
 
@@ -71,6 +71,8 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
     if bool(pattern) != (scope != AlertScope.ALL):
         raise InvalidAlertRule("A pattern needs a scope, and a scope a pattern, such as 'mail*'.")
     threshold = given.get("threshold", row.threshold)
+    if "threshold" not in given and details.threshold is None:
+        threshold = None  # It was the number of another kind.
     channels = dict(row.channels)
     try:
         if "mail" in given:
@@ -84,6 +86,11 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
         raise InvalidAlertRule(
             f"endpoints are the ids of at most {MOST_ENDPOINTS} webhook endpoints, such as '3'."
         )
+    if kind == AlertKind.HEARTBEAT and any(channels.values()):
+        raise InvalidAlertRule("A heartbeat only calls its url: it has no mail and no endpoints.")
+    enabled = given.get("enabled", row.is_enabled)
+    if not isinstance(enabled, bool):
+        raise InvalidAlertRule(f"enabled must be True or False, not {shown(enabled)}.")
     return {
         "kind": kind.value,
         "scope": scope.value,
@@ -92,7 +99,7 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
         **{COLUMNS[name]: _seconds(name, given, row) for name in COLUMNS},
         "channels": {name: found for name, found in channels.items() if found},
         "url": _url(kind, given.get("url", row.url)),
-        "is_enabled": bool(given.get("enabled", row.is_enabled)),
+        "is_enabled": enabled,
     }
 
 
@@ -134,13 +141,16 @@ def _word(words: Any, name: str, value: object) -> Any:
         return words(value)
     except ValueError:
         known = [word.value for word in words]
-        hint = did_you_mean(str(value), known, otherwise=f"They are {', '.join(known)}.")
-        raise InvalidAlertRule(f"There is no {name} {value!r}. {hint.strip()}") from None
+        name_given = value if isinstance(value, str) else ""
+        hint = did_you_mean(name_given, known, otherwise=f"They are {', '.join(known)}.")
+        raise InvalidAlertRule(f"There is no {name} {shown(value)}. {hint.strip()}") from None
 
 
 def _text(name: str, value: object, limit: int) -> str:
     if not isinstance(value, str) or len(value) > limit or value != storable(value, limit=limit):
-        raise InvalidAlertRule(f"{name} must be text of up to {limit} characters, not {value!r}.")
+        raise InvalidAlertRule(
+            f"{name} must be text of up to {limit} characters, not {shown(value)}."
+        )
     return value
 
 
@@ -148,12 +158,10 @@ def _threshold(value: object, details: KindDetails) -> float:
     if details.threshold is None:
         raise InvalidAlertRule("A rule of this kind has no threshold.")
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    most = 1.0 if details.unit == "share" else LARGEST
-    if details.counts_each:
-        most = 10_000.0
-    if not is_number or not details.least <= float(value) <= most:  # type: ignore[arg-type]
+    if not is_number or not details.least <= value <= details.most:  # type: ignore[operator]
         raise InvalidAlertRule(
-            f"threshold must be a number from {details.least:g} to {most:g}, not {value!r}."
+            f"threshold must be a number from {details.least:,.10g} to {details.most:,.10g}, not"
+            f" {shown(value)}."
         )
     return float(value)  # type: ignore[arg-type]
 
@@ -176,7 +184,7 @@ def _seconds(name: str, given: Mapping[str, Any], row: AlertRule) -> int | None:
 
 def _shown(value: object) -> str:
     """Return a duration as people write it."""
-    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else repr(value)
+    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else shown(value)
 
 
 def _url(kind: AlertKind, value: object) -> str:

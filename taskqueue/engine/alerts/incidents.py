@@ -120,7 +120,7 @@ def wait_of(rule: AlertRule) -> int:
 
 
 def _note(incident: Incident, judged: Judged) -> None:
-    """Take over what was seen. Cases are counted from the beginning of the incident."""
+    """Take over what was seen. Of cases, the most that one look found are kept."""
     incident.good_looks = 0
     incident.summary = _fit(judged.summary, LONGEST_TEXT)
     values = judged.words.get("values", {}).items()

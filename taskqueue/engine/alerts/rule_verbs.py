@@ -119,9 +119,9 @@ def silence_rule(
 ) -> None:
     """Tell nobody of a rule's incidents until then, an hour from now by default.
 
-    Incidents are still raised and shown. What fires at its end is told then. A second silence
-    replaces time and reason. Raises `AlertRuleDoesNotExist`, and `InvalidAlertRule` for a time in
-    the past.
+    Incidents are still raised and shown. At its end, those that were raised meanwhile and still
+    fire are told. A second silence replaces time and reason. Raises `AlertRuleDoesNotExist`, and
+    `InvalidAlertRule` for a time in the past.
     """
     connection = project_connection()
     who = person(by, reason)

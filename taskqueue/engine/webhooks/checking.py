@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from taskqueue.conf import get_settings
+from taskqueue.core.naming import shown
 from taskqueue.core.webhook_targets import Allowed, InvalidURL, target_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.webhooks.subscribing import wanted_of
@@ -79,11 +80,14 @@ def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
 
 def _texts(name: str, given: Any) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidWebhook(f"{name} must be a list of texts, not {given!r}.")
-    texts = list(dict.fromkeys(given))
-    is_fit = all(is_storable(text) and 0 < len(text) <= LONGEST_PATTERN for text in texts)
-    if not is_fit or len(texts) > MOST_PATTERNS:
-        raise InvalidWebhook(
-            f"{name} has at most {MOST_PATTERNS} texts of 1 to {LONGEST_PATTERN} characters."
-        )
+        raise InvalidWebhook(f"{name} must be a list of texts, not {shown(given)}.")
+    texts = list(given)
+    for text in texts:
+        if not is_storable(text) or not 0 < len(text) <= LONGEST_PATTERN:
+            raise InvalidWebhook(
+                f"{name} must be texts of 1 to {LONGEST_PATTERN} characters, not {shown(text)}."
+            )
+    texts = list(dict.fromkeys(texts))
+    if len(texts) > MOST_PATTERNS:
+        raise InvalidWebhook(f"{name} has at most {MOST_PATTERNS} texts, not {len(texts):,}.")
     return texts

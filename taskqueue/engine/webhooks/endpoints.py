@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.naming import row_id, shown
 from taskqueue.core.webhook_signatures import new_secret
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
@@ -197,7 +198,7 @@ def locked_endpoint(
     """Lock an endpoint, as the caller saw it. Raises `EndpointDoesNotExist`."""
     take_write_lock(connection)
     rows = Endpoint.objects.using(connection.alias)
-    row = rows.select_for_update().filter(id=_id_of(endpoint)).first()
+    row = rows.select_for_update().filter(id=row_id(endpoint)).first()
     if row is None:
         raise _missing(endpoint)
     require_seen(row, seen, f"Endpoint {row.pk}")
@@ -206,7 +207,7 @@ def locked_endpoint(
 
 def get_endpoint(endpoint: int | str) -> Endpoint:
     """Return an endpoint. Raises `EndpointDoesNotExist`."""
-    row = Endpoint.objects.using(database_alias()).filter(id=_id_of(endpoint)).first()
+    row = Endpoint.objects.using(database_alias()).filter(id=row_id(endpoint)).first()
     if row is None:
         raise _missing(endpoint)
     return row
@@ -237,11 +238,8 @@ def _words(values: dict[str, Any]) -> str:
     return "; ".join([*parts, *(["description"] if "description" in values else [])])
 
 
-def _id_of(endpoint: int | str) -> int:
-    """Return the id; 0, which no endpoint has, for what is none."""
-    text = str(endpoint)
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
-
-
 def _missing(endpoint: int | str) -> EndpointDoesNotExist:
-    return EndpointDoesNotExist(f"There is no endpoint {endpoint}.")
+    return EndpointDoesNotExist(
+        f"There is no endpoint {row_id(endpoint) or shown(endpoint)}. manage.py taskqueue webhooks"
+        " list shows them."
+    )

@@ -18,6 +18,7 @@ from taskqueue.monitoring.notices.failures import failure_jumps, new_errors
 from taskqueue.monitoring.notices.judging import notices
 from taskqueue.monitoring.notices.out_of_reach import absent_tags, out_of_reach, parked
 from taskqueue.monitoring.notices.queues import (
+    everything_is_paused,
     growing,
     is_deep,
     nobody_takes,
@@ -106,8 +107,11 @@ def _rates(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
 
 
 def _latencies(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
+    """Yield queues that fall behind; where nobody serves them or all is paused, others tell."""
+    if everything_is_paused(situation):
+        return
     for queue in situation.queues:
-        if queue.waiting and waits_long(queue, threshold_of(rule)):
+        if queue.waiting and queue.is_served and waits_long(queue, threshold_of(rule)):
             yield _judged(of_late(queue), value=queue.reachable_seconds)
 
 

@@ -2,7 +2,8 @@
 
 The rates come from the rollups, by ranges of their time: the last quarter of an hour, and two hours
 of each of the days before, those that hold this time of day and what is next to it. The days are
-read only where enough has failed lately.
+read only where enough has failed lately. Tasks of taskqueue itself are left out: deliveries of
+webhooks are retried for as long as a receiver is away.
 
 A kind of error is the name of a task and the class of the error with which it failed. Its first
 task is the first entry of the kind in an index of failed tasks, which is read by a loose scan: one
@@ -38,6 +39,7 @@ WITH RECURSIVE recent AS MATERIALIZED (
         sum(succeeded + failed + lost + stopped)::bigint AS total
     FROM taskqueue_rollup
     WHERE starts_at >= date_trunc('minute', statement_timestamp()) - interval '15 minutes'
+        AND substr(name, 1, 10) <> 'taskqueue.'
     GROUP BY name
     HAVING sum(failed + lost) >= %(failed)s
         AND sum(succeeded + failed + lost + stopped) >= %(attempts)s
@@ -112,6 +114,7 @@ WITH RECURSIVE recent AS MATERIALIZED (
         name, sum(failed + lost) AS failed, sum(succeeded + failed + lost + stopped) AS total
     FROM taskqueue_rollup
     WHERE starts_at >= strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s, '-15 minutes')
+        AND substr(name, 1, 10) <> 'taskqueue.'
     GROUP BY name
     HAVING sum(failed + lost) >= %(failed)s
         AND sum(succeeded + failed + lost + stopped) >= %(attempts)s

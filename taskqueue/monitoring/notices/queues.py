@@ -39,7 +39,7 @@ def of_queues(situation: Situation) -> Iterator[Notice]:
             is_capped=any(queue.is_waiting_capped for queue in waiting),
             since=max((worker.seen_at for worker in situation.workers), default=None),
         )
-    are_paused = any(not pause.name for pause in situation.standing.pauses)
+    are_paused = everything_is_paused(situation)
     for queue in waiting:
         since = situation.ago(queue.oldest_seconds or 0.0)
         if queue.is_paused:
@@ -90,6 +90,11 @@ def growing(situation: Situation) -> Iterator[Notice]:
 def nobody_takes(workers: Sequence[ShownWorker]) -> bool:
     """Whether no worker claims what is ready: none is running, or all are quiet or draining."""
     return not any(worker.takes_tasks for worker in workers)
+
+
+def everything_is_paused(situation: Situation) -> bool:
+    """Whether nobody claims any task, because somebody has paused everything."""
+    return any(not pause.name for pause in situation.standing.pauses)
 
 
 def waits_long(queue: ShownQueue, seconds: float) -> bool:

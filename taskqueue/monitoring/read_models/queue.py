@@ -69,7 +69,9 @@ class ShownQueue:
         "The same in steps of five minutes, oldest first.", in_json=False
     )
     attempts_recently: int = about("Attempts that ended within 15 minutes.", in_json=False)
-    failed_recently: int = about("Those of them that failed or were lost.", in_json=False)
+    failed_recently: int = about(
+        "Those of them that failed or were lost, but for tasks of taskqueue itself.", in_json=False
+    )
     is_paused: bool
     paused_at: datetime | None
     paused_until: datetime | None

@@ -1,0 +1,27 @@
+"""Values that people name things by: ids of rows, and values as messages show them."""
+
+from __future__ import annotations
+
+LARGEST_ID = 2**63 - 1
+LONGEST_SHOWN = 100
+
+
+def row_id(value: object) -> int:
+    """Return the id that a value names; 0, which no row has, where it names none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = int(value)
+    else:
+        text = str(value)
+        # Python reads no number of very many digits.
+        is_number = text.isascii() and text.isdigit() and len(text) < 20
+        number = int(text) if is_number else 0
+    return number if 0 < number <= LARGEST_ID else 0
+
+
+def shown(value: object) -> str:
+    """Return a value as an error message shows it, however large or odd it is."""
+    try:
+        text = repr(value)
+    except Exception:  # As of a number of too many digits.
+        return f"this {type(value).__name__}"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
