@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from io import StringIO
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.context import AttemptContext
@@ -71,7 +73,7 @@ def http(
     from taskqueue.engine.webhooks.checking import allowed_targets
     from taskqueue.webhooks.client import NoAnswer, Refused, send
 
-    if not any(fnmatchcase(url, pattern) for pattern in get_settings().BUILTIN_TASKS["http"]):
+    if not any(_fits(url, pattern) for pattern in get_settings().BUILTIN_TASKS["http"]):
         raise GiveUp(_refusal("http", url))
     own = {str(name): str(value) for name, value in (headers or {}).items()}
     if wrong := sorted(name for name in own if name.lower() in FORBIDDEN_HEADERS):
@@ -168,7 +170,13 @@ def _allows(pattern: Sequence[str], words: Sequence[str]) -> bool:
     if len(words) < len(known) or (len(words) > len(known) and not has_more):
         return False
     pairs = zip(known[1:], words[1:], strict=False)
-    return words[0] == known[0] and all(fnmatchcase(word, own) for own, word in pairs)
+    return words[0] == known[0] and all(_fits(word, own) for own, word in pairs)
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """Whether the pattern allows the text; its wildcards stand for no way up out of a folder."""
+    goes_up = ".." in re.split(r"[/\\?#=]", unquote(text))
+    return fnmatchcase(text, pattern) and (".." in pattern or not goes_up)
 
 
 def _refusal(kind: str, what: str) -> str:

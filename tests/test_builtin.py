@@ -75,9 +75,13 @@ def test_a_command_runs_and_its_output_is_the_result() -> None:
         ("builtin.program", ["/bin/sh", "-c", "true"]),
         ("builtin.program", ["/bin/echo", "b"]),
         ("builtin.program", ["/bin/echo", "a", "a"]),
+        ("builtin.program", ["/bin/echo", "a/../b"]),
+        ("builtin.program", ["/bin/echo", "a=.."]),
         ("builtin.http", ["https://api.example.org/other"]),
         ("builtin.http", ["https://api.example.org.evil.example/jobs/1"]),
         ("builtin.http", ["http://api.example.org/jobs/1"]),
+        ("builtin.http", ["https://api.example.org/jobs/../admin"]),
+        ("builtin.http", ["https://api.example.org/jobs/%2e%2E/admin"]),
     ],
 )
 def test_what_no_entry_allows_fails_at_once(name: str, args: list[str]) -> None:
