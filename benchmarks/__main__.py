@@ -16,6 +16,7 @@ from typing import NoReturn
 from benchmarks.figures import Figure, table
 from benchmarks.harness import DEFAULT, FULL, QUICK, Bench, say
 from benchmarks.measurements import MEASUREMENTS, SIDE_BY_SIDE
+from benchmarks.revision import this_revision
 from taskqueue.engine.sessions import PLANNING
 
 SHOWN = (
@@ -90,7 +91,8 @@ def _surroundings(bench: Bench) -> str:
     server = ", ".join(f"{name} {bench.server.query(f'SHOW {name}')}" for name in SHOWN)
     against = f", against {bench.against}" if bench.against else ""
     return (
-        f"Python {platform.python_version()}, PostgreSQL {server}, {os.cpu_count()} CPUs,"
+        f"taskqueue at {this_revision()}, Python {platform.python_version()},"
+        f" PostgreSQL {server}, {os.cpu_count()} CPUs,"
         f" load {load:.1f}, {bench.size.rounds} rounds{against}.\n"
         f"Sessions of workers and of raw loops: {', '.join(PLANS)}.\n"
         "The raw loop claims 100 and records 100, each in a transaction of its own, on one"

@@ -1,8 +1,8 @@
 """The raw statements that the engine is compared with, so that they cannot fall behind it.
 
 `Engine` runs the engine's own claim and record. `Least` does the least that leaves the rows which
-a worker leaves; its claim has the condition and the order of the engine's index. An INSERT and a
-COPY have the columns of the engine's. All run on a session as a worker has it.
+a worker leaves; its claim has the condition and the order of the engine's index. An INSERT has
+the columns of the engine's, a COPY is the engine's. All run on a session as a worker has it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from typing import Any
 
 import psycopg
 from django.db import connection, models
+from django.utils import timezone
 from psycopg import sql
 
 from taskqueue.conf import get_settings
+from taskqueue.core.uuid7 import uuid7_hex
+from taskqueue.definitions import Definition
 from taskqueue.engine.connections import open_worker_connection
+from taskqueue.engine.postgresql import enqueue
 from taskqueue.engine.postgresql.claim import CLAIM
 from taskqueue.engine.postgresql.record import RECORD_SUCCESSES
 from taskqueue.engine.postgresql.values import numbers, texts
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import SERIES, own_session
-from taskqueue.engine.specs import PLAIN_COLUMNS
+from taskqueue.engine.specs import PLAIN_COLUMNS, Payload, spec_of
 from taskqueue.models import Task
 
 CLAIM_INDEX = "taskqueue_task_claim"
@@ -181,10 +185,9 @@ class Row:
             f" VALUES (%s, %s, {', '.join(values.values())})"
         )
 
-    def copy(self) -> str:
-        """The COPY of such rows."""
-        return f"COPY taskqueue_task ({self._names}) FROM STDIN"
 
-    def tail(self) -> str:
-        """What follows the id and the arguments in a line of the COPY."""
-        return "".join(f"\t{value}" for value in self._shared.values()) + "\n"
+def rows_of_copy(definition: Definition[..., Any], count: int) -> bytes:
+    """New tasks of a definition, ready to be sent by the engine's own `COPY` of many."""
+    tail = enqueue.binary(spec_of(definition).columns_at(timezone.now()), "utf-8")
+    payloads = [Payload(uuid7_hex(), f"[{number}]", "{}", None) for number in range(count)]
+    return enqueue.COPY_BEGINS + enqueue.plain_rows(payloads, tail) + enqueue.COPY_ENDS

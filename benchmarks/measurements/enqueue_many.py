@@ -1,4 +1,4 @@
-"""Enqueuing in bulk, beside the fastest raw way to insert the same rows."""
+"""Enqueuing in bulk, beside the engine's own COPY of rows that are ready."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
             what=what,
             unit="tasks/s",
             values=rates[OURS, side],
-            against="raw COPY",
+            against="COPY of ready rows",
             counterparts=rates[OURS, "copy"],
             target=AtLeast(0.85) if side == "enqueue" else None,
         )

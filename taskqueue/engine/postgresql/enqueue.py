@@ -237,7 +237,7 @@ def insert_many(
     ((moment, wanted, _),) = fetch(connection, BEGIN_BULK)
     shared = spec.columns_at(_utc(spec.at or moment))
     is_placed = any(payload.placement for payload in payloads)
-    statement, rows_of = (COPY_PLACED, _placed_rows) if is_placed else (COPY, _rows)
+    statement, rows_of = (COPY_PLACED, _placed_rows) if is_placed else (COPY, plain_rows)
     with connection.cursor() as cursor:
         encoding = cast(Any, cursor).connection.info.encoding
         tail = binary(shared, encoding)
@@ -255,7 +255,7 @@ def insert_many(
     return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
 
 
-def _rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
+def plain_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
     """Rows for a binary COPY; they differ in their payloads alone, whose JSON text is ASCII."""
     count = len(OWN_COLUMNS) + len(SHARED_COLUMNS)
     parts: list[bytes] = []
