@@ -38,10 +38,11 @@ def _all_but(folders: Sequence[str]) -> list[str]:
 SHARES = {
     "the patient": PATIENT,
     "tests/worker": ["tests/worker"],
+    "the rest": _all_but(["tests/worker", "tests/api", *PATIENT, *FACES]),
     "faces": FACES,
     "tests/api": ["tests/api"],
-    "the rest": _all_but(["tests/worker", "tests/api", *PATIENT, *FACES]),
 }
+"""In the order in which they are begun: the longest of those that compute come first."""
 WAITING = ("the patient", "tests/worker")
 """The shares that wait most of their time; each other computes."""
 NICENESS = 5
@@ -97,7 +98,8 @@ def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part
             for name, chosen in QUICK.items()
         ]
     found = [part for name in DATABASES for part in _of(name, tuple(arguments), environment)]
-    return sorted(found, key=lambda part: part.computes)
+    order = list(SHARES)
+    return sorted(found, key=lambda part: order.index(part.name) if part.computes else -1)
 
 
 def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -> list[Part]:

@@ -80,9 +80,9 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
         "sqlite: the patient",
         "sqlite: tests/worker",
         "postgresql",
+        "sqlite: the rest",
         "sqlite: faces",
         "sqlite: tests/api",
-        "sqlite: the rest",
     ]
 
 
