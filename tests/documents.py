@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ say: their tables, their code."""
+"""The tables and the code in README.md and the pages of docs/."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from taskqueue.monitoring.notice import TEXTS
 PACKAGE = Path(taskqueue.__file__).parent
 OWN = tuple(error for error in vars(own).values() if inspect.isclass(error))
 SOMETHING = "…"
-"""What stands for a part of a message that differs each time."""
+"""The mark in place of a part of a message that differs each time."""
 
 
 def exceptions() -> str:

@@ -1,4 +1,4 @@
-"""What is wrong now: the notices of the dashboard, and what the doctor finds."""
+"""The commands for what is wrong now: notices of the dashboard, findings of the doctor."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class NoticeList(ApiView):
 
     @endpoint("listNotices", answers={200: NoticesShown})
     def get(self, request: Request) -> Response:
-        """What needs attention now. Those of workers and schedules require the permission to view
-        these.
+        """Return the notices of what needs attention now. Those of workers and schedules require
+        the permission to view these.
         """
         situation = Situation()
         found = visible_notices(request.user, notices(situation))

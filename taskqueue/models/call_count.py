@@ -11,7 +11,7 @@ from taskqueue.models.task import LONGEST_NAME
 
 
 class TurnedAway(StrEnum):
-    """What became of a call that made no task, or of the task that made way for it."""
+    """The outcome of a call that made no task, or for which another task made way."""
 
     # A waiting task got its arguments, and was put off.
     DEBOUNCED = "debounced"

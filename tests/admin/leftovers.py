@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 SILENT = ("script", "style", "code", "pre")
-"""What stands in them is for machines, or is nobody's language; so is what says it is English."""
+"""Elements for machines, or in nobody's language; elements with lang="en" are passed over too."""
 SPOKEN = ("title", "aria-label", "placeholder", "alt", "data-label", "data-ask")
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = re.compile(

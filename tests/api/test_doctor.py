@@ -1,4 +1,4 @@
-"""What is wrong, over REST: the notices, and what the doctor finds."""
+"""The notices and the findings of the doctor over REST."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ PREPARED = {
         "def files(day): return []\n"
     ),
 }
-"""What a page takes for granted, by the name of its file."""
+"""Code that a page takes for granted, by the name of its file."""
 THEN = {
     "control.md": (
         "from unittest.mock import create_autospec\n"
@@ -97,7 +97,7 @@ THEN = {
         "assert export(request)['progress']\n"
     ),
 }
-"""What is done with what a page has made."""
+"""Code that uses what a page has made, by the name of its file."""
 
 
 def blocks_by_page() -> dict[str, list[Block]]:

@@ -1,4 +1,4 @@
-"""What is otherwise than it used to be: failures, kinds of error, backlogs, run times."""
+"""Notices of changes: failures, kinds of error, backlogs, run times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people can do about a notice: look at what it is about, or mend it by a button."""
+"""Remedies of a notice: links to its subject, and buttons that mend it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the arguments of a retry differ in from those of the task that it retries."""
+"""The differences between the arguments of a retry and those of the task that it retries."""
 
 from __future__ import annotations
 

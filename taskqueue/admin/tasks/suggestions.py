@@ -1,4 +1,4 @@
-"""What the search box of the task list suggests while somebody types."""
+"""Suggestions of the search box of the task list while somebody types."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class NewError(NamedTuple):
 
 
 class Failing(NamedTuple):
-    """What fails otherwise than it used to."""
+    """Changes in what fails: failure rates that jumped, and new kinds of error."""
 
     rates: list[NameRate]
     new_errors: list[NewError]

@@ -1,4 +1,4 @@
-"""What fails otherwise than it used to: jumps of the failure rate, and new kinds of error."""
+"""Changes in what fails: jumps of the failure rate, and new kinds of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with queues: nobody serves them, they stand still, fall behind or fail."""
+"""Notices of queues that nobody serves, that stand still, fall behind or fail."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MOST = 1_000
 
 
 class Situation:
-    """What the notices, the doctor and the alert rules are judged by."""
+    """The state by which the notices, the doctor and the alert rules judge."""
 
     def __init__(self, *, looked_at: int = 1_000) -> None:
         """`looked_at`: tasks that are read for each condition that no index has."""
@@ -57,7 +57,7 @@ class Situation:
 
     @cached_property
     def queue_rows(self) -> QueueRows:
-        """What the queues are made from, and the metrics of queues too."""
+        """The rows from which the queues and their metrics are made."""
         return read_queue_rows(limit=MOST)
 
     @cached_property
@@ -92,7 +92,7 @@ class Situation:
 
     @cached_property
     def failing(self) -> Failing:
-        """What fails otherwise than it used to."""
+        """Changes in what fails: failure rates that jumped, and new kinds of error."""
         return read_failing()
 
     def came(self, queues: list[str]) -> dict[str, Came]:

@@ -1,4 +1,4 @@
-"""What stands in small tables: pauses, schedules that rest or are late, tags, findings."""
+"""The contents of small tables: pauses, schedules that rest or are late, tags, findings."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Overdue(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the doctor found when the alert rule asked it last, and nobody has acknowledged."""
+    """A finding of the doctor, from the last time an alert rule asked, that nobody acknowledged."""
 
     subject: str
     since: datetime
@@ -149,7 +149,7 @@ class Lane(NamedTuple):
 
 @dataclass
 class Standing:
-    """What stands in small tables at one moment, by the database's clock."""
+    """The contents of small tables at one moment, by the database's clock."""
 
     at: datetime
     pauses: list[Paused] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is wrong with workers, and with the attempts that they run."""
+"""Notices of workers, and of the attempts that they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps each of many tasks from running, as far as a few statements tell for all of them."""
+"""The reasons why many tasks wait, as far as a few statements tell for all of them."""
 
 from __future__ import annotations
 

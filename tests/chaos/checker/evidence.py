@@ -34,7 +34,7 @@ NO_CRASH = (
 """And those of leases that were lost without a crash of their bodies."""
 
 REOPENING = ("retry", "resolve")
-"""What people do to a workflow that has steps of it run again."""
+"""The acts of people after which steps of a workflow run again."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
