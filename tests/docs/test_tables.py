@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from typing import Any
 
+import pytest
 from django.core.management import load_command_class
 from django.test import override_settings
 
@@ -13,6 +15,7 @@ from taskqueue.core.outcomes import TRANSITIONS
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import OPTIONS, Options, options_for
+from taskqueue.models import Lease, Task
 from tests.documents import README, page, shown
 
 
@@ -126,3 +129,15 @@ def _rounded(figure: str) -> str:
         if re.fullmatch(r"\d+\.\d+", figure) and float(figure) > 65
         else figure
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "prefix"), [(Task, "taskqueue_task_"), (Lease, "taskqueue_lease_")]
+)
+def test_every_index_of_the_hot_tables_is_accounted_for(model: Any, prefix: str) -> None:
+    text = page("architecture.md").text
+    section = text.split("## What the hot tables carry")[1].split("\n## ")[0]
+    said = set(
+        re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE)))
+    )
+    assert {index.name.removeprefix(prefix) for index in model._meta.indexes} <= said
