@@ -121,6 +121,12 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
         cursor.execute("COMMIT")
 
 
+def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether a transaction is under way on a connection to PostgreSQL, whoever began it."""
+    session: Any = connection.connection
+    return session is not None and session.info.transaction_status.name != "IDLE"
+
+
 @contextmanager
 def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """One transaction of the ORM's on a worker's own connection; within a caller's, that one.

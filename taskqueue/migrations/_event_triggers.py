@@ -7,6 +7,10 @@ events that nobody wants but for the conditions of the triggers:
   anybody wanted a moment ago, `-` for none. Workers and enqueues in bulk have it; where it is not
   set, the function of the trigger looks at `taskqueue_audience`.
 - On SQLite the conditions look at `taskqueue_audience` themselves.
+
+A worker that claims or ends many tasks at once, on PostgreSQL, lets its triggers leave the kind out
+of that statement, and calls a function that writes all of these events by another one, in the same
+transaction (`engine/postgresql/events.py`): the trigger of each row costs three times as much.
 """
 
 from __future__ import annotations
@@ -27,16 +31,7 @@ LANGUAGE sql IMMUTABLE AS $$
     )
 $$
 """
-# The session that has the setting has looked before. Then one statement does all: each costs more
-# than what it does.
-FUNCTION = """
-CREATE FUNCTION taskqueue_event_{label}() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF COALESCE(current_setting('taskqueue.events', true), '') = '' AND NOT EXISTS (
-        SELECT FROM taskqueue_audience WHERE strpos(kinds, {kind}) > 0
-    ) THEN
-        RETURN NULL;
-    END IF;
+INSERT = """
     INSERT INTO taskqueue_event (
         kind, at, task_id, workflow_id, name, queue_name, worker, attempt, details
     )
@@ -46,9 +41,9 @@ BEGIN
         SELECT {kind} AS new_kind, {task}::uuid AS new_task, {workflow}::uuid AS new_workflow,
             {name} AS new_name, {queue} AS new_queue, {worker} AS new_worker,
             {attempt}::integer AS new_attempt, {details} AS new_details
-        FROM (SELECT) AS changed{further}
+        FROM {changed}{further}
     ) AS found
-    WHERE EXISTS (
+    WHERE {any}EXISTS (
         SELECT
         FROM taskqueue_subscription
         WHERE kinds ? new_kind
@@ -57,10 +52,35 @@ BEGIN
             AND (workflow_id IS NULL OR workflow_id = new_workflow)
             AND (names = '[]' OR taskqueue_fits(new_name, names))
             AND (queues = '[]' OR taskqueue_fits(new_queue, queues))
-    );
+    );"""
+# The session that has the setting has looked before. Then one statement does all: each costs more
+# than what it does. So does a condition with a query of its own.
+FUNCTION = f"""
+CREATE FUNCTION taskqueue_event_{{label}}() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF COALESCE(current_setting('taskqueue.events', true), '') = '' THEN
+        IF NOT EXISTS (SELECT FROM taskqueue_audience WHERE strpos(kinds, {{kind}}) > 0) THEN
+            RETURN NULL;
+        END IF;
+    END IF;{INSERT}
     RETURN NULL;
 END $$
-"""
+"""  # noqa: S608  (of constants)
+# What is asked once for all rows: whether somebody wants the kind without a further condition.
+ANY = """EXISTS (
+        SELECT
+        FROM taskqueue_subscription
+        WHERE kinds ? {kind} AND (until IS NULL OR until > clock_timestamp())
+            AND task_id IS NULL AND workflow_id IS NULL AND names = '[]' AND queues = '[]'
+    ) OR """
+# Then the triggers write the kind again, for the rest of the transaction.
+FUNCTION_OF_MANY = f"""
+CREATE FUNCTION taskqueue_events_{{label}}(leases bigint[], wanted text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN{INSERT}
+    PERFORM set_config('taskqueue.events', wanted, true);
+END $$
+"""  # noqa: S608  (of constants)
 TRIGGER = """
 CREATE TRIGGER taskqueue_event_{label}
 AFTER {on} ON taskqueue_{table}
@@ -135,7 +155,14 @@ def _statement(template: str, source: Source, *, is_postgresql: bool) -> str:
         "label": f"{source.table}_{source.label}",
         "details": f"{function}({pairs})",
         "clock": SQLITE_CLOCK,
+        "changed": "(SELECT) AS changed",
+        "any": "",
     }
+    if template is FUNCTION_OF_MANY:
+        assert source.many is not None
+        kind, changed, further = source.many
+        any_of_kind = ANY.format(kind=kind)
+        parts |= {"kind": kind, "changed": changed, "further": further, "any": any_of_kind}
     return template.format(**parts)
 
 
@@ -148,6 +175,8 @@ def statements(vendor: str) -> list[str]:
         made += [
             _statement(template, source, is_postgresql=True) for template in (FUNCTION, TRIGGER)
         ]
+        if source.many is not None:
+            made.append(_statement(FUNCTION_OF_MANY, source, is_postgresql=True))
     return made
 
 
@@ -162,5 +191,8 @@ def drop_event_triggers(apps: Any, schema_editor: Any) -> None:
     """Undo `create_event_triggers`; SQLite drops triggers with their tables."""
     if schema_editor.connection.vendor == "postgresql":
         functions = [f"taskqueue_event_{source.table}_{source.label}" for source in SOURCES]
+        functions += [
+            f"taskqueue_events_{source.table}_{source.label}" for source in SOURCES if source.many
+        ]
         names = ", ".join([*functions, "taskqueue_fits"])
         schema_editor.execute(f"DROP FUNCTION {names} CASCADE")

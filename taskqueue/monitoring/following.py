@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db import InterfaceError, OperationalError
 
-from taskqueue.core.states import FINISHED
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.locking import status_of
 from taskqueue.engine.events.following import let_go
+from taskqueue.engine.reader_outages import Outage
 from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import TaskLog
 from taskqueue.monitoring.read_models.attempt import ShownLogLine, log_lines
@@ -71,14 +73,25 @@ async def follow_lines(task_id: UUID, *, after: int = 0) -> AsyncIterator[LinePa
     """Yield pages of lines after an id until the last; empty ones while nothing is written.
 
     Each look reads the rows of one task by an index, at most twice a second while it is silent. A
-    task that is deleted meanwhile ends it.
+    task that is deleted meanwhile ends it. Where the connection to the database is lost, it goes on
+    behind the last line once the database answers again; the wait is logged and bounded.
     """
-    pauses = growing_pauses(None)
+    pauses, outage = growing_pauses(None), Outage()
+    status = TaskStatus.READY.value  # Not known yet; nobody is told.
     while True:
         try:
             page = await sync_to_async(_look, thread_sensitive=True)(task_id, after)
         except TaskDoesNotExist:
             return
+        except (OperationalError, InterfaceError) as error:
+            pause = await sync_to_async(_pause_after, thread_sensitive=True)(outage, error)
+            yield LinePage(
+                results=[], after=after, has_more=False, status=status, is_complete=False
+            )
+            await asyncio.sleep(pause)
+            continue
+        outage.is_over(after)
+        status = page.status
         yield page
         after = page.after
         if page.is_complete:
@@ -88,6 +101,10 @@ async def follow_lines(task_id: UUID, *, after: int = 0) -> AsyncIterator[LinePa
         if page.results:
             pauses = growing_pauses(None)
         await asyncio.sleep(next(pauses))
+
+
+def _pause_after(outage: Outage, error: Exception) -> float:
+    return outage.wait_after(project_connection(), error)
 
 
 def _look(task_id: UUID, after: int) -> LinePage:

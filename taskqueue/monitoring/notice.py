@@ -18,7 +18,7 @@ Code = Literal[
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
     "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused", "late_queue",
     "deep_queue", "schedule_overdue", "growing_backlog", "absent_tags", "failure_jump", "new_error",
-    "long_run", "doctor",
+    "long_run", "doctor", "heartbeat_failing",
 ]  # fmt: skip
 
 
@@ -29,7 +29,7 @@ class Notice:
     code: Code
     # `warning` or `error`.
     level: str
-    # The queue, worker, schedule, task or name of tasks.
+    # The queue, worker, schedule, alert rule, task or name of tasks.
     subject: str = ""
     # The number of tasks concerned; of attempts for `failing`, of runs for a schedule.
     count: int | None = None
@@ -42,8 +42,8 @@ class Notice:
     example: str = ""
     # For how long that task waits, or the first schedule is overdue.
     seconds: float | None = None
-    # The trouble of a worker or schedule; names of workers or tags; the number of missing workers,
-    # or of attempts that ended; the usual failure rate; the class of an error; a task's name.
+    # The trouble of a worker, schedule or heartbeat; names of workers or tags; how many workers are
+    # missing, or attempts ended; the usual failure rate; the class of an error; a name.
     detail: str = ""
     # The remedy of `doctor`.
     advice: str = ""
@@ -159,6 +159,12 @@ TEXTS: dict[Code, Text] = {
         ' "name:{subject} status:failed".',
     ),
     "doctor": Text("The doctor found: {detail}", "{advice}"),
+    "heartbeat_failing": Text(
+        "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is"
+        " well: {detail}",
+        "Look whether its URL is right, and whether workers may reach it:"
+        " manage.py taskqueue alerts test {subject}.",
+    ),
     "long_run": Text(
         "The task {subject} ({detail}) has run for {age}; {usual}.",
         "manage.py taskqueue show {subject}; manage.py taskqueue stop {subject} ends it.",

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from asgiref.sync import sync_to_async
 from django.utils import translation
 
+from taskqueue.engine.events.following import let_go
 from taskqueue.progress.looking import Look
 from taskqueue.progress.looking import look as look_at
 from taskqueue.progress.tokens import Claims
@@ -56,5 +57,8 @@ async def events(claims: Claims, *, language: str | None) -> AsyncIterator[bytes
 
 
 def _look(claims: Claims, language: str | None) -> Look:
-    with translation.override(language):
-        return look_at(claims)
+    try:
+        with translation.override(language):
+            return look_at(claims)
+    finally:
+        let_go()  # Each stream has a thread of its own, and would keep a connection.

@@ -24,8 +24,10 @@ from taskqueue.models import (
     Worker,
 )
 from taskqueue.monitoring.doctor import examine
+from taskqueue.monitoring.notices import notices
 from taskqueue.testing import run_due
 from tests.alerts.steps import look_now, make_rule, pass_time
+from tests.monitoring.metrics.scraping import scrape, value
 from tests.monitoring.rows import make_worker
 
 pytestmark = pytest.mark.django_db
@@ -170,7 +172,13 @@ def test_a_heartbeat_that_fails_is_logged_once_and_again_when_it_works(
         assert call() == ["Heartbeat fails rule=beat error=It answered 500."]
         assert [call(), call()] == [[], []]
         (finding,) = [each for each in examine() if each.subject == "beat"]
-        assert "The heartbeat beat could not call its URL since" in finding.seen
+        assert (finding.check, finding.severity) == ("alerts", "warning")
+        (notice,) = [each for each in notices() if each.code == "heartbeat_failing"]
+        assert (notice.subject, notice.level) == ("beat", "warning")
+        assert (finding.seen, finding.remedy) == (notice.sentence, notice.remedy)
+        assert finding.seen.endswith(": It answered 500.")
+        assert notice.since is not None
+        assert value(scrape(), "notices", kind="heartbeat_failing", level="warning") == 1
     rule = AlertRule.objects.get()
     port = int(url.rsplit(":", 1)[1].split("/")[0])
     with a_watcher(port=port):

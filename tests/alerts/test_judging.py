@@ -134,6 +134,31 @@ def test_the_wait_of_the_oldest_task_is_compared_but_not_that_of_a_paused_queue(
     assert subjects("queue_latency", threshold=200, scope="queue", pattern="w*") == ["web"]
 
 
+def test_a_late_queue_is_told_by_whether_its_workers_are_busy() -> None:
+    make_worker(concurrency=1)
+    make_task(run_after=ago(6 * MINUTE))
+    (found,) = judged("queue_latency")
+    assert found.summary.startswith("The oldest task of the queue default has waited 0:06:0")
+    assert "though a worker has free slots. Waiting tasks: 1." in found.summary
+    assert "taskqueue why ID" in found.remedy
+    assert found.words
+    make_running(task=make_task("running", queue_name="web"))
+    (found,) = judged("queue_latency")
+    assert ", and its workers are busy. Waiting tasks: 1." in found.summary
+    assert "Start more workers" in found.remedy
+
+
+def test_new_kinds_of_error_of_taskqueue_itself_are_told_where_a_rule_names_them() -> None:
+    make_worker()
+    make_task("failed", name="shop.send", error_class="shop.New")
+    make_task("failed", name="taskqueue.webhooks.deliver", error_class="x.Down")
+    assert subjects("new_error") == ["shop.send: shop.New"]
+    assert subjects("new_error", scope="name", pattern="*") == ["shop.send: shop.New"]
+    own = subjects("new_error", scope="name", pattern="taskqueue.*")
+    assert own == ["taskqueue.webhooks.deliver: x.Down"]
+    assert [each.subject for each in notices() if each.code == "new_error"] == ["shop.send"]
+
+
 def test_queues_that_nobody_serves_are_not_late_nor_is_one_while_everything_is_paused() -> None:
     make_worker(queues={"web": 1})
     make_task(run_after=ago(6 * MINUTE))

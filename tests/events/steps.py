@@ -8,7 +8,7 @@ from uuid import uuid4
 from django.db import connection
 
 from taskqueue.declarations.event_filters import EventFilter
-from taskqueue.engine.events.numbering import BATCH, pump
+from taskqueue.engine.events.numbering import PLAIN_BATCH, pump
 from taskqueue.engine.events.subscribing import subscribe
 from taskqueue.models import Event
 from taskqueue.models.event import Subscriber
@@ -34,6 +34,6 @@ def number_all() -> int:
     """Number all events that are visible; how many there were."""
     total = 0
     while number := pump(connection):
-        assert number <= BATCH
+        assert number <= PLAIN_BATCH
         total += number
     return total

@@ -20,7 +20,10 @@ from taskqueue.engine import reader_outages
 from taskqueue.engine.events.hub import HUB
 from taskqueue.engine.reader_outages import Outage
 from taskqueue.exceptions import EventsGone, InvalidSubscription
-from taskqueue.models import Audience, Subscription, Task
+from taskqueue.models import Audience, Subscription, Task, TaskLog
+from taskqueue.monitoring import following
+from taskqueue.monitoring.following import follow_lines
+from tests.engine.steps import another_connection
 from tests.events.steps import number_all
 from tests.sample.tasks import add, noop
 from tests.worker_process import ROOT, wait_until, worker_environment
@@ -91,6 +94,61 @@ def test_the_events_of_a_task_go_on_after_all_sessions_were_cut() -> None:
 
     async_to_sync(body)()
     assert seen == ["task.retrying", "task.succeeded"]
+
+
+@pytest.mark.postgresql_only
+def test_the_log_lines_of_a_task_go_on_after_all_sessions_were_cut() -> None:
+    task = Task.objects.get(id=add.enqueue(1).id)
+    seen: list[str] = []
+
+    async def read() -> None:
+        async for page in follow_lines(task.pk):
+            seen.extend(line.message for line in page.results)
+
+    def log(message: str) -> None:
+        TaskLog.objects.create(
+            task=task, attempt=1, level=20, message=message, logged_at=timezone.now()
+        )
+
+    def finish() -> None:
+        try:
+            cut_all_others()
+            log("after")
+            Task.objects.update(status="cancelled", finished_at=timezone.now())
+        finally:
+            connection.close()
+
+    def cut_in_a_look(task_id: Any, after: int) -> Any:
+        if seen and not cuts:
+            cuts.append(after)
+            cut_this_session()
+        return look(task_id, after)
+
+    cuts: list[int] = []
+    look = following._look
+
+    async def body() -> None:
+        reading = asyncio.create_task(read())
+        while not seen:
+            await asyncio.sleep(0.01)
+        await sync_to_async(finish, thread_sensitive=False)()
+        await asyncio.wait_for(reading, PATIENCE)
+
+    log("before")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(following, "_look", cut_in_a_look)
+        async_to_sync(body)()
+    assert seen == ["before", "after"]
+    assert len(cuts) == 1
+
+
+def cut_this_session() -> None:
+    """End the session of this thread, which does not know it yet."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        ((pid,),) = cursor.fetchall()
+    with another_connection() as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
 
 def test_a_wait_is_told_once_bounded_and_grows(monkeypatch: pytest.MonkeyPatch) -> None:

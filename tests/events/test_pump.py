@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from django.db import connection, connections, transaction
@@ -303,6 +306,30 @@ def test_readers_with_too_many_different_filters_are_refused(
     Subscription.objects.filter(names=["b"]).update(until=past())
     events.since(0, name="c")
     assert Subscription.objects.count() == 3
+
+
+def test_readers_that_begin_at_once_are_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscribing, "MOST_READERS", 2)
+    counted: Any = threading.Barrier(2, timeout=1)
+    real, refused = subscribing._require_room, []
+
+    def count_together(connection: Any) -> None:
+        real(connection)
+        # Whoever counts without the lock meets the other one here.
+        with suppress(threading.BrokenBarrierError):
+            counted.wait()
+
+    def begin(name: str) -> None:
+        try:
+            keep_reading(connections["default"], EventFilter.of(name=name))
+        except TooManyReaders:
+            refused.append(name)
+
+    keep_reading(connection, EventFilter.of(name="a"))
+    monkeypatch.setattr(subscribing, "_require_room", count_together)
+    run_at_once([lambda: begin("b"), lambda: begin("c")])
+    assert len(refused) == 1
+    assert Subscription.objects.count() == 2
 
 
 def test_ending_a_subscription_leaves_those_of_others() -> None:

@@ -126,6 +126,14 @@ def test_new_kinds_are_found_by_one_probe_a_kind(django_assert_num_queries: Any)
     assert len(found) == 10  # The newest.
 
 
+def test_many_errors_of_taskqueue_itself_hide_none_of_the_project() -> None:
+    make_worker()
+    first = fail("shop.New", ago(HOUR))
+    for number in range(12):
+        fail(f"x.Error{number:02}", ago(MINUTE), name="taskqueue.webhooks.deliver")
+    assert [each.example for each in of_code("new_error")] == [first]
+
+
 def enqueue(number: int, when: datetime, **fields: Any) -> None:
     Task.objects.bulk_create(
         Task(name="a", crash_delay=MINUTE, run_after=when, **fields) for _ in range(number)

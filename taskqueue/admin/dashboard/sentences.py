@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from taskqueue.admin.links import Links
 from taskqueue.display import number, short_duration
-from taskqueue.models import Schedule, Task, Worker
+from taskqueue.models import AlertRule, Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.notices import Notice
 from taskqueue.monitoring.searching.search_tokens import search_text
@@ -105,6 +105,10 @@ def _template(notice: Notice) -> str:
             count,
         ),
         "doctor": _("The doctor found: {detail}"),
+        "heartbeat_failing": _(
+            "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is "
+            "well: {detail}"
+        ),
         "long_run": _(
             "The task {subject} ({detail}) has run for {age}; 95 of 100 such tasks take at most "
             "{usual}."
@@ -168,6 +172,8 @@ def _subject(notice: Notice, links: Links) -> SafeString:
         return links.to_list(Worker, notice.subject, q=notice.subject)
     if notice.code in OF_SCHEDULES:
         return links.to_list(Schedule, notice.subject, q=notice.subject)
+    if notice.code == "heartbeat_failing":
+        return links.to_list(AlertRule, notice.subject)
     if notice.code in OF_NAMES:
         return links.to_list(Task, notice.subject, q=search_text(name=notice.subject))
     if notice.code in OF_TASKS:

@@ -73,8 +73,10 @@ def keep_reading(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
         if until < now + timedelta(seconds=READING_SECONDS / 2):
             rows.update(until=now + timedelta(seconds=READING_SECONDS))
         return last_seq(connection)
-    _require_room(connection)
-    return subscribe(connection, Subscriber.STREAM, subject, wanted, seconds=READING_SECONDS)
+    with atomic(using=connection.alias):
+        _locked(connection)  # Before the readers are counted: there are never more than so many.
+        _require_room(connection)
+        return subscribe(connection, Subscriber.STREAM, subject, wanted, seconds=READING_SECONDS)
 
 
 def unsubscribe(connection: BaseDatabaseWrapper, subscriber: Subscriber, *subjects: str) -> int:

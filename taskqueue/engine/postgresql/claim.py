@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.event_kinds import EventKind
+from taskqueue.engine.postgresql.events import written_together
 from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
@@ -155,8 +157,10 @@ def claim(
     statement = CLAIM
     if priority is not None:
         statement, parameters["priority"] = CLAIM_AT_PRIORITY, priority
-    with kept_plan(connection) as series:
-        rows = fetch(connection, statement, parameters | {"series": series})
+    with written_together(connection, EventKind.TASK_STARTED, sum(parameters["sizes"])) as leases:
+        with kept_plan(connection) as series:
+            rows = fetch(connection, statement, parameters | {"series": series})
+        leases += [row[0] for row in rows]
     return [_claimed((*row, False)) for row in rows]
 
 

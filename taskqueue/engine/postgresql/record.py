@@ -9,7 +9,9 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.event_kinds import EventKind
 from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded, success_of
+from taskqueue.engine.postgresql.events import written_together
 from taskqueue.engine.postgresql.values import microseconds, numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import LogLine, Note
@@ -276,8 +278,10 @@ def record_successes(
         "ended": microseconds(ended),
         "kept_for": kept_for,
     }
-    with kept_plan(connection) as series:
-        rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
+    with written_together(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as leases:
+        with kept_plan(connection) as series:
+            rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
+        leases += [row[0] for row in rows]
     return {
         lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows
     }

@@ -20,6 +20,10 @@ RATE_OF_QUEUE = gettext_noop(
 RATE_OF_NAME = gettext_noop(
     "Of {subject}, {failed} of {total} attempts failed within the last {within}."
 )
+LATE_FOR_NOTHING = gettext_noop(
+    "The oldest task of the queue {subject} has waited {age}, though a worker has free slots."
+    " Waiting tasks: {count}."
+)
 NOBODY = gettext_noop("No running worker takes tasks. Waiting tasks: {count}.")
 OVERDUE = gettext_noop("The schedule {subject} is overdue, for {age}. {detail}")
 WORKFLOWS_FAILED = gettext_noop(

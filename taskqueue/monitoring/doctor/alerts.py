@@ -1,4 +1,7 @@
-"""Whether messages of alerts go out: the internal queue, and rules that cannot be judged."""
+"""Whether messages of alerts go out: the internal queue, and rules that cannot be judged.
+
+That a heartbeat cannot be called is a notice, which `work` tells.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import AlertRule, Endpoint
-from taskqueue.monitoring.doctor.finding import Check, Finding
+from taskqueue.monitoring.doctor.finding import ALERTS, Finding
 from taskqueue.monitoring.notices import Situation
 
-ALERTS = Check("alerts")
 MOST = 1_000
 
 
@@ -22,7 +24,7 @@ def look_at_alerts(
 ) -> Iterator[Finding]:
     """Yield what keeps people from hearing of alerts; nothing where no rule is enabled."""
     rows: Any = AlertRule.objects.using(connection.alias).filter(next_at__isnull=False)
-    columns = ("name", "kind", "channels", "url", "trouble", "failing_since", "failure")
+    columns = ("name", "kind", "channels", "url", "trouble")
     rules = list(rows.only(*columns).order_by("name")[:MOST])
     if not rules:
         return
@@ -82,17 +84,9 @@ def _endpoints(rules: Sequence[AlertRule]) -> Iterator[Finding]:
 
 
 def _rules(rules: Sequence[AlertRule]) -> Iterator[Finding]:
-    """Yield rules that could not be judged, whose calls fail, and those that tell nobody."""
+    """Yield rules that could not be judged, and those that tell nobody."""
     yield from _endpoints(rules)
     for rule in rules:
-        if rule.failing_since is not None:
-            yield ALERTS.warning(
-                subject=rule.name,
-                seen=f"The heartbeat {rule.name} could not call its URL since"
-                f" {rule.failing_since:%F %T} UTC: {rule.failure}",
-                remedy="Look whether its URL is right, and whether workers may reach it:"
-                f" manage.py taskqueue alerts test '{rule.name}'.",
-            )
         if rule.trouble:
             yield ALERTS.warning(
                 subject=rule.name,

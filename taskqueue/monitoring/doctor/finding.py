@@ -89,7 +89,7 @@ class Check(str):
 
 QUEUES, WORKERS, DUTIES = Check("queues"), Check("workers"), Check("duties")
 FAILURES, SCHEDULES = Check("failures"), Check("schedules")
-WORKFLOWS = Check("workflows")
+WORKFLOWS, ALERTS = Check("workflows"), Check("alerts")
 
 
 # What is needed to view the findings of a check, besides the permission to view workers.
@@ -99,7 +99,7 @@ NEEDED = {
     DUTIES: VIEW_SCHEDULES,
     WORKFLOWS: VIEW_WORKFLOWS,
     "limits": VIEW_LIMITS,
-    "alerts": VIEW_ALERT_RULES,
+    ALERTS: VIEW_ALERT_RULES,
     "webhooks": MANAGE_WEBHOOKS,
 }
 

@@ -15,6 +15,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Lease, Task
 from taskqueue.monitoring.doctor.finding import (
+    ALERTS,
     DUTIES,
     FAILURES,
     INFO,
@@ -164,6 +165,7 @@ CHECKS = {
         ),
         WORKERS,
     ),
+    "heartbeat_failing": ALERTS,
 }
 
 

@@ -3,7 +3,7 @@
 The rates come from the rollups, by ranges of their time: the last quarter of an hour, and two hours
 of each of the days before, those that hold this time of day and what is next to it. The days are
 read only where enough has failed lately. Tasks of taskqueue itself are left out: deliveries of
-webhooks are retried for as long as a receiver is away.
+webhooks are retried for as long as a receiver is away. Their kinds of error are counted apart.
 
 A kind of error is the name of a task and the class of the error with which it failed. Its first
 task is the first entry of the kind in an index of failed tasks, which is read by a loose scan: one
@@ -27,7 +27,8 @@ DAYS = 7
 # Failed attempts within a quarter of an hour that are enough to compare, and attempts.
 LEAST_FAILED, LEAST_ATTEMPTS = 10, 20
 MOST_NAMES = 50
-# Kinds of errors that are looked through, those that are told, and the tasks counted of each.
+# Kinds of errors that are looked through, those that are told of the project and of taskqueue
+# itself, and the tasks counted of each.
 MOST_KINDS, MOST_NEW, COUNTED = 1_000, 10, 1_000
 # For how long a kind is new.
 NEW = timedelta(hours=24)
@@ -81,10 +82,17 @@ WITH RECURSIVE recent AS MATERIALIZED (
     WHERE kind.place < %(kinds)s
 ), news AS (
     SELECT name, error_class, first_at, example
-    FROM kind
-    WHERE first_at > statement_timestamp() - %(age)s::interval
+    FROM (
+        SELECT
+            name, error_class, first_at, example,
+            row_number() OVER (
+                PARTITION BY substr(name, 1, 10) = 'taskqueue.' ORDER BY first_at DESC
+            ) AS rank
+        FROM kind
+        WHERE first_at > statement_timestamp() - %(age)s::interval
+    ) AS ranked
+    WHERE rank <= %(new)s
     ORDER BY first_at DESC
-    LIMIT %(new)s
 )
 SELECT
     'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
@@ -159,10 +167,17 @@ WITH RECURSIVE recent AS MATERIALIZED (
     )
 ), news AS (
     SELECT name, error_class, first_at, example
-    FROM kind
-    WHERE first_at > %(since_text)s
+    FROM (
+        SELECT
+            name, error_class, first_at, example,
+            row_number() OVER (
+                PARTITION BY substr(name, 1, 10) = 'taskqueue.' ORDER BY first_at DESC
+            ) AS rank
+        FROM kind
+        WHERE first_at > %(since_text)s
+    ) AS ranked
+    WHERE rank <= %(new)s
     ORDER BY first_at DESC
-    LIMIT %(new)s
 )
 SELECT
     'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
@@ -186,6 +201,15 @@ SELECT
 FROM news
 """
 FAILING = Statement(postgresql=_POSTGRESQL, sqlite=_SQLITE)
+
+
+# Of names of taskqueue itself, as the statements have it.
+INTERNAL = "taskqueue."
+
+
+def is_internal(name: str) -> bool:
+    """Whether it is a name, or a pattern of names, of tasks of taskqueue itself."""
+    return name.startswith(INTERNAL)
 
 
 class NameRate(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
-from taskqueue.monitoring.notices.failing import NameRate
+from taskqueue.monitoring.notices.failing import NameRate, is_internal
 from taskqueue.monitoring.notices.situation import Situation
 
 # Attempts at this hour of the past days that a usual rate needs.
@@ -49,7 +49,12 @@ def has_jumped(failed: int, total: int, usual: float) -> bool:
 
 
 def new_errors(situation: Situation) -> Iterator[Notice]:
-    """Yield the kinds of error that had not been seen before, the newest first."""
+    """Yield the kinds of error of the project's tasks that were not seen before, newest first."""
+    return (each for each in new_errors_of_all(situation) if not is_internal(each.subject))
+
+
+def new_errors_of_all(situation: Situation) -> Iterator[Notice]:
+    """Yield the same, also of the tasks of taskqueue itself, such as deliveries of webhooks."""
     for error in situation.failing.new_errors:
         yield Notice(
             "new_error",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from taskqueue.access.permissions import (
     EDIT_SCHEDULES,
+    VIEW_ALERT_RULES,
     VIEW_ALERTS,
     VIEW_SCHEDULES,
     VIEW_WORKERS,
@@ -39,6 +40,7 @@ def notices(situation: Situation | None = None) -> list[Notice]:
 NEEDED: dict[frozenset[str], tuple[str, ...]] = {
     frozenset({"lost_worker", "worker_trouble"}): (VIEW_WORKERS,),
     frozenset({"doctor"}): (VIEW_ALERTS,),
+    frozenset({"heartbeat_failing"}): (VIEW_ALERT_RULES,),
     frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"}): (
         VIEW_SCHEDULES,
         EDIT_SCHEDULES,
@@ -88,9 +90,19 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
             )
 
 
+def of_heartbeats(situation: Situation) -> Iterator[Notice]:
+    """Yield the heartbeats that cannot be called.
+
+    A warning: an error would keep them from calling for ever.
+    """
+    for each in situation.standing.heartbeats:
+        detail = each.failure
+        yield Notice("heartbeat_failing", WARNING, each.rule, detail=detail, since=each.since)
+
+
 Judge = Callable[[Situation], Iterable[Notice]]
 JUDGES: tuple[Judge, ...] = (
     of_pauses, of_queues, growing, out_of_reach, absent_tags, parked, failure_jumps, new_errors,
     resting_schedules, overdue_schedules, of_workers, held_by_lost, wedged, long_runs,
-    of_doctor,
+    of_doctor, of_heartbeats,
 )  # fmt: skip

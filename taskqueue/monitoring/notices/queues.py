@@ -50,7 +50,7 @@ def of_queues(situation: Situation) -> Iterator[Notice]:
                 yield replace(_of_queue("unserved_queue", ERROR, queue), since=since)
         elif not are_paused:
             if _is_stalled(queue, situation.workers):
-                yield replace(_of_queue("stalled", ERROR, queue), since=since)
+                yield replace(of_stalled(queue), since=since)
             elif waits_long(queue, LATE_SECONDS):
                 yield of_late(queue)
         if is_deep(queue, DEEP):
@@ -107,6 +107,11 @@ def of_late(queue: ShownQueue) -> Notice:
     return replace(_of_queue("late_queue", WARNING, queue), seconds=queue.reachable_seconds)
 
 
+def of_stalled(queue: ShownQueue) -> Notice:
+    """Return the notice that nothing of it starts, though a slot is free."""
+    return _of_queue("stalled", ERROR, queue)
+
+
 def is_deep(queue: ShownQueue, number: int) -> bool:
     """Whether so many tasks wait, as far as they were counted."""
     return queue.waiting >= number
@@ -120,10 +125,10 @@ def of_deep(queue: ShownQueue) -> Notice:
 def _is_stalled(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
     """Whether a task waits for long though a worker has a free slot for it."""
     waits = (queue.reachable_seconds or 0.0) > STALLED_SECONDS
-    return waits and _has_free_slot(queue, workers)
+    return waits and has_free_slot(queue, workers)
 
 
-def _has_free_slot(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
+def has_free_slot(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
     """Whether a worker that serves the queue has a free slot."""
     return any(
         worker.takes_tasks and worker.serves(queue.name) and worker.busy < worker.slots

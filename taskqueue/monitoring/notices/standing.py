@@ -1,4 +1,4 @@
-"""The contents of small tables: pauses, schedules that rest or are late, tags, findings."""
+"""The contents of small tables: pauses, schedules that rest or are late, tags, alerts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 
-# Paused definitions, resting schedules, late ones, lanes of queues, and findings that are read.
+# Paused definitions, resting schedules, late ones, lanes of queues, and of findings and heartbeats
+# those that are read.
 MOST_PAUSES, MOST_RESTING, MOST_LATE, MOST_LANES, MOST_FOUND = 20, 20, 1_001, 1_000, 20
 
 # One statement, with the moment at which it is asked. Each part is a small table, or reads an index
@@ -86,6 +87,15 @@ FROM (
     LIMIT %(found)s
 ) AS found
 UNION ALL
+SELECT 'heartbeat', name, failing_since, {none}, failure, '', 0, {no_id}
+FROM (
+    SELECT name, failing_since, failure
+    FROM taskqueue_alertrule
+    WHERE failing_since IS NOT NULL AND next_at IS NOT NULL
+    ORDER BY name
+    LIMIT %(found)s
+) AS heartbeat
+UNION ALL
 SELECT 'lane', queue_name, {none}, {none}, lane, '', 0, {no_id}
 FROM lane
 WHERE lane <> ''
@@ -140,6 +150,15 @@ class Found(NamedTuple):
     remedy: str
 
 
+class Heartbeat(NamedTuple):
+    """The rule of a heartbeat whose URL cannot be called: whoever waits for it is not told."""
+
+    rule: str
+    since: datetime
+    # Why the first call failed; it names no address.
+    failure: str
+
+
 class Lane(NamedTuple):
     """The tags that tasks of a queue require."""
 
@@ -158,6 +177,7 @@ class Standing:
     overdue: list[Overdue] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
+    heartbeats: list[Heartbeat] = field(default_factory=list)
 
 
 def read_standing() -> Standing:
@@ -187,6 +207,8 @@ def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
         found.overdue.append(Overdue(name, due, (found.at - due).total_seconds(), text))
     elif kind == "doctor":
         found.found.append(Found(name, _moment(since), text, reason))
+    elif kind == "heartbeat":
+        found.heartbeats.append(Heartbeat(name, _moment(since), text))
     elif kind == "lane" and (tags := json.loads(text).get("tags")):
         found.lanes.append(Lane(name, frozenset(tags)))
 

@@ -1,0 +1,90 @@
+"""Judging rules about queues: how long tasks wait, how many, for nobody, and for limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from taskqueue.core.alerts import Judged
+from taskqueue.models import AlertRule
+from taskqueue.monitoring.alerts import sentences as texts
+from taskqueue.monitoring.alerts.rules import judged_by, threshold_of
+from taskqueue.monitoring.alerts.sentences import said
+from taskqueue.monitoring.alerts.situation import AlertSituation
+from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.notices.queues import (
+    everything_is_paused,
+    has_free_slot,
+    is_deep,
+    nobody_takes,
+    of_deep,
+    of_late,
+    of_stalled,
+    waits_long,
+)
+
+
+def latencies(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield queues that fall behind; where nobody serves them or all is paused, others tell.
+
+    What is late behind busy workers is told from what is late although a slot is free.
+    """
+    if everything_is_paused(situation):
+        return
+    for queue in situation.queues:
+        if queue.waiting and queue.is_served and waits_long(queue, threshold_of(rule)):
+            seconds = queue.reachable_seconds or 0.0
+            if has_free_slot(queue, situation.workers):
+                count = str(queue.waiting_count)
+                yield Judged(
+                    subject=queue.name,
+                    **said(
+                        texts.LATE_FOR_NOTHING,
+                        subject=queue.name,
+                        age=duration(seconds),
+                        count=count,
+                    ),
+                    remedy=of_stalled(queue).remedy,
+                    value=seconds,
+                )
+            else:
+                yield judged_by(of_late(queue), value=seconds)
+
+
+def depths(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield queues where very many tasks wait."""
+    most = int(threshold_of(rule))
+    for queue in situation.queues:
+        counted = replace(queue, waiting=situation.backlog(queue, most))
+        if is_deep(counted, most):
+            yield judged_by(of_deep(counted), value=float(counted.waiting))
+
+
+def nobody(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield that no worker takes tasks: who judges lives, but may be quiet itself."""
+    if nobody_takes(situation.workers):
+        waiting = sum(queue.waiting for queue in situation.queues)
+        yield Judged(
+            subject="",
+            **said(texts.NOBODY, count=f"{waiting:,}"),
+            remedy="Start one: manage.py runworker. Or manage.py taskqueue workers resume.",
+        )
+
+
+def saturated(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield limits that are used up while tasks wait for them."""
+    for limit in situation.limits:
+        is_full = limit.concurrency is not None and limit.fullest >= limit.concurrency
+        if limit.waiting and (is_full or (limit.used_ratio or 0.0) >= 1.0):
+            yield Judged(
+                subject=limit.name,
+                **said(
+                    texts.SATURATED,
+                    subject=limit.name,
+                    detail=limit.allowed,
+                    count=limit.waiting_count,
+                ),
+                remedy=f"manage.py taskqueue limits show {limit.name}; limits set {limit.name}"
+                " raises it.",
+                value=float(limit.waiting),
+            )

@@ -1,0 +1,42 @@
+"""What a rule asks for: its numbers, the names that it is about, and what a notice says of it."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, Judged
+from taskqueue.models import AlertRule
+from taskqueue.monitoring.notice import Notice
+
+
+def threshold_of(rule: AlertRule) -> float:
+    """Return the number that the rule compares with."""
+    known = KINDS[AlertKind(rule.kind)].threshold if rule.threshold is None else rule.threshold
+    return known or 0.0
+
+
+def window_of(rule: AlertRule) -> int:
+    """Return the seconds that the rule looks back."""
+    known = rule.window_seconds
+    return (KINDS[AlertKind(rule.kind)].window or 0) if known is None else known
+
+
+def fits(rule: AlertRule, scope: AlertScope, name: str) -> bool:
+    """Whether the rule is about what has that name; one of another scope is about all."""
+    if rule.scope != scope or not rule.pattern:
+        return True
+    # A name may hold characters that mean something in a pattern.
+    return name == rule.pattern or fnmatchcase(name, rule.pattern)
+
+
+def judged_by(notice: Notice, **more: Any) -> Judged:
+    """Return what a notice of the dashboard says."""
+    example = {"example": notice.example} if notice.example else {}
+    return Judged(
+        subject=notice.subject,
+        summary=notice.sentence,
+        words=notice.words,
+        remedy=notice.remedy,
+        **{**example, **more},
+    )

@@ -1,0 +1,72 @@
+"""Judging rules about tasks: failures, failure rates, attempts that run for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from taskqueue.core.alerts import AlertScope, Judged
+from taskqueue.models import AlertRule
+from taskqueue.monitoring.alerts import figures
+from taskqueue.monitoring.alerts import sentences as texts
+from taskqueue.monitoring.alerts.rules import fits, judged_by, threshold_of, window_of
+from taskqueue.monitoring.alerts.sentences import said
+from taskqueue.monitoring.alerts.situation import AlertSituation
+from taskqueue.monitoring.notices.workers import long_runs, of_wedged
+
+
+def failures(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield definitions whose tasks failed; queues, for a rule about queues."""
+    window = window_of(rule)
+    is_by_queue = rule.scope == AlertScope.QUEUE
+    found: dict[str, list[figures.Failures]] = {}
+    for each in situation.failures(window):
+        if fits(rule, AlertScope.NAME, each.name) and fits(rule, AlertScope.QUEUE, each.queue_name):
+            found.setdefault(each.queue_name if is_by_queue else each.name, []).append(each)
+    for subject, rows in sorted(found.items()):
+        count = sum(each.number for each in rows)
+        latest = max(rows, key=lambda each: each.latest_at)
+        if count >= threshold_of(rule):
+            text = texts.FAILED_OF_QUEUE if is_by_queue else texts.FAILED_OF_NAME
+            query = f"{'queue' if is_by_queue else 'name'}:{subject} status:failed"
+            yield Judged(
+                subject=subject,
+                **said(text, subject=subject, within=window, count=f"{count:,}"),
+                remedy=f'Fix the cause: manage.py taskqueue list "{query}".',
+                value=float(count),
+                count=count,
+                latest_at=latest.latest_at,
+                example=latest.example,
+            )
+
+
+def rates(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield queues or definitions of whose attempts too many failed."""
+    by = "name" if rule.scope == AlertScope.NAME else "queue"
+    window = window_of(rule)
+    for rate in situation.rates(by, window):
+        share = rate.failed / rate.total
+        if share > threshold_of(rule) and fits(rule, AlertScope(rule.scope), rate.subject):
+            text = texts.RATE_OF_QUEUE if by == "queue" else texts.RATE_OF_NAME
+            numbers = {"failed": f"{rate.failed:,}", "total": f"{rate.total:,}"}
+            yield Judged(
+                subject=rate.subject,
+                **said(text, subject=rate.subject, within=window, **numbers),
+                remedy="Fix the cause: manage.py taskqueue list "
+                f'"{by}:{rate.subject} status:failed,retrying".',
+                value=share,
+            )
+
+
+def wedged(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield attempts that seem to hang."""
+    for attempt in situation.running:
+        is_meant = fits(rule, AlertScope.NAME, attempt.name)
+        if attempt.is_wedged and is_meant and fits(rule, AlertScope.QUEUE, attempt.queue_name):
+            yield judged_by(of_wedged(attempt), example=str(attempt.task_id))
+
+
+def running_long(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
+    """Yield attempts that run for far longer than most of their name."""
+    for notice in long_runs(situation):
+        if fits(rule, AlertScope.NAME, notice.detail):
+            yield judged_by(notice, value=notice.seconds, example=notice.subject)
