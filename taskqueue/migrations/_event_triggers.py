@@ -10,7 +10,7 @@ events that nobody wants but for the conditions of the triggers:
 
 A worker that claims or ends many tasks at once, on PostgreSQL, lets its triggers leave the kind out
 of that statement, and calls a function that writes all of these events by another one, in the same
-transaction (`engine/postgresql/events.py`): the trigger of each row costs three times as much.
+transaction (`engine/postgresql/events.py`): the trigger of each row costs more than twice that.
 """
 
 from __future__ import annotations

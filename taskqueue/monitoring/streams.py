@@ -126,7 +126,9 @@ async def _sent(
                 return
     except EventsGone as error:
         gone = json.dumps({"detail": str(error), "oldest": error.oldest})
-        yield f"event: gone\ndata: {gone}\n\n".encode()
+        # With the number to read on behind: a browser comes back with it, and would be told the
+        # same for ever.
+        yield f"id: {error.oldest - 1}\nevent: gone\ndata: {gone}\n\n".encode()
     except TooManyReaders as error:
         yield f"retry: 60000\n: {error}\n\n".encode()
     finally:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,6 +15,7 @@ from django.utils import timezone
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.events import subscribing
+from taskqueue.exceptions import EventsGone
 from taskqueue.models import Audience, Subscription, Task, TaskLog
 from taskqueue.monitoring import streams
 from tests.api.conftest import ApiClient
@@ -210,6 +213,72 @@ def test_a_stream_ends_when_its_user_may_no_longer_see_its_kinds(
         user = await User.objects.aget()
         await user.user_permissions.aremove(await Permission.objects.aget(codename="view_queue"))
         assert [part async for part in stream if "event" in part] == []
+
+    run(body)
+
+
+@pytest.mark.parametrize(("last_seen", "oldest"), [(3, 8), (1000, 10)])
+def test_a_client_whose_place_is_not_there_is_told_before_the_stream(
+    last_seen: int, oldest: int
+) -> None:
+    Audience.objects.create(last_seq=9, pruned_seq=7)
+
+    async def body() -> None:
+        client = await logged_in()
+        answer = await client.get(STREAM, headers={"Last-Event-ID": str(last_seen)})
+        assert (answer.status_code, answer.json()["oldest"]) == (410, oldest)
+        assert not streams.OPEN._taken
+
+    run(body)
+
+
+def test_a_stream_whose_next_events_are_deleted_says_behind_which_to_go_on() -> None:
+    async def pages() -> AsyncIterator[str]:
+        yield "first"
+        raise EventsGone("They are no longer kept.", oldest=8)
+
+    async def body() -> list[str]:
+        sent = streams._sent(
+            pages(), said=lambda page: [page], silent=str, may_go_on=bool, release=bool
+        )
+        return [part.decode() async for part in sent]
+
+    assert run(body) == [
+        "first",
+        'id: 7\nevent: gone\ndata: {"detail": "They are no longer kept.", "oldest": 8}\n\n',
+    ]
+
+
+def test_a_client_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "UNREAD", 0.05)
+
+    async def body() -> None:
+        client = await logged_in()
+        answer: Any = await client.get(STREAM)
+
+        async def read_no_more() -> None:
+            async for _ in answer.streaming_content:
+                await asyncio.Event().wait()  # As a server does whose buffer is full.
+
+        reading = asyncio.create_task(read_no_more())
+        await asyncio.wait([reading], timeout=60)
+        assert reading.cancelled()
+        await close(answer)
+        assert not streams.OPEN._taken
+
+    run(body)
+
+
+def test_a_stream_with_one_filter_too_many_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscribing, "MOST_READERS", 1)
+    listen()
+
+    async def body() -> None:
+        client = await logged_in()
+        answer = await client.get(f"{STREAM}?name=a")
+        assert (answer.status_code, answer["Retry-After"]) == (503, "60")
+        assert answer.json()["code"] == "too_many_readers"
+        assert not streams.OPEN._taken
 
     run(body)
 

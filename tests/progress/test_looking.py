@@ -281,6 +281,21 @@ def test_events_tell_each_change_until_the_end() -> None:
     assert streams._open == 0
 
 
+@pytest.mark.postgresql_only
+@pytest.mark.django_db(transaction=True)
+def test_a_stream_keeps_no_connection_between_two_looks() -> None:
+    url = progress_of(noop.enqueue()).url
+
+    async def follow() -> bool:
+        answer: Any = await AsyncClient().get(url, headers={"Accept": "text/event-stream"})
+        async for _ in answer.streaming_content:
+            return await sync_to_async(lambda: connection.connection is None)()
+        return False
+
+    assert asyncio.run(asyncio.wait_for(follow(), 60))
+    assert streams._open == 0
+
+
 @pytest.mark.django_db
 def test_a_process_has_a_bounded_number_of_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "MOST", 0)

@@ -1,4 +1,4 @@
-"""Events of many changes by one statement: triggers of each row cost three times as much."""
+"""Events of many changes by one statement: the trigger of each row costs more than twice that."""
 
 from __future__ import annotations
 

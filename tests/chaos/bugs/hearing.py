@@ -9,6 +9,7 @@ from tests.chaos.bugs.planting import Planting
 
 EVENTS = "taskqueue.engine.events"
 DUTIES = "taskqueue.worker.duties"
+BY_ID = "event.id = numbered.id"
 WINDOW = 1.0
 """Seconds in which a scenario can kill a worker between two transactions."""
 
@@ -24,8 +25,11 @@ def cursor_over_ids(planting: Planting) -> None:
 
 
 def two_pumps(planting: Planting) -> None:
-    """Workers number events side by side."""
+    """Workers number events side by side, also what another has numbered meanwhile."""
     planting.rewrite(f"{EVENTS}.numbering:LOCK", "FOR UPDATE SKIP LOCKED", "")
+    # By its place a row is not found again once another has numbered it.
+    planting.rewrite(f"{EVENTS}.numbering:NUMBER", "SELECT ctid, %(last)s", "SELECT id, %(last)s")
+    planting.rewrite(f"{EVENTS}.numbering:NUMBER", "event.ctid = numbered.ctid", BY_ID)
     planting.replace(f"{DUTIES}:OTHER_PUMP_PAUSE", 0.1)
 
     def select(connection: Any, statement: Any, *arguments: Any, **named: Any) -> Any:
