@@ -1,8 +1,9 @@
 """Pictures of every page: `python -m tests.browser.screenshots [folder]`.
 
 A shop's rows are shown, under a strict Content-Security-Policy: every page in light, dark and
-narrow. `--only dashboard` takes those whose names begin so, `--language zh-hans` speaks that language;
-`--readme` writes the two of the README to docs/screenshots besides. The exit code is 1 when a page complained of anything or is too wide.
+narrow. `--only dashboard` takes those whose names begin so, `--language zh-hans` speaks that
+language; `--readme` writes the two of the README to docs/screenshots besides. The exit code is 1
+when a page complained of anything or is too wide.
 """
 
 from __future__ import annotations

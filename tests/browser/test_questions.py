@@ -1,4 +1,4 @@
-"""An operator's questions, asked of the admin in a real browser: each takes three clicks at most."""
+"""An operator's questions to the admin in a real browser: each takes three clicks at most."""
 
 from __future__ import annotations
 
