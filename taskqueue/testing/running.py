@@ -18,16 +18,16 @@ from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
 from taskqueue.core.states import PENDING, LeaseStatus, TaskStatus
 from taskqueue.declarations.snapshots import STEP
-from taskqueue.engine import takeover, workers
+from taskqueue.engine import takeover
 from taskqueue.engine.connections import project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.multi_worker_task import NEVER
 from taskqueue.engine.record import record
+from taskqueue.engine.registration import Registered, register, unregister
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workers import Registered
 from taskqueue.engine.workflows import serving as workflows
 from taskqueue.exceptions import Stopped, TaskQueueError
 from taskqueue.models import Lease, Task
@@ -293,9 +293,9 @@ class Workers:
         self._known.add(name)
         described = registration_of(WorkerOptions(name=name), get_settings())
         registration = replace(described, versions={})
-        answer = workers.register(registration)
+        answer = register(registration)
         # A row of that name that the test made itself stays as it is.
         if isinstance(answer, Registered):
             self._registrations.callback(
-                workers.unregister, worker_id=answer.id, incarnation=registration.incarnation
+                unregister, worker_id=answer.id, incarnation=registration.incarnation
             )
