@@ -49,10 +49,10 @@ def lines_without_fence(planting: Planting) -> None:
     """Log lines are kept after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(f"{ENGINE}.postgresql.record:INSERT_LOGS", "finished_at IS NULL", "true")
+        planting.rewrite(f"{ENGINE}.postgresql.reports:INSERT_LOGS", "finished_at IS NULL", "true")
     else:
         planting.rewrite(
-            f"{ENGINE}.sqlite.record:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
+            f"{ENGINE}.sqlite.reports:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
         )
 
 
@@ -60,10 +60,10 @@ def progress_without_fence(planting: Planting) -> None:
     """Progress is written after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(f"{ENGINE}.postgresql.record:WRITE_NOTES", "finished_at IS NULL", "true")
+        planting.rewrite(f"{ENGINE}.postgresql.reports:WRITE_NOTES", "finished_at IS NULL", "true")
     else:
         planting.rewrite(
-            f"{ENGINE}.sqlite.record:NOTE_LEASES",
+            f"{ENGINE}.sqlite.reports:NOTE_LEASES",
             " AND taskqueue_lease.status = 'running'",
             "",
         )
