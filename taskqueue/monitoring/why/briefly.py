@@ -11,7 +11,6 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.models import Pause, Queue, Task
 from taskqueue.models.pause import EVERYTHING
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
-from taskqueue.monitoring.why.codes import Reason, because
 from taskqueue.monitoring.why.pending import (
     MOST_WORKERS,
     Surroundings,
@@ -19,6 +18,7 @@ from taskqueue.monitoring.why.pending import (
     unknown,
     without_workers,
 )
+from taskqueue.monitoring.why.reasons import Reason, because
 
 # The columns of the tasks that are read for it.
 COLUMNS = ("name", "queue_name", "status", "worker_names", "parked_at")

@@ -18,7 +18,7 @@ from taskqueue.models.task import Route
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.read_models.limit import concurrency_of_row, rate_of_row
 from taskqueue.monitoring.searching.streams import IS_LIMITED, literal
-from taskqueue.monitoring.why.codes import Reason, because, listed
+from taskqueue.monitoring.why.reasons import Reason, because, listed
 
 if TYPE_CHECKING:
     from taskqueue.monitoring.why.pending import Surroundings

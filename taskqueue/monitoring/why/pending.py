@@ -22,8 +22,8 @@ from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching.streams import IS_APART, IS_READY, literal
-from taskqueue.monitoring.why.codes import MOST_NAMED, Reason, because, listed
 from taskqueue.monitoring.why.limits import why_limited, without_tags
+from taskqueue.monitoring.why.reasons import MOST_NAMED, Reason, because, listed
 from taskqueue.monitoring.why.workflows import why_blocked
 
 MOST_WORKERS = 1_000
