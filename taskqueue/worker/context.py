@@ -13,7 +13,7 @@ from taskqueue.exceptions import TaskQueueError
 
 if TYPE_CHECKING:
     from taskqueue.results import TaskResult
-    from taskqueue.tracing import AttemptSpan
+    from taskqueue.tracing.spans import AttemptSpan
     from taskqueue.worker.step_facts import StepFacts
     from taskqueue.worker.workflow_context import WorkflowContext
 

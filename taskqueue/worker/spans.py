@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from taskqueue import tracing
 from taskqueue.declarations.handlers import declared
 from taskqueue.engine.webhooks.sending import DELIVER
+from taskqueue.tracing.spans import MOST_LINKS
 from taskqueue.worker.context import Context
 
 if TYPE_CHECKING:
-    from taskqueue.tracing import AttemptSpan, Tracing
+    from taskqueue.tracing.spans import AttemptSpan, Tracing
     from taskqueue.worker.execution import Attempt
 
 logger = logging.getLogger("taskqueue.worker")
@@ -45,7 +46,7 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
     if step is not None:
         from taskqueue.worker.step_facts import upstream_spans
 
-        upstream = upstream_spans(step.step_id, most=tracing.MOST_LINKS)
+        upstream = upstream_spans(step.step_id, most=MOST_LINKS)
     elif order.name in declared() or order.name == DELIVER["name"]:
         # Few projects need it.
         from taskqueue.worker.told_spans import told_spans

@@ -22,7 +22,8 @@ from taskqueue.engine.webhooks.messages import Message
 from taskqueue.events import on
 from taskqueue.models import Task, TaskLog, Worker
 from taskqueue.rules import Every
-from taskqueue.tracing import Tracing, trace_id_of
+from taskqueue.tracing.metadata import trace_id_of
+from taskqueue.tracing.spans import Tracing
 from taskqueue.worker.step_facts import SPAN_LOGGER
 from taskqueue.worker.told_spans import told_spans
 from tests.sample import traced_tasks
