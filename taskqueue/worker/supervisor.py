@@ -101,7 +101,7 @@ def _log_start(options: WorkerOptions, settings: Settings) -> None:
 
 
 def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None:
-    from taskqueue.worker.duties import rest_schedules  # See `main_loop`.
+    from taskqueue.worker.periodic_duties import rest_schedules  # See `main_loop`.
 
     if state.is_replaced:
         presence.withdraw()  # Its name is another worker's now.
