@@ -19,6 +19,7 @@ from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
+from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.recorder import Recorder
 from taskqueue.worker.shutdown import Shutdown
 from taskqueue.worker.state import STOPS, WorkerState
@@ -48,6 +49,7 @@ class MainLoop:
     ) -> None:
         self._state = state = dispatcher.state
         self._dispatcher = dispatcher
+        self._receiver = Receiver(dispatcher)
         self._pool = dispatcher.pool
         self._watchdog = watchdog
         self._signals = signals
@@ -271,7 +273,7 @@ class MainLoop:
     def _receive(self, child: ChildProcess) -> None:
         child.send()
         was_ready = child.is_ready
-        self._dispatcher.receive(child, time.monotonic(), self._watch.remove)
+        self._receiver.receive(child, time.monotonic(), self._watch.remove)
         if self._reloader and child.is_ready and not was_ready:
             self._reloader.watch(child.files)
 

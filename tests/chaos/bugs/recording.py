@@ -91,7 +91,7 @@ def success_after_stop(planting: Planting) -> None:
             job.stop_reason = None
         before(self, child, outcome, now)
 
-    before = planting.replace("taskqueue.worker.dispatch:Dispatcher._finish", finish)
+    before = planting.replace("taskqueue.worker.receiving:Receiver._finish", finish)
 
 
 def stopped_runs_again(planting: Planting) -> None:
