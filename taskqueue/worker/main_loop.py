@@ -154,7 +154,7 @@ class MainLoop:
     def _take_report(self, now: float) -> None:
         # A request answers what was heard before its report.
         if heard := self._state.take_heard():
-            self._coordinator.hear(heard, now)
+            self._coordinator.timetable.hear(heard, now)
         jobs = self._coordinator.take_in(now)
         if jobs is None:
             return

@@ -46,7 +46,7 @@ class Requests:
         if (wanted := state.wanted) is not None and wanted != state.taken_up:
             state.take_up(wanted)
             self._pool.resize()
-            self._coordinator.look_again()
+            self._coordinator.timetable.look_again()
             self._heartbeat.hurry()
         stops = self._signals.count + STOPS.get(state.request, 0)
         if is_quiet != state.is_quiet:
@@ -54,7 +54,7 @@ class Requests:
             if is_quiet:
                 self._dispatcher.hand_back_waiting()
             else:
-                self._coordinator.look_again()
+                self._coordinator.timetable.look_again()
             self._heartbeat.hurry()
         if stops and not state.is_stopping:
             held = len(self._leases.held)
