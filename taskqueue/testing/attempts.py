@@ -29,11 +29,11 @@ from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
 from taskqueue.models import Lease
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.worker.context import Context
-from taskqueue.worker.endings import over_time
 from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import Frame
-from taskqueue.worker.jobs import Order
 from taskqueue.worker.leases import PendingWrites, aged_lines
+from taskqueue.worker.order import Order
+from taskqueue.worker.outcomes import over_time
 from taskqueue.worker.reporting import Reports, keep_logs
 
 

@@ -36,8 +36,10 @@ from taskqueue.testing.simulated_workers import Workers
 from taskqueue.worker import frames
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
-from taskqueue.worker.jobs import Job, Order, aged
-from taskqueue.worker.logs import log_unlogged, note_logged
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.order import Order
+from taskqueue.worker.outcomes import aged
+from taskqueue.worker.unlogged import log_unlogged, note_logged
 
 # What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
 # the test.

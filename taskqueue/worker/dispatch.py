@@ -8,11 +8,12 @@ from collections import deque
 
 from taskqueue.worker import endings
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Job, Prefetch
+from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.meter import Occupancy
 from taskqueue.worker.pool import Pool
+from taskqueue.worker.prefetch import Prefetch
 from taskqueue.worker.state import WorkerState
 
 STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.

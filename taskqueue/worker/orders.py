@@ -27,11 +27,10 @@ from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker import frames
 from taskqueue.worker.connections import SYNC_THREAD, keep_from_copies, unforked
 from taskqueue.worker.execution import Attempt
-from taskqueue.worker.frames import Frame, Unpacker
+from taskqueue.worker.frames import WHOLE, Frame, Unpacker
 from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
-from taskqueue.worker.jobs import Order
 from taskqueue.worker.memory import resident_megabytes
-from taskqueue.worker.places import WHOLE
+from taskqueue.worker.order import Order
 from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
 from taskqueue.worker.slots import LoopThread, MainSlot, Slot, ThreadSlot
 

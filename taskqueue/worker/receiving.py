@@ -11,8 +11,9 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.jobs import Job, succeeded
-from taskqueue.worker.logs import note_logged
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.outcomes import succeeded
+from taskqueue.worker.unlogged import note_logged
 
 logger = logging.getLogger("taskqueue.worker")
 

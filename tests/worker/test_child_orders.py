@@ -11,7 +11,7 @@ import pytest
 
 from taskqueue.worker import frames
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Order
+from taskqueue.worker.order import Order
 from taskqueue.worker.state import WorkerOptions
 from tests.sample.tasks import append_and_wait, append_to
 from tests.worker_process import wait_until

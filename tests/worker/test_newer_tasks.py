@@ -13,7 +13,7 @@ from taskqueue.core.retries import Fixed
 from taskqueue.engine.tally import Tally
 from taskqueue.worker.context import Context
 from taskqueue.worker.execution import Attempt
-from taskqueue.worker.jobs import Order
+from taskqueue.worker.order import Order
 from tests.sample.tasks import add, fail
 
 
