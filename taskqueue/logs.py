@@ -15,7 +15,7 @@ from uuid import UUID
 
 from taskqueue import tracing
 from taskqueue.tracing.metadata import trace_id_of
-from taskqueue.worker.context import Context, StepReading, _current
+from taskqueue.worker.bodies.context import Context, StepReading, _current
 
 FIELDS = (
     "task_id", "task_name", "attempt", "queue", "worker", "workflow", "step", "trace_id",

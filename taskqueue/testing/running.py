@@ -34,10 +34,10 @@ from taskqueue.testing.choices import Choice, Options, Which
 from taskqueue.testing.journeys import seconds_ahead
 from taskqueue.testing.simulated_workers import Workers
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.order import Order
 from taskqueue.worker.outcomes import aged
 from taskqueue.worker.unlogged import log_unlogged, note_logged
 

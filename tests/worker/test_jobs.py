@@ -14,12 +14,12 @@ from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed, Note
 from taskqueue.worker import children, dispatch, frames
 from taskqueue.worker import watchdog as watchdog_module
+from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.meter import Meter
-from taskqueue.worker.order import Order
 from taskqueue.worker.outcomes import aged, all_aged
 from taskqueue.worker.pool import Pool
 from taskqueue.worker.receiving import Receiver

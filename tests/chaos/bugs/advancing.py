@@ -182,7 +182,7 @@ def context_written_at_once(planting: Planting) -> None:
         row = rows.get()
         rows.update(context={**row.context, **values})
 
-    planting.replace("taskqueue.worker.workflow_context:WorkflowContext.update", update)
+    planting.replace("taskqueue.worker.bodies.workflow_context:WorkflowContext.update", update)
 
 
 def fan_outs_only_counted(planting: Planting) -> None:

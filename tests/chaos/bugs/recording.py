@@ -201,4 +201,4 @@ def effect_apart(planting: Planting) -> None:
             text = self._encode(call(definition, self.context, args, kwargs))
         return self._succeeded(text)
 
-    planting.replace("taskqueue.worker.execution:Attempt._run_atomic", run_atomic)
+    planting.replace("taskqueue.worker.bodies.execution:Attempt._run_atomic", run_atomic)

@@ -10,10 +10,14 @@ from taskqueue.core.outcomes import Outcome, is_final
 from taskqueue.engine.failures import extra
 from taskqueue.engine.failures import logger as failures_logger
 from taskqueue.exceptions import Directive
-from taskqueue.worker.order import Order
+from taskqueue.worker.bodies.order import Order
 
 # The modules through which a body is called.
-RUNNERS = ("taskqueue.worker.execution", "taskqueue.worker.slots", "taskqueue.testing.attempts")
+RUNNERS = (
+    "taskqueue.worker.bodies.execution",
+    "taskqueue.worker.bodies.slots",
+    "taskqueue.testing.attempts",
+)
 
 
 def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:

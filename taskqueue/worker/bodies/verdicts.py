@@ -26,7 +26,7 @@ from taskqueue.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from taskqueue.worker.execution import Attempt
+    from taskqueue.worker.bodies.execution import Attempt
 
 logger = logging.getLogger("taskqueue.worker")
 LONGEST_MESSAGE = 4096

@@ -14,11 +14,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.worker.bodies.context import Context, _current
+from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
 from taskqueue.worker.connections import SYNC_THREAD, Freshness, end_copy
-from taskqueue.worker.context import Context, _current
-from taskqueue.worker.execution import Attempt
 from taskqueue.worker.frames import WHOLE, Frame
-from taskqueue.worker.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
 
 # Tells the parent what became of an attempt.
 Report = Callable[[Frame], None]

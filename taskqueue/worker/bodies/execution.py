@@ -30,13 +30,13 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workflows.results import Arguments, arguments_of
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames
-from taskqueue.worker.context import Context, StepReading, _current
-from taskqueue.worker.failure_log import log_raised, trim_traceback
+from taskqueue.worker.bodies.context import Context, StepReading, _current
+from taskqueue.worker.bodies.failure_log import log_raised, trim_traceback
+from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.bodies.spans import begin_span, note_raised
+from taskqueue.worker.bodies.verdicts import verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
-from taskqueue.worker.order import Order
 from taskqueue.worker.outcomes import aged
-from taskqueue.worker.spans import begin_span, note_raised
-from taskqueue.worker.verdicts import verdict_on
 
 logger = logging.getLogger("taskqueue.worker")
 _loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.

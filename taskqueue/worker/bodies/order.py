@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from taskqueue.declarations import snapshots
-from taskqueue.worker.context import Context
-from taskqueue.worker.reporting import Reports
+from taskqueue.worker.bodies.context import Context
+from taskqueue.worker.bodies.reporting import Reports
 
 
 class Order(NamedTuple):
