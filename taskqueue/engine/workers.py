@@ -37,30 +37,17 @@ TOUCH = Statement.of("""
         CAST(wanted AS text), CAST(wanted_at AS text), CAST(wanted_seen_at AS text)
 """)
 
-TAKE_UP = Statement(
-    postgresql="""
-        UPDATE taskqueue_worker
-        SET concurrency = %(concurrency)s::int,
-            queues = %(queues)s::jsonb,
-            queue_slots = %(queue_slots)s::jsonb,
-            queue_order = %(queue_order)s::jsonb,
-            is_strict = %(is_strict)s::boolean,
-            definition_slots = %(definition_slots)s::jsonb,
-            wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN clock_timestamp() END
-        WHERE id = %(worker)s AND incarnation = %(incarnation)s
-    """,
-    sqlite="""
-        UPDATE taskqueue_worker
-        SET concurrency = CAST(%(concurrency)s AS integer),
-            queues = %(queues)s,
-            queue_slots = %(queue_slots)s,
-            queue_order = %(queue_order)s,
-            is_strict = %(is_strict)s = 'true',
-            definition_slots = %(definition_slots)s,
-            wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN %(now)s END
-        WHERE id = %(worker)s AND incarnation = %(incarnation)s
-    """,
-)
+TAKE_UP = Statement.of("""
+    UPDATE taskqueue_worker
+    SET concurrency = CAST(%(concurrency)s AS integer),
+        queues = {json queues},
+        queue_slots = {json queue_slots},
+        queue_order = {json queue_order},
+        is_strict = %(is_strict)s = 'true',
+        definition_slots = {json definition_slots},
+        wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN {now} END
+    WHERE id = %(worker)s AND incarnation = %(incarnation)s
+""")
 
 # Every worker runs these: rows that somebody else has are left for a later time.
 MARK_LOST = Statement.of("""
@@ -91,24 +78,14 @@ FORGET_GONE = Statement.of("""
     )
 """)
 
-UNKNOWN = Statement(
-    postgresql="""
-        SELECT id
-        FROM taskqueue_lease
-        WHERE status = 'running'
-            AND worker_id = %(worker)s
-            AND claimed_at >= %(since)s
-            AND id <> ALL (%(known)s::bigint[])
-    """,
-    sqlite="""
-        SELECT id
-        FROM taskqueue_lease
-        WHERE status = 'running'
-            AND worker_id = %(worker)s
-            AND claimed_at >= %(since)s
-            AND id NOT IN (SELECT value FROM json_each(%(known)s))
-    """,
-)
+UNKNOWN = Statement.of("""
+    SELECT id
+    FROM taskqueue_lease
+    WHERE status = 'running'
+        AND worker_id = %(worker)s
+        AND claimed_at >= %(since)s
+        AND id {not in known bigint}
+""")
 REMEMBER_QUEUE = Statement.of("""
     INSERT INTO taskqueue_queue (name, created_at) VALUES (%(name)s, {now})
     ON CONFLICT (name) DO NOTHING

@@ -88,18 +88,11 @@ CAME = Statement(
     ),
 )
 # Few rows, which are never deleted.
-RUN_TIMES = Statement(
-    postgresql="""
-        SELECT label, run_times::text
-        FROM taskqueue_total
-        WHERE kind = 'name' AND label = ANY (%(names)s::text[])
-    """,
-    sqlite="""
-        SELECT label, run_times
-        FROM taskqueue_total
-        WHERE kind = 'name' AND label IN (SELECT value FROM json_each(%(names)s))
-    """,
-)
+RUN_TIMES = Statement.of("""
+    SELECT label, CAST(run_times AS text)
+    FROM taskqueue_total
+    WHERE kind = 'name' AND label {in names text}
+""")
 
 
 class Came(NamedTuple):
