@@ -15,6 +15,7 @@ from taskqueue.worker.bodies.order import Order
 # The modules through which a body is called.
 RUNNERS = (
     "taskqueue.worker.bodies.execution",
+    "taskqueue.worker.bodies.loops",
     "taskqueue.worker.bodies.slots",
     "taskqueue.testing.attempts",
 )

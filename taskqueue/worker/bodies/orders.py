@@ -27,9 +27,10 @@ from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker import frames
 from taskqueue.worker.bodies.execution import Attempt
 from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, TimeLimits
+from taskqueue.worker.bodies.loops import LoopThread
 from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.bodies.reporting import Channel, flush_for_ever, keep_logs
-from taskqueue.worker.bodies.slots import LoopThread, MainSlot, Slot, ThreadSlot
+from taskqueue.worker.bodies.slots import MainSlot, Slot, ThreadSlot
 from taskqueue.worker.connections import SYNC_THREAD, keep_from_copies, unforked
 from taskqueue.worker.frames import WHOLE, Frame, Unpacker
 from taskqueue.worker.memory import resident_megabytes
