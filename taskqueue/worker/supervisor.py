@@ -102,7 +102,7 @@ def _log_start(options: WorkerOptions, settings: Settings) -> None:
 
 
 def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None:
-    from taskqueue.worker.duties import rest_schedules  # See `main_loop`.
+    from taskqueue.worker.timed import rest_schedules  # See `main_loop`.
 
     if state.is_replaced:
         presence.withdraw()  # Its name is another worker's now.

@@ -18,7 +18,7 @@ from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.tally import Tally
 
 if TYPE_CHECKING:
-    from taskqueue.worker.duties import Turn
+    from taskqueue.worker.timed import Turn
 
 logger = logging.getLogger("taskqueue.worker")
 
