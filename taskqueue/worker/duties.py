@@ -48,8 +48,9 @@ STAGGER, LONGEST_STAGGER = 0.025, 1.0
 BEHIND_PAUSE = 0.01
 # Seconds until another look at operations of which others have all, or that rest.
 OPERATION_PAUSE = 0.5
-# Seconds until another look at workflows that others advance, or that stop.
-WORKFLOW_PAUSE = 0.25
+# Seconds until another look at workflows that others advance, or that stop; and for which one turn
+# goes on while there is more to do, such as the cancel of a wide map.
+WORKFLOW_PAUSE, WORKFLOW_TURN = 0.25, 0.2
 # Seconds between looks at groups that collect events: of the first worker, of the second.
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # Seconds between looks for new events, while anybody wants any: of the first worker, of others.
@@ -190,9 +191,14 @@ class Duties:
         wait = turn.wait_for(turn.forecast.until(NEXT_WORKFLOW_DEADLINE))
         if not turn.forecast.holds(HAS_WORKFLOWS):
             return wait
-        if workflows.serve(turn.connection):
+        until = time.monotonic() + WORKFLOW_TURN
+        pause = WORKFLOW_PAUSE
+        while workflows.serve(turn.connection):
             turn.has_changed = turn.may_claim = True
-        return WORKFLOW_PAUSE if wait is None else min(wait, WORKFLOW_PAUSE)
+            if time.monotonic() >= until:
+                pause = BEHIND_PAUSE
+                break
+        return pause if wait is None else min(wait, pause)
 
     def _fire_batches(self, turn: Turn) -> float | None:
         """Enqueue the batches of groups that are due; the first worker looks once a second.
