@@ -25,7 +25,7 @@ DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced 
 # Seconds after which others have let go of partitions that they held; longer where they have not.
 LIMITED_LATER, LIMITED_LATEST = 0.01, 0.05
 RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
-FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
+FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its first tasks.
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
 NOTE_INTERVAL, LONGEST_SLEEP = 0.25, 5.0
@@ -199,8 +199,8 @@ class Coordinator:
 
     @property
     def _duties_from(self) -> float:
-        """When the duties are served: the first ones not before a child, nor amid first claims."""
-        if self._full_claims or not self._pool.ready:
+        """When the duties are served: the first ones not before a child, nor amid first tasks."""
+        if self._full_claims or self._dispatcher.held or not self._pool.ready:
             return max(self._duties_at, self._alone_until)
         return self._duties_at
 
