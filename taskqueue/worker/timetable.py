@@ -15,7 +15,7 @@ from taskqueue.worker.recorder import LONG_LINGER
 LOOK_AFTER = 0.005  # Seconds from a claim of announced tasks to one of all queues.
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
 RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
-FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
+FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its first tasks.
 # Seconds after which others have let go of partitions that they held; longer where they have not.
 LIMITED_LATER, LIMITED_LATEST = 0.01, 0.05
 
@@ -84,8 +84,8 @@ class Timetable:
 
     @property
     def duties_from(self) -> float:
-        """When the duties are served: the first ones not before a child, nor amid first claims."""
-        if self.full_claims or not self._pool.ready:
+        """When the duties are served: the first ones not before a child, nor amid first tasks."""
+        if self.full_claims or self._dispatcher.held or not self._pool.ready:
             return max(self._duties_at, self._alone_until)
         return self._duties_at
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from django.db import InterfaceError, InternalError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,8 +19,9 @@ from taskqueue.worker.exchange import Exchange
 
 logger = logging.getLogger("taskqueue.worker")
 
-# A step that lacks more members than this is folded at most so often, in seconds.
-WIDE, WIDE_PAUSE = 64, 0.05
+# A step that lacks more members than this is folded at most so often, in seconds; but not where it
+# lacks few for what this worker has ended since: of the last ones each record is folded at once.
+WIDE, WIDE_PAUSE, NEARLY = 64, 0.05, 8
 # Seconds until another try where another worker was folding the same step.
 LOCKED_PAUSE = 0.01
 # With so many tasks claimed ahead, ends need not hurry: to advance many workflows takes little more
@@ -48,19 +51,33 @@ def give_inputs(connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
         logger.exception("Results of steps not read for claimed tasks")
 
 
-def ended_steps(recorded: Iterable[Recorded]) -> set[int]:
-    """Return the steps of which a task has ended by this."""
-    return {
+def ended_steps(recorded: Iterable[Recorded]) -> Counter[int]:
+    """Return how many tasks of which steps have ended by this."""
+    return Counter(
         row.step_id for row in recorded if row.step_id is not None and row.task_status in FINISHED
-    }
+    )
+
+
+@dataclass(slots=True)
+class Rest:
+    """A pause of a wide step, which was folded a moment ago."""
+
+    until: float
+    # Members that had not ended by then; those that this thread has ended since.
+    lacking: int
+    ended: int = 0
+
+    def is_over(self, now: float) -> bool:
+        """Return whether the step is to be folded: it may soon be complete."""
+        left = self.lacking - self.ended
+        return now >= self.until or left <= max(WIDE, NEARLY * self.ended)
 
 
 class StepEnds:
     """Folds what one thread has recorded, and advances workflows; what it leaves is the duties'."""
 
     def __init__(self) -> None:
-        # When wide steps may be folded again.
-        self._rest_until: dict[int, float] = {}
+        self._rests: dict[int, Rest] = {}
         # When to fold again while much is claimed ahead, and the steps that wait for that.
         self._next_at = 0.0
         self._waiting: set[int] = set()
@@ -70,19 +87,22 @@ class StepEnds:
 
         Raises OperationalError, InterfaceError and InternalError when the session is in trouble.
         """
-        ended = ended_steps(exchange.recorded.values())
-        ended |= self._waiting
+        counts = ended_steps(exchange.recorded.values())
+        ended = self._waiting | counts.keys()
         if not ended:
             return
         now = time.monotonic()
+        for step_id, number in counts.items():
+            if step_id in self._rests:
+                self._rests[step_id].ended += number
         if now < self._next_at and exchange.claimed_ahead >= MANY:
             self._waiting = ended
             # The next record comes sooner: so many tasks ahead are short ones.
             exchange.step_ends_at = self._next_at + LONGEST_REST
             return
         self._waiting = set()
-        resting = {id for id in ended if now < self._rest_until.get(id, 0.0)}
-        moments = [self._rest_until[id] for id in resting]
+        resting = {id for id in ended if id in self._rests and not self._rests[id].is_over(now)}
+        moments = [self._rests[id].until for id in resting]
         try:
             moments += self._fold(connection, ended - resting, exchange, now)
         except (OperationalError, InterfaceError, InternalError):
@@ -111,12 +131,12 @@ class StepEnds:
         exchange.released_queues |= advanced.queues
         if any(step.is_due for step in folded):
             exchange.advance_seconds = time.monotonic() - now
-        if len(self._rest_until) > MOST_REMEMBERED:
-            self._rest_until.clear()
+        if len(self._rests) > MOST_REMEMBERED:
+            self._rests.clear()
         for step in folded:
             exchange.has_released = exchange.has_released or step.is_due
             if step.lacking > WIDE:
-                self._rest_until[step.step_id] = now + WIDE_PAUSE
+                self._rests[step.step_id] = Rest(now + WIDE_PAUSE, step.lacking)
             else:
-                self._rest_until.pop(step.step_id, None)
+                self._rests.pop(step.step_id, None)
         return [now + LOCKED_PAUSE] if len(folded) < len(step_ids) else []

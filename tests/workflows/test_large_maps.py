@@ -7,12 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import StringIO
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from django.db import connection
 from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
 
 from taskqueue import group, workflow
 from taskqueue.engine.dialect import dialect_for
@@ -94,6 +99,19 @@ def look_at(run: WorkflowRun) -> None:
     assert run.progress[1] == MEMBERS + 1
     row = Workflow.objects.get(id=run.id)
     assert "member_runs" in {reason.code for reason in why_workflow(row)}
+    call_command("taskqueue", "workflows", "show", str(run.id), stdout=StringIO())
+    call_command("taskqueue", "workflows", "list", stdout=StringIO())
+    user, _ = get_user_model().objects.get_or_create(
+        username="root", is_staff=True, is_superuser=True
+    )
+    client = Client()
+    client.force_login(user)
+    page = reverse("admin:taskqueue_workflow_change", args=[run.id])
+    lists = reverse("admin:taskqueue_workflow_changelist")
+    api = f"/api/v1/workflows/{run.id}/"
+    tasks = f"{api}tasks/?step=add"
+    for address in (lists, page, f"{page}?step=add", api, f"{api}steps/", f"{api}graph/", tasks):
+        assert client.get(address).status_code == 200, address
 
 
 def test_a_large_map_is_started_listed_cancelled_and_pruned() -> None:

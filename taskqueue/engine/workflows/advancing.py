@@ -44,15 +44,22 @@ class Advance:
         now: datetime,
         most_members: int | None = MOST_MEMBERS,
         unsent: Unsent = NO_CALLS,
+        is_lazy: bool = False,
     ) -> None:
-        """`unsent`: calls of maps that are stored nowhere, to be sent by this."""
+        """`unsent`: calls of maps that are stored nowhere, to be sent by this.
+
+        `is_lazy`: it does no more than follow from notes, and need not outlive a crash of the
+        server.
+        """
         self._connection = connection
         self._now = now
         self._workflows = {workflow.id: workflow for workflow in workflows}
         self._releaser = Releaser(
             connection, now=now, most_members=most_members, child=begin_child, unsent=unsent
         )
-        self._closing = Closing(connection, self._workflows, now=now, stop=self._stop)
+        self._closing = Closing(
+            connection, self._workflows, now=now, stop=self._stop, is_lazy=is_lazy
+        )
         # Whether others held some of the tasks that are to be stopped.
         self.has_missed = False
         # How many more tasks may be stopped, and so on; the rest follows in another transaction.
@@ -125,6 +132,7 @@ class Advance:
 
     def _due(self) -> list[Step]:
         """Lock and return the steps of which an end decides something."""
+        self._releaser.release_pending()
         return lock_due_steps(self._connection, self._workflows)
 
     def _may_have_made_due(self, ended: Sequence[Step]) -> bool:
@@ -227,6 +235,7 @@ class Advance:
 
     def _stop(self, workflow: Workflow) -> None:
         """Cancel what waits, and ask what runs to stop, as far as one transaction goes."""
+        self._releaser.release_pending()
         unsent = self._steps().filter(workflow=workflow.id, released__lt=F("members") + F("held"))
         unsent.filter(status=StepStatus.RUNNING).update(is_due=True)
         rows = self._steps().filter(workflow=workflow.id, status=StepStatus.WAITING)

@@ -16,6 +16,7 @@ from taskqueue.engine.workflows.counts import count_ended
 from taskqueue.engine.workflows.ending import end_if_over, will_succeed, write_ends
 from taskqueue.engine.workflows.fan_outs import drop_unused
 from taskqueue.engine.workflows.moves import write_moves
+from taskqueue.engine.workflows.releases import Pending
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
 from taskqueue.engine.workflows.results import Results
 from taskqueue.engine.workflows.stopping import request_stop
@@ -32,12 +33,14 @@ class Closing:
         *,
         now: datetime,
         stop: Callable[[Workflow], None],
+        is_lazy: bool,
     ) -> None:
-        """`stop` is called for a workflow that a failure stops."""
+        """`stop` is called for a workflow that a failure stops; `is_lazy` is as for `Advance`."""
         self._connection = connection
         self._workflows = workflows
         self._now = now
         self._stop = stop
+        self._is_lazy = is_lazy
         self._ended: dict[UUID, int] = defaultdict(int)
         # Workflows whose rows are to be written.
         self.touched: set[UUID] = set()
@@ -95,7 +98,13 @@ class Closing:
         """Count ended steps down in their workflows, and end those in which none is open."""
         touched = [self._workflows[id] for id in sorted(self.touched)]
         wakes = releaser.has_released
-        write_moves(self._connection, self._count_down(touched), now=self._now, wakes=wakes)
+        wakes_for_pending = bool(releaser.pending.plain)
+        pending, releaser.pending = releaser.pending, Pending()
+        releaser.queues |= write_moves(
+            self._connection, self._count_down(touched),
+            now=self._now, wakes=wakes, pending=pending, is_lazy=self._is_lazy,
+        )  # fmt: skip
+        wakes = wakes or wakes_for_pending
         ended: list[Workflow] = []
         for workflow in touched:
             if end_if_over(self._connection, workflow, now=self._now):

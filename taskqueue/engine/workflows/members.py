@@ -19,8 +19,10 @@ from taskqueue.models import Member, Step, Workflow
 LARGEST_LIST = 64 * 1024 * 1024
 # Members that a lazy sequence reads at once.
 PAGE = 200
-# Steps, and members, of one query.
+# Steps, and members, of one query; more members, up to so many, where a query has found fewer bytes
+# than that.
 BATCH, ROWS = 500, 500
+MOST_ROWS, SMALL_PAGE = 4000, 1024 * 1024
 
 # Returns the result of a step that is a workflow of its own, or of such a member of a map.
 ReadChild = Callable[[Step, int | None], Any]
@@ -75,12 +77,15 @@ class MemberResults:
         read = rows.order_by("step_id", "place").values_list(
             "step_id", "place", "task__status", Cast("task__return_value", TextField())
         )
-        found = list(read[:ROWS])
+        size = ROWS
+        found = list(read[:size])
         yield from found
-        while len(found) == ROWS:
+        while len(found) == size:
             step_id, place, *_ = found[-1]
             behind = Q(step_id=step_id, place__gt=place) | Q(step_id__gt=step_id)
-            found = list(read.filter(behind)[:ROWS])
+            is_small = sum(len(text or "") for *_, text in found) < SMALL_PAGE
+            size = min(2 * size, MOST_ROWS) if is_small else ROWS
+            found = list(read.filter(behind)[:size])
             yield from found
 
     def _with_children(

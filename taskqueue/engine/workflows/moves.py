@@ -12,9 +12,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.dialect import array_of
 from taskqueue.engine.notify import ANYWHERE
-from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.sqlite.values import stored
 from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.workflows.releases import (
+    FIND_BLOCKED,
+    MAKE_READY,
+    RUN,
+    Pending,
+    release_steps,
+)
 
 _MOVE = """
     SET open_steps = open_steps - row.ended, moved_at = %(now)s, trouble = ''
@@ -28,20 +35,51 @@ SQLITE_MOVE = f"""
     ) AS row
     WHERE workflow.id = row.id
 """  # noqa: S608  (of constants)
-# Locks: workflows that the caller has locked. Wakes workers at commit, where any sleeps: the server
-# shares a lock among all that notify. The plan is not kept: while there are few workflows, their
-# index of statuses, which has the id too, looks as good as the key.
-POSTGRESQL_MOVE = f"""
-    WITH moved AS (
-        UPDATE taskqueue_workflow AS workflow
-        {_MOVE}
-        FROM unnest(%(ids)s::uuid[], %(ended)s::int[]) AS row (id, ended)
-        WHERE workflow.id = ANY (ARRAY[row.id])
-    )
+# Parts of the statements below. What a worker does of itself may be lost in a crash of the server:
+# it follows from the notes, which are there again then, and all that came later is lost with it.
+_CLOCK = f"""
+    SELECT CASE WHEN %(is_lazy)s THEN set_config('synchronous_commit', 'off', true) END
+    WHERE {KEEPS_PLAN}
+"""
+_OWN = """
+    SELECT workflow.place, row.ended
+    FROM clock
+    CROSS JOIN unnest(%(ids)s::uuid[], %(ended)s::int[]) AS row (id, ended)
+    CROSS JOIN LATERAL (
+        SELECT ctid AS place
+        FROM taskqueue_workflow
+        WHERE id >= row.id AND id <= row.id
+        ORDER BY id
+        LIMIT 1
+    ) AS workflow
+"""
+_MOVED = f"""
+    UPDATE taskqueue_workflow AS workflow
+    {_MOVE}
+    FROM own AS row
+    WHERE workflow.ctid = row.place
+"""
+_WAKE = """
     SELECT pg_notify('taskqueue', %(payload)s)
     FROM taskqueue_worker
     WHERE is_idle AND %(wakes)s
     LIMIT 1
+"""
+# Locks: workflows that the caller has locked. Wakes workers at commit, where any sleeps: the server
+# shares a lock among all that notify. The server keeps the plan: rows are found by the key, for the
+# index of statuses, which has the id too and looks as good with few rows, is in another order.
+POSTGRESQL_MOVE = f"""
+    WITH clock AS MATERIALIZED ({_CLOCK}), own AS MATERIALIZED ({_OWN}), moved AS ({_MOVED})
+    {_WAKE}
+"""
+# Locks: the same, and what a release locks.
+RELEASE_AND_MOVE = f"""
+    WITH clock AS MATERIALIZED ({_CLOCK}), own AS MATERIALIZED ({_OWN}), moved AS ({_MOVED}),
+    run AS ({RUN}), blocked AS MATERIALIZED ({FIND_BLOCKED}), ready AS ({MAKE_READY}),
+    woken AS MATERIALIZED ({_WAKE})
+    SELECT true, queue_name FROM ready
+    UNION ALL
+    SELECT false, NULL FROM woken
 """  # noqa: S608  (of constants)
 
 
@@ -51,18 +89,33 @@ def write_moves(
     *,
     now: datetime,
     wakes: bool,
-) -> None:
-    """Count so many steps down in each locked workflow; `wakes`: there are tasks to claim now."""
+    pending: Pending,
+    is_lazy: bool,
+) -> set[str | None]:
+    """Count so many steps down in each locked workflow, and release pending steps.
+
+    Return the queues as `release_steps` does. `wakes`: there are other tasks to claim now.
+    `is_lazy`: the transaction need not outlive a crash of the server.
+    """
     if is_sqlite(connection):
+        queues = release_steps(connection, pending, now=now) if pending.steps else set()
         if moves:
             rows = json.dumps([(id.hex, number) for id, number in moves])
             change(connection, SQLITE_MOVE, {"rows": rows, "now": stored(now)})
-        return
-    if not moves and not wakes:
-        return
-    parameters: dict[str, Any] = {
-        "ids": array_of([id for id, _ in moves]),
-        "ended": array_of([number for _, number in moves]),
-        "now": now, "wakes": wakes, "payload": ANYWHERE,
-    }  # fmt: skip
-    fetch(connection, POSTGRESQL_MOVE, parameters)
+        return queues
+    if not (moves or wakes or pending.steps):
+        return set()
+    with kept_plan(connection) as series:
+        parameters: dict[str, Any] = {
+            "ids": array_of([id for id, _ in moves]),
+            "ended": array_of([number for _, number in moves]),
+            "now": now, "wakes": wakes, "payload": ANYWHERE, "is_lazy": is_lazy, "series": series,
+        }  # fmt: skip
+        if not pending.steps:
+            fetch(connection, POSTGRESQL_MOVE, parameters)
+            return set()
+        parameters["wakes"] = wakes or bool(pending.plain)
+        for name, value in pending.parameters().items():
+            parameters[name] = array_of(value)
+        found = fetch(connection, RELEASE_AND_MOVE, parameters)
+        return {queue for is_ready, queue in found if is_ready}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -49,58 +49,82 @@ MAKE_TASKS_READY = f"""
     )
     RETURNING CASE WHEN route = 0 THEN queue_name END
 """  # noqa: S608  (of constants)
-# Locks: steps of workflows that the caller has locked, then their tasks. The server keeps the plan,
-# which has only keys to go by: LATERAL with OFFSET is no join that it could turn round, and a
-# status that it does not know calls for no index of all blocked tasks.
-RELEASE = f"""
-    WITH clock AS MATERIALIZED (
-        SELECT 1 WHERE {KEEPS_PLAN}
-    ), run AS (
-        UPDATE taskqueue_step AS step
-        {_RUN}
-        FROM unnest(
-            %(steps)s::bigint[], %(members)s::int[], %(tolerated)s::int[], %(released)s::int[],
-            %(dues)s::boolean[]
-        ) AS row (id, members, tolerated, released, is_due)
-        WHERE step.id = ANY (ARRAY[row.id])
-    ), blocked AS MATERIALIZED (
-        SELECT member.task_id, '{TaskStatus.BLOCKED}' AS status
-        FROM clock
-        CROSS JOIN unnest(%(plain)s::bigint[]) AS own (id)
-        CROSS JOIN LATERAL (
-            SELECT task_id FROM taskqueue_member WHERE step_id = own.id OFFSET 0
-        ) AS member
-    )
+# Parts of the statements that release. Steps let run, and the tasks of the plain ones: LATERAL with
+# OFFSET is no join that the planner could turn round, and a status that it does not know calls for
+# no index of all blocked tasks.
+RUN = f"""
+    UPDATE taskqueue_step AS step
+    {_RUN}
+    FROM unnest(
+        %(steps)s::bigint[], %(members)s::int[], %(tolerated)s::int[], %(released)s::int[],
+        %(dues)s::boolean[]
+    ) AS row (id, members, tolerated, released, is_due)
+    WHERE step.id = ANY (ARRAY[row.id])
+"""
+FIND_BLOCKED = f"""
+    SELECT member.task_id, '{TaskStatus.BLOCKED}' AS status
+    FROM clock
+    CROSS JOIN unnest(%(plain)s::bigint[]) AS own (id)
+    CROSS JOIN LATERAL (
+        SELECT task_id FROM taskqueue_member WHERE step_id = own.id OFFSET 0
+    ) AS member
+"""  # noqa: S608  (of constants)
+MAKE_READY = f"""
     UPDATE taskqueue_task AS task
     SET {MAKES_READY}
     FROM blocked
     WHERE task.id = ANY (ARRAY[blocked.task_id]) AND task.status = ANY (ARRAY[blocked.status])
-    RETURNING CASE WHEN task.route = 0 THEN task.queue_name END
+    RETURNING CASE WHEN task.route = 0 THEN task.queue_name END AS queue_name
 """  # noqa: S608  (of constants)
+# Locks: steps of workflows that the caller has locked, then their tasks. The server keeps the plan,
+# which has only keys to go by.
+RELEASE = f"""
+    WITH clock AS MATERIALIZED (
+        SELECT 1 WHERE {KEEPS_PLAN}
+    ), run AS ({RUN}), blocked AS MATERIALIZED ({FIND_BLOCKED})
+    {MAKE_READY}
+"""
+
+
+@dataclass
+class Pending:
+    """Steps that are to run, and those of them whose blocked tasks become ready."""
+
+    steps: list[Step] = field(default_factory=list)
+    plain: list[int] = field(default_factory=list)
+
+    def parameters(self) -> dict[str, list[Any]]:
+        """Return the arrays of a statement that releases them."""
+        rows = [_row(step) for step in self.steps]
+        columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+        named = dict(zip(COLUMNS, map(list, columns), strict=True))
+        return {**named, "plain": list(self.plain)}
+
+
+# The arrays of `RUN`, in the order of `_row`.
+COLUMNS = ("steps", "members", "tolerated", "released", "dues")
+
+
+def _row(step: Step) -> tuple[int, int | None, int, int, bool]:
+    return step.id, step.members, step.tolerated, step.released, not _waits_for_ends(step)
 
 
 def release_steps(
-    connection: BaseDatabaseWrapper, steps: Sequence[Step], plain: Sequence[int], *, now: datetime
+    connection: BaseDatabaseWrapper, pending: Pending, *, now: datetime
 ) -> set[str | None]:
     """Let steps run, and make the blocked tasks of the plain ones ready; the queues of these.
 
     None among them stands for tasks that not every worker may take.
     """
-    rows = [
-        (step.id, step.members, step.tolerated, step.released, not _waits_for_ends(step))
-        for step in steps
-    ]
     if is_sqlite(connection):
-        values = {"rows": json.dumps(rows), "plain": json.dumps(list(plain)), "now": stored(now)}
+        rows = json.dumps([_row(step) for step in pending.steps])
+        values = {"rows": rows, "plain": json.dumps(list(pending.plain)), "now": stored(now)}
         change(connection, RUN_STEPS, values)
         found = fetch(connection, MAKE_TASKS_READY, values)
     else:
-        names = ("steps", "members", "tolerated", "released", "dues")
-        columns: dict[str, Any] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         with kept_plan(connection) as series:
-            columns |= {"plain": list(plain), "now": now, "series": series}
-            arrays = {name: array_of(value) for name, value in columns.items()}
-            found = fetch(connection, RELEASE, arrays)
+            arrays = {name: array_of(value) for name, value in pending.parameters().items()}
+            found = fetch(connection, RELEASE, {**arrays, "now": now, "series": series})
     return {name for (name,) in found}
 
 

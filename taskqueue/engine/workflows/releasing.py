@@ -20,7 +20,7 @@ from taskqueue.declarations.workflows.resolution import allowed_failures, calls_
 from taskqueue.engine.ready import make_ready
 from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.workflows.children import BeginChild, Children
-from taskqueue.engine.workflows.releases import release_steps
+from taskqueue.engine.workflows.releases import Pending, release_steps
 from taskqueue.engine.workflows.requests import (
     call_from_json,
     has_parts,
@@ -81,6 +81,7 @@ class Releaser:
         self.queues: set[str | None] = set()
         # Whether steps were released that have nothing left to run.
         self.has_due = False
+        self.pending = Pending()
 
     @property
     def has_released(self) -> bool:
@@ -144,21 +145,33 @@ class Releaser:
                 rows.update(reason=step.reason, members=0, released=0, is_due=True)
 
     def release(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
-        """Let steps run. Those that have nothing left to run are due at once."""
+        """Let steps run. Those that have nothing left to run are due at once.
+
+        Others are left to `release_pending`, or to the move of their workflows.
+        """
         plain: list[int] = []
+        has_due = False
         for step in steps:
             if step.kind != StepKind.MAP:
                 step.released = step.members or 0
             waits_for_ends = step.released - step.held == (step.members or 0) > step.ended
-            self.has_due = self.has_due or not waits_for_ends
+            has_due = has_due or not waits_for_ends
             if step.kind == StepKind.TASK:
                 if has_limits(workflows[step.workflow_id], step):
                     self._release_limited(workflows[step.workflow_id], step)
                 else:
                     plain.append(step.id)
-        if not steps:
-            return
-        self.queues |= release_steps(self._connection, steps, plain, now=self._now)
+        self.pending.steps += steps
+        self.pending.plain += plain
+        if has_due:
+            self.has_due = True
+            self.release_pending()
+
+    def release_pending(self) -> None:
+        """Let those steps run that were left to be."""
+        pending, self.pending = self.pending, Pending()
+        if pending.steps:
+            self.queues |= release_steps(self._connection, pending, now=self._now)
 
     def _release_limited(self, workflow: Workflow, step: Step, *, number: int = MOST_FOUND) -> int:
         """Release blocked tasks with a time or limits of their own, which count from now."""

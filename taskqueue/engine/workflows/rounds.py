@@ -119,6 +119,7 @@ def _fold_and_advance_at_once(
     has a workflow may have looked for what is left of it before that COMMIT.
     """
     step: Advance | None = None
+    is_lazy = not connection.in_atomic_block
     with orm_transaction(connection):
         folded = _fold(connection, step_ids)
         due = {as_uuid(each.workflow_id) for each in folded if each.is_due}
@@ -126,7 +127,7 @@ def _fold_and_advance_at_once(
         if due and lock_others(connection, others):
             locked = lock_workflows(connection, due)
             if locked is not None and len(locked.workflows) == len(due):
-                step = Advance(connection, locked.workflows, now=locked.now)
+                step = Advance(connection, locked.workflows, now=locked.now, is_lazy=is_lazy)
                 step.run(locked.due)
     if step is None:
         # Others may have been refused the locks of those that are not due.
@@ -168,12 +169,13 @@ def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[li
 
     One that cannot be advanced is left alone, and its row tells why.
     """
+    is_lazy = not connection.in_atomic_block  # Within a caller's transaction, that is not ours.
     try:
         with orm_transaction(connection):
             locked = lock_workflows(connection, ids)
             if locked is None:
                 return [], set()
-            step = Advance(connection, locked.workflows, now=locked.now)
+            step = Advance(connection, locked.workflows, now=locked.now, is_lazy=is_lazy)
             step.run(locked.due)
         return [workflow.id for workflow in locked.workflows], step.told
     except Exception as error:
