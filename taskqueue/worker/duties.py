@@ -21,6 +21,7 @@ from taskqueue.engine.apart import HAS_APART
 from taskqueue.engine.batches.firing import HAS_COLLECTED, fire_due
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.control.pauses import lift_pauses
+from taskqueue.engine.depths import record_depths
 from taskqueue.engine.ends import NEXT_END, end_overdue
 from taskqueue.engine.events.declaring import end_undeclared
 from taskqueue.engine.events.numbering import BATCH as EVENTS_BATCH
@@ -122,6 +123,7 @@ class Duties:
             Timed(prune_events, every=60, again=0.1).step,
             Timed(merge_rollups, every=60).step,
             Timed(merge_counts, every=60).step,
+            Timed(record_depths, every=20).step,
             Timed(mark_wedged, every=60).step,
             Timed(rest_schedules, every=60).step,
             Timed(end_undeclared, every=60).step,
