@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -259,50 +257,3 @@ def test_a_schedule_of_a_workflow_is_created_run_and_shown() -> None:
     run("edit", "flow", "--option", "deadline=2h")
     assert row("flow").options == {"deadline": 7200.0}
     assert str(workflow_id) in run("show", "flow")
-
-
-# Documents, jitter, runs
-
-
-def test_an_export_can_be_imported_and_a_dry_run_tells_the_differences(tmp_path: Path) -> None:
-    create("s", "--jitter", "5m", "--max-runs", "4")
-    assert (row("s").jitter, row("s").max_runs) == (timedelta(minutes=5), 4)
-    document = json.loads(run("export"))
-    assert document == run_json("export")
-    file = tmp_path / "schedules.json"
-    file.write_text(json.dumps(document))
-    assert run("import", file) == "s  unchanged\n"
-    document["schedules"][0] |= {"overlap": "allow", "jitter": None}
-    document["schedules"].append({**document["schedules"][0], "name": "t"})
-    file.write_text(json.dumps(document))
-    told = run("import", file, "--dry-run").splitlines()
-    assert sorted(told) == [
-        '  jitter: 300 to null', '  overlap: "skip" to "allow"', "s  to change", "t  to create",
-    ]  # fmt: skip
-    assert Schedule.objects.count() == 1
-    done = run_json("import", file, "--reason", "moved")
-    assert [each["action"] for each in done["schedules"]] == ["change", "create"]
-    assert Audit.objects.filter(reason="moved").count() == 2
-
-
-def test_a_document_that_is_wrong_is_refused_whole(tmp_path: Path) -> None:
-    file = tmp_path / "schedules.json"
-    file.write_text("{")
-    assert "is not valid JSON" in refused("import", file)[1]
-    assert "cannot be read" in refused("import", tmp_path / "none.json")[1]
-    file.write_text(json.dumps({"schedules": [{"name": "s", "task": NOOP}]}))
-    code, said, _ = refused("import", file)
-    assert (code, said) == (1, "Nothing was imported. s: rule is missing.")
-
-
-def test_jitter_and_the_number_of_runs_can_be_taken_back() -> None:
-    create("s", "--jitter", "5m", "--max-runs", "4")
-    run("edit", "s", "--jitter", "none", "--max-runs", "none")
-    assert (row("s").jitter, row("s").max_runs) == (None, None)
-
-
-def test_a_run_by_hand_may_have_other_arguments() -> None:
-    create("sums", "--args", "[1, 2]", task=ADD, when=("--every", "365d"))
-    run("run", "sums", "--args", "[3, 4]")
-    assert Task.objects.get().args == [3, 4]
-    assert "cannot be called" in refused("run", "sums", "--args", "[1, 2, 3]")[1]
