@@ -30,7 +30,7 @@ from taskqueue.engine.control.pauses import (
     resume_all,
     resume_definition,
 )
-from taskqueue.engine.control.queues import pause, resume
+from taskqueue.engine.control.queues import delete_queue, pause, resume
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.worker_changes import change_worker
 from taskqueue.engine.control.workers import (
@@ -62,6 +62,7 @@ __all__ = [
     "count_held_by_lost",
     "delete",
     "delete_many",
+    "delete_queue",
     "dry_run",
     "duplicate",
     "duplicate_many",

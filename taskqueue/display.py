@@ -242,11 +242,16 @@ SPARK_WIDTH, SPARK_HEIGHT = 72, 20
 
 
 def sparkline(counts: Sequence[int]) -> SafeString:
-    """Draw a few numbers as bars for a table cell; screen readers read their sum."""
+    """Draw what finished in the last hour as bars for a table cell."""
     ended = sum(counts)
     text = ngettext(
         "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended
     )
+    return spark(counts, text % {"count": ended})
+
+
+def spark(counts: Sequence[int], text: str) -> SafeString:
+    """Draw a few numbers as bars for a table cell; screen readers read the text."""
     width, most = SPARK_WIDTH / max(1, len(counts)), max([1, *counts])
     heights = [max(1.0, SPARK_HEIGHT * count / most) for count in counts]
     bars = "".join(
@@ -257,5 +262,5 @@ def sparkline(counts: Sequence[int]) -> SafeString:
     return format_html(
         '<svg class="taskqueue-spark" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" '
         'aria-label="{text}"><title>{text}</title><path d="{bars}"/></svg>',
-        w=SPARK_WIDTH, h=SPARK_HEIGHT, text=text % {"count": ended}, bars=bars,
+        w=SPARK_WIDTH, h=SPARK_HEIGHT, text=text, bars=bars,
     )  # fmt: skip

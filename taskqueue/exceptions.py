@@ -138,6 +138,10 @@ class TaskResultMismatch(TaskQueueError):
     """The task is one of another definition than the one that was asked for it."""
 
 
+class QueueDoesNotExist(TaskQueueError, LookupError):
+    """No queue has that name."""
+
+
 class LimitDoesNotExist(TaskQueueError, LookupError):
     """No limit has that name."""
 

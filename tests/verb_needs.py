@@ -30,6 +30,7 @@ NEEDS = {
     ("definition", "pause"): "control_queues",
     ("definition", "resume"): "control_queues",
     ("queue", "limit"): "control_queues",
+    ("queue", "delete"): "control_queues",
     ("limit", "set"): "control_queues",
     ("limit", "reset"): "control_queues",
     ("worker", "quiet"): "stop",

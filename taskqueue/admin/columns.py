@@ -20,9 +20,9 @@ WORDS = (
     _("changed"), _("checkpointed"), _("claimed"), _("concurrency"), _("count"), _("crash delay"),
     _("crashes"), _("created"), _("deadline"), _("declared"), _("detail"), _("enqueued"),
     _("error"), _("error class"), _("error message"), _("expires"), _("failures"), _("finished"),
-    _("holds unique key"), _("host"), _("id"), _("last finished"), _("last nominal"),
+    _("holds unique key"), _("host"), _("id"), _("jitter"), _("last finished"), _("last nominal"),
     _("lease duration"), _("lease seconds"), _("level"), _("logged"), _("logger"),
-    _("max attempts"), _("max crashes"), _("message"), _("metadata"), _("missed"),
+    _("max attempts"), _("max crashes"), _("max runs"), _("message"), _("metadata"), _("missed"),
     _("missed window"), _("name"), _("next"), _("nominal"), _("nominal until"), _("open slots"),
     _("options"), _("overlap"), _("parked"), _("pause after failures"), _("pause reason"),
     _("paused"), _("paused by"), _("paused until"), _("pid"), _("ping interval"), _("pinned to"),
@@ -37,7 +37,11 @@ WORDS = (
     _("unique until"), _("verb"), _("versions"), _("wedged"), _("worker"), _("worker names"),
     _("workers"),
 )  # fmt: skip
-OTHER_WORDS = {"failures_in_row": _("failures in a row"), "is_enabled": _("enabled")}
+OTHER_WORDS = {
+    "failures_in_row": _("failures in a row"),
+    "is_enabled": _("enabled"),
+    "run_count": _("runs so far"),
+}
 
 
 def label(name: str) -> Any:

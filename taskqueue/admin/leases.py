@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import OfTaskAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
+from taskqueue.admin.gantt import GanttAdmin
 from taskqueue.display import EMPTY, as_json, badge, compact, preformatted
 from taskqueue.models import Lease, Worker
 from taskqueue.monitoring.read_models.attempt import level_name
@@ -27,9 +28,10 @@ def _progress(lease: Lease) -> str:
     return " ".join(filter(None, (f"{lease.progress:.0f} %", lease.progress_message, detail)))
 
 
-class LeaseAdmin(OfTaskAdmin):
+class LeaseAdmin(GanttAdmin, OfTaskAdmin):
     """One attempt a row."""
 
+    routes = (("gantt/", "gantt"),)
     columns = (
         "task_id", "worker_id", "attempt", "status", "claimed_at", "finished_at", "wedged_at",
         "error_class",

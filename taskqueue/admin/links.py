@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -21,6 +22,7 @@ from django.utils.translation import gettext as _
 from taskqueue.display import EMPTY
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Occurrence, Task, Workflow
+from taskqueue.monitoring.searching.search_tokens import search_text
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,17 @@ class Links:
     def queue_url(self, name: str) -> str:
         """Return the address of a queue's page: by its name, for it may not have a row yet."""
         return f"{self.url('queue_named')}?{urlencode({'name': name})}"
+
+
+def finished_within(links: Links, **words: str) -> Callable[[datetime, datetime], str]:
+    """Return what gives the address of the tasks that match, and finished within a step."""
+
+    def link(start: datetime, end: datetime) -> str:
+        within = {"finished_after": start.isoformat(), "finished_before": end.isoformat()}
+        query = urlencode({"q": search_text(**words, **within)})
+        return f"{links.url('task_changelist')}?{query}"
+
+    return link
 
 
 def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:

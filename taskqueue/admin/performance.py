@@ -9,18 +9,20 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.heat import by_doubling, heat_map, longest
-from taskqueue.admin.links import kept_tasks
+from taskqueue.admin.links import finished_within, kept_tasks
 from taskqueue.admin.reports import ReportAdmin, report, since_of, span_of, span_tabs
+from taskqueue.display import spark
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.monitoring.comparison import compared, compared_since, deploys
 from taskqueue.monitoring.performance import NamePerformance
-from taskqueue.monitoring.searching.search_tokens import search_text
 from taskqueue.monitoring.series import series
+from taskqueue.monitoring.sparks import Sparks, sparks, sparks_since
 
 # The columns that the list can be sorted by, with their headers.
 COLUMNS: dict[str, Any] = {
@@ -72,6 +74,7 @@ class PerformanceAdmin(ReportAdmin):
             heads=[_head(column, chosen, sort) for column in COLUMNS],
             span=span,
             rows=rows,
+            sparks=_sparks(sparks(span) if since is None else sparks_since(since)),
             kept=kept_tasks(row.slowest_task_id for row in rows),
         )  # fmt: skip
 
@@ -92,13 +95,19 @@ class PerformanceAdmin(ReportAdmin):
 
     def tasks_within(self, name: str) -> Callable[[datetime, datetime], str]:
         """Return what gives the address of the tasks of the name that finished within a step."""
+        return finished_within(self.links, name=name)
 
-        def link(start: datetime, end: datetime) -> str:
-            words = {"finished_after": start.isoformat(), "finished_before": end.isoformat()}
-            query = urlencode({"q": search_text(name=name, **words)})
-            return f"{self.links.url('task_changelist')}?{query}"
 
-        return link
+def _sparks(found: Sparks) -> dict[str, SafeString]:
+    """Draw the attempts of each name over the period."""
+    return {
+        name: spark(
+            counts,
+            ngettext("%(count)d attempt finished", "%(count)d attempts finished", sum(counts))
+            % {"count": sum(counts)},
+        )
+        for name, counts in found.items()
+    }
 
 
 def _deploy_tabs(typed: str) -> list[dict[str, Any]]:

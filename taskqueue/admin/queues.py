@@ -12,21 +12,27 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.charts import outcomes_chart, times_chart
-from taskqueue.admin.links import back
+from taskqueue.admin.depth_chart import depth_chart
+from taskqueue.admin.links import back, finished_within
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
+from taskqueue.display import MINUTE
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
+from taskqueue.monitoring.counts import CAP
+from taskqueue.monitoring.depths import depths
 from taskqueue.monitoring.fairness import fairness_of, has_tenants
 from taskqueue.monitoring.read_models.pause import read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues
+from taskqueue.monitoring.read_models.queue_details import queue_tasks
 from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.series import series
 
@@ -122,16 +128,24 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
         span = span_of(request)
         steps = series(span, queue_name=name)
         kept = {"name": name} if "name" in request.GET else {}
+        seconds = steps.step_seconds * len(steps.steps)
+        sees_tasks = request.user.has_perm(VIEW_TASKS)
+        tasks = finished_within(self.links, queue=name) if sees_tasks else None
         return report(
             self, request, self.page_template, name,
             queue=next((queue for queue in queues if queue.name == name), None),
             row=row,
             workers=[worker for worker in workers if worker.is_alive and worker.serves(name)],
             spans=span_tabs(span, **kept),
-            outcomes=outcomes_chart(steps),
-            times=times_chart(steps),
+            counts=queue_tasks(name),
+            counted=CAP,
+            per_minute=steps.whole.ended * MINUTE / seconds,
+            outcomes=outcomes_chart(steps, links=tasks),
+            times=times_chart(steps, links=tasks),
+            depth=depth_chart(depths(span, queue_name=name)),
             fairness=fairness_of(name) if has_tenants(name) else None,
             may_control=QUEUE_VERBS["pause"].is_for(request.user),
+            delete=QUEUE_VERBS["delete"],
             longest_pause=LONGEST_PAUSE,
             most_at_once=MOST_AT_ONCE,
             longest_rate=LONGEST_RATE,
@@ -174,7 +188,9 @@ class QueueAdmin(ActsAdmin, RowReportAdmin):
         form = ActForm(request.POST)
         if form.is_valid():
             verb = QUEUE_VERBS[form.cleaned_data["verb"]]
-            self.act(request, verb, Queue(name=name), **form.arguments)
+            is_done = self.act(request, verb, Queue(name=name), **form.arguments)
+            if is_done and verb.name == "delete":
+                return self.links.redirect("queue_changelist")
         tell_errors(self, request, form)
         return back(request, self.links.queue_url(name))
 

@@ -69,6 +69,7 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.OperationDoesNotExist, 404, "operation_not_found", ""),
     (own.ScheduleDoesNotExist, 404, "schedule_not_found", ""),
     (own.WorkflowDoesNotExist, 404, "workflow_not_found", ""),
+    (own.QueueDoesNotExist, 404, "queue_not_found", ""),
     (own.LimitDoesNotExist, 404, "limit_not_found", ""),
     (own.AlertRuleDoesNotExist, 404, "alert_rule_not_found", ""),
     (own.AlertDoesNotExist, 404, "alert_not_found", ""),

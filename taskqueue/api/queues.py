@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -13,13 +15,18 @@ from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, Strict, Text, When, Whole
 from taskqueue.api.headers import part_of
 from taskqueue.api.problems import Problem
+from taskqueue.api.stats import SpanQuery
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
+from taskqueue.engine.depths import CAP as MOST_DEEP
+from taskqueue.monitoring.depths import depths
 from taskqueue.monitoring.fairness import ShownFairness, fairness_of
-from taskqueue.monitoring.read_models.base import json_form
+from taskqueue.monitoring.read_models.base import about, from_row, json_form
 from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, queues_after
+from taskqueue.monitoring.read_models.queue_details import QueueDetails, details_of
+from taskqueue.monitoring.rollups import SPANS
 
 Queues = page_of(ShownQueue, "Queues by name.")
 
@@ -65,13 +72,16 @@ class QueueView(OneView):
     tag = "queues"
     is_row = False
     compared = ("name", "paused_at", "paused_until", "paused_by", "pause_reason", "limit")
-    answers = {200: ShownQueue}
+    answers = {200: QueueDetails}
 
     def find(self, key: str) -> ShownQueue:
         queue = queue_named(key)
         if queue is None:
             raise Problem(404, "queue_not_found", f"No queue is named {key!r} here.")
         return queue
+
+    def details(self, found: ShownQueue) -> QueueDetails:
+        return details_of(found)
 
     def part(self, found: ShownQueue) -> str:
         return part_of([json_form(getattr(found, name)) for name in self.compared])
@@ -99,14 +109,27 @@ class QueueFairness(QueueView):
 class QueueDetail(QueueView):
     """The state of one queue, and its limit."""
 
-    needs = {"GET": (VIEW_QUEUES,), "PATCH": (VIEW_QUEUES, *QUEUE_VERBS["limit"].permissions)}
+    needs = {
+        "GET": (VIEW_QUEUES,),
+        "PATCH": (VIEW_QUEUES, *QUEUE_VERBS["limit"].permissions),
+        "DELETE": (VIEW_QUEUES, *QUEUE_VERBS["delete"].permissions),
+    }
 
-    @endpoint("getQueue", answers={200: ShownQueue}, problems=(404,))
+    @endpoint("getQueue", answers={200: QueueDetails}, problems=(404,))
     def get(self, request: Request, name: str) -> Response:
-        """Return a queue that a worker or a task has, or has had."""
+        """Return a queue that a worker or a task has, or has had, with the counts of its tasks."""
         return self.answer(name)
 
-    @endpoint("changeQueue", answers={200: ShownQueue}, body=QueueChange, problems=(404, 409, 412))
+    @endpoint("deleteQueue", answers={204: None}, query=Reasoned, problems=(404, 409, 412))
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete a queue that is empty and that no worker serves by its name, with its pause and
+        its limit. It is there again with its next task.
+        """
+        return self.act(QUEUE_VERBS["delete"], name, **self.parameters)
+
+    @endpoint(
+        "changeQueue", answers={200: QueueDetails}, body=QueueChange, problems=(404, 409, 412)
+    )
     def patch(self, request: Request, name: str) -> Response:
         """Set or lift its limit, for all its tasks. It holds for those that wait already too."""
         return self.act(
@@ -117,9 +140,30 @@ class QueueDetail(QueueView):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class QueueDepth:
+    """How many tasks waited, step by step, the oldest first; each list is as long as `starts`."""
+
+    span: str = about(choices=SPANS)
+    step_seconds: int
+    starts: list[datetime]
+    waiting: list[int | None] = about("The most of the step; null: no worker was there to count.")
+    is_capped: bool = about(f"Whether there may have been more: {MOST_DEEP:,} are counted at most.")
+
+
+class QueueDepthView(QueueView):
+    """How many tasks waited over time."""
+
+    @endpoint("getQueueDepth", answers={200: QueueDepth}, query=SpanQuery, problems=(404,))
+    def get(self, request: Request, name: str) -> Response:
+        """Return how many tasks of a queue waited, as workers recorded it once a minute."""
+        found = depths(self.parameters["span"], queue_name=self.find(name).name)
+        return self.shown(from_row(QueueDepth, found))
+
+
 BODIES = {"pause": Pause}
 ACTS = {
     name: act_view(QueueView, verb, body=BODIES.get(name, Reasoned))
     for name, verb in QUEUE_VERBS.items()
-    if name != "limit"
+    if name not in ("limit", "delete")
 }

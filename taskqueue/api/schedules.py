@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -13,47 +11,42 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import schedules
-from taskqueue.access.permissions import ENQUEUE, VIEW_OCCURRENCES, VIEW_SCHEDULES
-from taskqueue.api.base import ApiView, endpoint
+from taskqueue.access.permissions import ENQUEUE, VIEW_SCHEDULES
+from taskqueue.api.base import endpoint
 from taskqueue.api.describing import serializer_for
-from taskqueue.api.fields import Anything, Flag, Moment, Reasoned, Seconds, Strict, Text, Whole
+from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Text, Whole
 from taskqueue.api.problems import Problem
-from taskqueue.api.rules import MOST_TIMES, RuleField
+from taskqueue.api.rules import RuleField
 from taskqueue.api.tasks.bodies import check_kept, exposed_target
 from taskqueue.api.tasks.option_fields import StoredOptions
 from taskqueue.api.views import (
-    Digits,
     NextPage,
     OneView,
     Paged,
     act_view,
     page,
-    page_of,
     rows_after,
 )
 from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.redaction import REDACTED
-from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_FAILURES
+from taskqueue.declarations.scheduled import LONGEST_JITTER, LONGEST_NAME, MOST_FAILURES, MOST_RUNS
 from taskqueue.declarations.workflows.scheduling import Target
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.editing import target_of
-from taskqueue.engine.schedules.reading import rule_text
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
-from taskqueue.monitoring.read_models.base import about, json_form
+from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.schedule import (
     ScheduleDetails,
     ShownOccurrence,
     ShownSchedule,
-    occurrences_of,
     schedule_details,
     shown_occurrences,
     shown_schedules,
-    times_to_come,
 )
 from taskqueue.monitoring.reading import now
 
@@ -101,6 +94,15 @@ class ScheduleEdited(Reasoned):
     pause_after_failures = Whole(
         required=False, allow_null=True, min_value=1, max_value=MOST_FAILURES
     )
+    jitter = Seconds(
+        required=False, allow_null=True, min_value=0.001,
+        max_value=LONGEST_JITTER.total_seconds(),
+        help_text="Start each run up to so much after its nominal time; null: at that time.",
+    )  # fmt: skip
+    max_runs = Whole(
+        required=False, allow_null=True, min_value=1, max_value=MOST_RUNS,
+        help_text="The runs of its rule after which it is over; null: never.",
+    )  # fmt: skip
     enabled = Flag(required=False)
 
 
@@ -229,52 +231,17 @@ def _check_call(task: str, call: Mapping[str, Any], known: Target | None) -> Non
         raise Problem(422, "redacted_value", f"Enter the values shown as {REDACTED} again.")
 
 
-class HowMany(Strict):
-    """The number of times."""
+class RunAsked(Reasoned):
+    """The arguments of this run alone."""
 
-    count = Digits(default=5, min_value=1, max_value=MOST_TIMES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimesToCome:
-    """The next times of a schedule."""
-
-    rule_text: str = about("The rule in words.")
-    times: list[datetime] = about(
-        "In UTC, as if it were not paused; at most one if it waits for a run to finish."
-    )
-
-
-class SchedulePreview(ApiView):
-    """The next times of a schedule."""
-
-    needs = {"GET": (VIEW_SCHEDULES,)}
-    tag = "schedules"
-
-    @endpoint("previewSchedule", answers={200: TimesToCome}, query=HowMany, problems=(404,))
-    def get(self, request: Request, name: str) -> Response:
-        """Return its next times."""
-        row = schedules.get(name)
-        times = times_to_come(row, now(), count=self.parameters["count"])
-        return Response(json_form(TimesToCome(rule_text=rule_text(row), times=times)))
-
-
-Runs = page_of(ShownOccurrence, "Runs, the newest first.")
-
-
-class ScheduleRuns(ApiView):
-    """The runs of a schedule."""
-
-    needs = {"GET": (VIEW_SCHEDULES, VIEW_OCCURRENCES)}
-    tag = "schedules"
-    has_etag = True
-
-    @endpoint("listRuns", answers={200: Runs}, query=Paged, problems=(404,))
-    def get(self, request: Request, name: str) -> Response:
-        """Its runs and the times that were skipped, the newest first."""
-        runs = occurrences_of(schedules.get(name))
-        found = rows_after(runs, "-nominal_at", self.parameters, Moment().to_internal_value)
-        return page(self, found, "nominal_at", lambda rows: shown_occurrences(rows, request.user))
+    args = serializers.ListField(
+        child=Anything(allow_null=True), required=False,
+        help_text="In place of those of the schedule.",
+    )  # fmt: skip
+    kwargs = serializers.DictField(
+        child=Anything(allow_null=True), required=False,
+        help_text="In place of those of the schedule.",
+    )  # fmt: skip
 
 
 class ScheduleRun(ScheduleView):
@@ -282,13 +249,20 @@ class ScheduleRun(ScheduleView):
 
     answers = {202: ShownOccurrence}
 
+    def run(self, request: Request, key: str) -> Response:
+        """Run it, with its own arguments or with others."""
+        return self.act(self.verb, key, self._check, **self.parameters)
+
+    def _check(self, row: Schedule) -> None:
+        _check_call(row.task_name, self.parameters, target_of(row))
+
     def outcome(self, verb: Verb, key: str, result: Any) -> Response:
         (shown,) = shown_occurrences([result], self.request.user)
         return Response(json_form(shown), status=202)
 
 
 ACTS = {
-    "run": act_view(ScheduleRun, SCHEDULE_VERBS["run_now"], called="run"),
+    "run": act_view(ScheduleRun, SCHEDULE_VERBS["run_now"], called="run", body=RunAsked),
     "pause": act_view(ScheduleView, SCHEDULE_VERBS["pause"]),
     "resume": act_view(ScheduleView, SCHEDULE_VERBS["resume"]),
 }

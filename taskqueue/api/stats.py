@@ -14,8 +14,8 @@ from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Moment, Strict, Text
 from taskqueue.api.views import Digits
 from taskqueue.core.states import TaskStatus
+from taskqueue.monitoring.comparison import Compared, compared, compared_since
 from taskqueue.monitoring.counts import CAP, status_counts
-from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.read_models.base import about, from_row, json_form
 from taskqueue.monitoring.read_models.failure_group import (
     NEWEST,
@@ -190,8 +190,11 @@ class StatsSeries(ApiView):
 
 
 class PerformanceQuery(SpanQuery):
-    """The span."""
+    """The span, or a moment such as that of a deploy."""
 
+    since = Moment(
+        required=False, help_text="In place of a span: from then on, at most 45 days ago."
+    )
     limit = Digits(default=100, min_value=1, max_value=MOST_NAMES, help_text="Names.")
 
 
@@ -199,8 +202,8 @@ class PerformanceQuery(SpanQuery):
 class PerformanceShown:
     """The names, the most frequent first."""
 
-    span: str = about(choices=SPANS)
-    names: list[NamePerformance]
+    span: str | None = about("null: since a moment.", choices=SPANS)
+    names: list[Compared] = about("Each beside the same length of time before.")
     is_capped: bool = about("Whether there are more names.")
 
 
@@ -212,9 +215,15 @@ class Performance(ApiView):
 
     @endpoint("getPerformance", answers={200: PerformanceShown}, query=PerformanceQuery)
     def get(self, request: Request) -> Response:
-        """How often tasks of each name ran in the span, how long they took, how many failed."""
-        span, limit = self.parameters["span"], self.parameters["limit"]
-        names = performance(span)
+        """How often tasks of each name ran in the span, how long they took, how many failed, and
+        how that has changed since the same length of time before.
+        """
+        since, limit = self.parameters.get("since"), self.parameters["limit"]
+        span: str | None = self.parameters["span"]
+        if since is not None:
+            span, names = None, compared_since(since)
+        else:
+            names = compared(self.parameters["span"])
         shown = PerformanceShown(span=span, names=names[:limit], is_capped=len(names) > limit)
         return Response(json_form(shown))
 

@@ -16,7 +16,8 @@ from taskqueue.exceptions import Duration, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
 
 LONGEST_NAME = 255
-MOST_FAILURES = 2**31 - 1
+MOST_FAILURES = MOST_RUNS = 2**31 - 1
+LONGEST_JITTER = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Scheduled:
 
     `name` is unique in the project; it defaults to the task's name. `options` are those of
     `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
-    counts failed tasks in a row.
+    counts failed tasks in a row. `jitter`, in seconds or a timedelta, starts each run up to so much
+    after its nominal time. After `max_runs` runs the schedule is over.
     """
 
     rule: Rule
@@ -38,6 +40,8 @@ class Scheduled:
     missed_window: Duration | None = None
     overlap: str = Overlap.SKIP.value
     pause_after_failures: int | None = None
+    jitter: Duration | None = None
+    max_runs: int | None = None
     enabled: bool = True
 
 
@@ -51,21 +55,37 @@ def check_policies(scheduled: Scheduled) -> None:
         )
     if scheduled.missed_window is not None:
         window_of(scheduled.missed_window)
-    count = scheduled.pause_after_failures
-    if count is not None and (
-        isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_FAILURES
-    ):
-        raise InvalidSchedule(
-            f"pause_after_failures must be a whole number of 1 or more, not {count!r}."
-        )
+    _check_count("pause_after_failures", scheduled.pause_after_failures)
+    _check_count("max_runs", scheduled.max_runs)
+    if scheduled.jitter is not None:
+        jitter_of(scheduled.jitter)
 
 
 def window_of(value: Any) -> timedelta:
     """Return the window as a timedelta. Raises `InvalidSchedule`."""
+    return _duration_of("missed_window", value, lowest=1.0)
+
+
+def jitter_of(value: Any) -> timedelta:
+    """Return the jitter as a timedelta. Raises `InvalidSchedule`."""
+    jitter = _duration_of("jitter", value, lowest=0.001)
+    if jitter > LONGEST_JITTER:
+        raise InvalidSchedule(f"jitter must be at most one day, not {jitter}.")
+    return jitter
+
+
+def _duration_of(name: str, value: Any, *, lowest: float) -> timedelta:
     try:
-        return check_duration("missed_window", value, lowest=1.0)
+        return check_duration(name, value, lowest=lowest)
     except InvalidTask as error:
         raise InvalidSchedule(str(error)) from None
+
+
+def _check_count(name: str, count: object) -> None:
+    if count is not None and (
+        isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_FAILURES
+    ):
+        raise InvalidSchedule(f"{name} must be a whole number of 1 or more, not {count!r}.")
 
 
 def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:

@@ -375,6 +375,7 @@ class Migration(migrations.Migration):
                 ("paused_by", models.CharField(db_default="", max_length=150)),
                 ("pause_reason", models.CharField(db_default="", max_length=1000)),
                 ("limiter_id", models.UUIDField(null=True)),
+                ("deleted_at", models.DateTimeField(null=True)),
             ],
             options={
                 "verbose_name": "queue",
@@ -423,6 +424,9 @@ class Migration(migrations.Migration):
                 ("missed_window", models.DurationField(null=True)),
                 ("overlap", _word(OVERLAP, default="skip")),
                 ("pause_after_failures", models.PositiveIntegerField(null=True)),
+                ("jitter", models.DurationField(null=True)),
+                ("max_runs", models.PositiveIntegerField(null=True)),
+                ("run_count", models.PositiveIntegerField(default=0)),
                 ("is_enabled", models.BooleanField(default=True)),
                 ("source", _word(["code", "row"], default="row")),
                 ("declared_at", models.DateTimeField(null=True)),
@@ -986,6 +990,7 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(default="", max_length=1000)),
                 ("task_status", models.CharField(default="", max_length=10)),
                 ("requested_by", models.CharField(max_length=150, null=True)),
+                ("request", models.JSONField(null=True)),
                 ("created_at", models.DateTimeField(db_default=DatabaseClock())),
                 ("enqueued_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
@@ -1545,6 +1550,25 @@ class Migration(migrations.Migration):
                         name="taskqueue_incident_open",
                     ),
                     _one_of("status", INCIDENT_STATUSES, name="taskqueue_incident_status"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Depth",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("resolution", models.PositiveIntegerField()),
+                ("starts_at", models.DateTimeField()),
+                ("queue_name", models.CharField(max_length=100)),
+                ("waiting", models.PositiveIntegerField()),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("resolution", "starts_at", "queue_name"),
+                        name="taskqueue_depth_moment",
+                    )
                 ],
             },
         ),

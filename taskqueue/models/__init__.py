@@ -13,7 +13,7 @@ from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
 from taskqueue.models.pause import Pause
 from taskqueue.models.queue import Queue
-from taskqueue.models.rollup import Arrival, Rollup, Total
+from taskqueue.models.rollup import Arrival, Depth, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
 from taskqueue.models.stay import Stay
 from taskqueue.models.task import Task
@@ -32,6 +32,7 @@ __all__ = [
     "Dashboard",
     "Delivery",
     "Dependency",
+    "Depth",
     "Endpoint",
     "Event",
     "Export",

@@ -26,6 +26,10 @@ class Queue(models.Model):
     # The limiter of its limit. While it has one, the ordinary claim leaves it to `engine.limits`.
     limiter_id = models.UUIDField(null=True)
 
+    # Since when it is gone for people, unless it has got tasks since; kept for some hours, for
+    # what its tasks came to in the last one is still counted.
+    deleted_at = models.DateTimeField(null=True)
+
     class Meta:
         default_permissions = VIEW_ONLY
         verbose_name = _("queue")

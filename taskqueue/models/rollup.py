@@ -1,4 +1,4 @@
-"""Counts of work: arrivals, totals since the beginning, and rollups of spans of time."""
+"""Counts of work: arrivals, totals since the beginning, rollups of spans of time, depths."""
 
 from __future__ import annotations
 
@@ -92,3 +92,29 @@ class Arrival(models.Model):
 
     def __str__(self) -> str:
         return f"{self.number} of {self.name} on {self.queue_name}"
+
+
+class Depth(models.Model):
+    """How many tasks of a queue were ready at a moment; merged, the most within a span.
+
+    Workers look once a minute. A queue in which nothing waited has no row then: that somebody
+    looked is told by a row without a queue, which has the sum of all.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    # Seconds that the row stands for.
+    resolution = models.PositiveIntegerField()
+    starts_at = models.DateTimeField()
+    queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
+    waiting = models.PositiveIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["resolution", "starts_at", "queue_name"], name="taskqueue_depth_moment"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.waiting} on {self.queue_name} from {self.starts_at}"

@@ -46,6 +46,10 @@ class Schedule(models.Model):
     missed_window = models.DurationField(null=True)
     overlap = models.CharField(max_length=10, choices=choices(Overlap), default=Overlap.SKIP)
     pause_after_failures = models.PositiveIntegerField(null=True)
+    # Each run starts up to so much after its nominal time: `engine.schedules.times` says how much.
+    jitter = models.DurationField(null=True)
+    # After so many runs of its rule the schedule is over; null: never.
+    max_runs = models.PositiveIntegerField(null=True)
     is_enabled = models.BooleanField(default=True)
 
     source = models.CharField(
@@ -66,6 +70,8 @@ class Schedule(models.Model):
     served_until = models.DateTimeField()
     # Its next nominal time; null where there is none, or none before a run has ended.
     next_at = models.DateTimeField(null=True)
+    # Runs of its rule since that was last changed; what was skipped is none, nor one by hand.
+    run_count = models.PositiveIntegerField(default=0)
     failures_in_row = models.PositiveIntegerField(default=0)
     # Why it could not be served; empty when all is well.
     trouble = models.TextField(default="")
@@ -157,6 +163,8 @@ class Occurrence(models.Model):
     task_status = models.CharField(max_length=10, default="")
     # Who had it run by hand; null for a nominal time of the rule.
     requested_by = models.CharField(max_length=150, null=True)
+    # What it runs in place of the request of its schedule: a run by hand with other arguments.
+    request = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
     enqueued_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.models import Worker
 from taskqueue.monitoring.performance import NamePerformance, performance, sums_around
+from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.rollups import ChartCache, Span, span_of
 
@@ -24,11 +25,10 @@ class Compared(NamePerformance):
     again, None unknown.
     """
 
-    before_count: int
-    run_p50_change: float | None
+    before_count: int = about("Attempts in the same length of time before.")
+    run_p50_change: float | None = about("0.5 is half as much again; null: fewer than 5 attempts.")
     run_p95_change: float | None
-    # The difference of the rates, from -1 to 1.
-    failure_change: float | None
+    failure_change: float | None = about("The difference of the rates, from -1 to 1.")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -68,6 +68,12 @@ def taskqueue_search(**words: str) -> str:
     from taskqueue.monitoring.searching.search_tokens import search_text
 
     return urlencode({"q": search_text(**words)})
+
+
+@register.filter
+def of(found: Mapping[str, Any], name: str) -> Any:
+    """Return what a mapping has under that name; nothing if there is none."""
+    return found.get(name, "")
 
 
 @register.filter

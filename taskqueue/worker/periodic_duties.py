@@ -11,6 +11,7 @@ from taskqueue.core.log_text import one_line
 from taskqueue.engine import pruning, rollups, wedged, workers
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.control.pauses import lift_pauses
+from taskqueue.engine.depths import record_depths
 from taskqueue.engine.events.declaring import end_undeclared
 from taskqueue.engine.events.pruning import prune_events
 from taskqueue.engine.limits.sweeping import Sweep, prune_limits
@@ -37,6 +38,7 @@ def periodic_duties() -> tuple[Timed, ...]:
         Timed(prune_events, every=60, again=0.1),
         Timed(merge_rollups, every=60),
         Timed(merge_counts, every=60),
+        Timed(record_depths, every=20),
         Timed(mark_wedged, every=60),
         Timed(rest_schedules, every=60),
         Timed(end_undeclared, every=60),

@@ -99,6 +99,7 @@ def _make_lanes(made: Everything) -> None:
     paused = {"paused_at": now, "paused_by": text, "pause_reason": text}
     made.rows["queue"] = Queue.objects.create(name=text)
     made.rows["paused queue"] = Queue.objects.create(name=f"{text} paused", **paused)
+    made.rows["empty queue"] = Queue.objects.create(name=f"{text} empty")
     made.rows["paused definition"] = Pause.objects.create(name=text, **paused)
     made.rows["pause of everything"] = Pause.objects.create(name="", **paused)
     made.rows["worker"] = Worker.objects.create(

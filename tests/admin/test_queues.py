@@ -6,11 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.admin.links import Links
+from taskqueue.engine.depths import record_depths
 from taskqueue.models import Queue, Rollup, Worker
 from taskqueue.monitoring.read_models.queue import ShownQueue
 from tests.admin.conftest import LogIn
@@ -161,3 +163,39 @@ def test_the_pages_cost_few_queries(log_in_as: LogIn, django_assert_max_num_quer
     for address in (LIST, url("queue", "change", queue.pk), LINKS.queue_url(queue.name)):
         with django_assert_max_num_queries(MOST_QUERIES):
             read(client, address)
+
+
+def test_a_page_counts_the_tasks_of_every_status_and_leads_to_them(log_in_as: LogIn) -> None:
+    noop.using(queue_name="mail").enqueue()
+    noop.using(queue_name="mail", run_after=60).enqueue_many([((), {})] * 2)
+    noop.using(queue_name="other", run_after=60).enqueue()
+    client = log_in_as("viewer", "view_queue", "view_task")
+    answer = client.get(LINKS.queue_url("mail"))
+    counts = {each.status: str(each) for each in answer.context["counts"] if each.count}
+    assert counts == {"ready": "1", "scheduled": "2"}
+    assert "?q=status%3Ascheduled+queue%3Amail" in answer.content.decode()
+
+
+def test_a_page_draws_how_many_tasks_waited(log_in_as: LogIn) -> None:
+    client = log_in_as("viewer", "view_queue")
+    page = read(client, LINKS.queue_url("mail"))
+    assert "No worker recorded in this period how many tasks wait." in page
+    noop.using(queue_name="mail").enqueue()
+    record_depths(connections["default"])
+    page = read(client, LINKS.queue_url("mail"))
+    assert "taskqueue-bar taskqueue-bar--waiting" in page
+    assert "at most 1" in page
+
+
+def test_an_empty_queue_is_deleted_from_its_page(log_in_as: LogIn) -> None:
+    Queue.objects.create(name="old")
+    client = log_in_as("staff", "view_queue", "control_queues")
+    assert "taskqueue-delete-queue" in read(client, LINKS.queue_url("old"))
+    answer = client.post(f"{LIST}old/act/", {"verb": "delete", "reason": "gone"}, follow=True)
+    assert "Queue old deleted." in answer.content.decode()
+    assert answer.redirect_chain[-1][0] == LIST
+    assert not queues(client)
+    noop.using(queue_name="mail").enqueue()
+    Queue.objects.create(name="mail")
+    answer = client.post(f"{LIST}mail/act/", {"verb": "delete"}, follow=True)
+    assert "has 1 task that has not finished" in answer.content.decode()

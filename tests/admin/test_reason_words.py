@@ -13,6 +13,7 @@ from taskqueue.admin.reason_words import TEMPLATES, reason_words
 from taskqueue.core.states import Missed
 from taskqueue.engine.schedules.advancing import decide, resting_reason
 from taskqueue.engine.schedules.syncing import CODE
+from taskqueue.engine.schedules.times import Time
 from taskqueue.models import Schedule
 
 NOW = timezone.now()
@@ -53,7 +54,8 @@ def test_what_the_engine_says_of_a_resting_schedule_is_known(
 
 @pytest.mark.parametrize("missed", list(Missed))
 def test_what_the_engine_says_of_missed_times_is_known(missed: Missed) -> None:
-    times = [NOW - timedelta(hours=hours) for hours in (3, 2, 1)]
+    moments = [NOW - timedelta(hours=hours) for hours in (3, 2, 1)]
+    times = [Time(moment, moment) for moment in moments]
     window = timedelta(minutes=90) if missed == Missed.WINDOW else None
     schedule = Schedule(missed=missed, missed_window=window)
     reasons = list(decide(schedule, times, NOW).values())

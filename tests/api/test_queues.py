@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connections
 
+from taskqueue.engine.depths import record_depths
 from taskqueue.models import Audit, Queue, Task
 from tests.api.conftest import ApiClient
 from tests.api.test_operations import make_task
@@ -96,3 +98,28 @@ def test_who_has_seen_it_otherwise_neither_pauses_nor_resumes_it(
         answer = client.act(f"queues/nowhere/{verb}/", if_match=seen)
         assert (answer.status_code, answer.json()["code"]) == (404, "queue_not_found")
     assert not Queue.objects.filter(name="nowhere").exists()
+
+
+def test_one_tells_its_tasks_by_status_and_how_many_waited(root: ApiClient) -> None:
+    waiting_in("mail")
+    record_depths(connections["default"])
+    told = root.look("queues/mail/").json()
+    assert [each for each in told["tasks"] if each["count"]] == [
+        {"status": "ready", "count": 1, "is_capped": False}
+    ]
+    assert (told["per_second"], told["failure_rate"], told["workers"]) == (0.0, None, [])
+    depth = root.look("queues/mail/depth/?span=day").json()
+    assert len(depth["starts"]) == len(depth["waiting"]) == 96
+    assert (depth["waiting"][-1], depth["is_capped"]) == (1, False)
+    assert root.look("queues/unknown/depth/").status_code == 404
+
+
+def test_an_empty_one_is_deleted_and_another_is_not(root: ApiClient) -> None:
+    Queue.objects.create(name="old/imports")
+    waiting_in("mail")
+    assert root.ask("DELETE", "queues/old/imports/?reason=gone").status_code == 204
+    assert root.look("queues/old/imports/").status_code == 404
+    assert root.ask("DELETE", "queues/old/imports/").status_code == 404
+    refused = root.ask("DELETE", "queues/mail/")
+    assert (refused.status_code, refused.json()["code"]) == (409, "transition_refused")
+    assert Audit.objects.get(verb="delete").reason == "gone"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from django.test import override_settings
+from django.utils import timezone
 
+from taskqueue.models import Rollup
 from taskqueue.monitoring import health
 from tests.admin.everything import everything
 from tests.api.conftest import ApiClient
@@ -23,7 +26,7 @@ def test_the_whole_is_told(root: ApiClient) -> None:
     everything("plain")
     told = root.look("stats/").json()
     assert told["tasks"]["failed"] == {"count": 1, "is_capped": False}
-    assert (told["queues"]["total"], told["queues"]["paused"]) == (2, 1)
+    assert (told["queues"]["total"], told["queues"]["paused"]) == (3, 1)
     assert (told["workers"]["alive"], told["workers"]["slots"]) == (2, 5)
     hour = told["last_hour"]
     assert (hour["succeeded"], hour["failed"], hour["failure_rate"]) == (4, 2, pytest.approx(1 / 3))
@@ -185,3 +188,18 @@ def test_without_its_package_the_extra_is_named(
     answer = root.look("metrics")
     assert (answer.status_code, answer.json()["code"]) == (501, "metrics_not_installed")
     assert "django-taskqueue[metrics]" in answer.json()["detail"]
+
+
+def test_performance_tells_changes_and_takes_a_moment(root: ApiClient) -> None:
+    here = timezone.now()
+    for minutes, count in ((3, 10), (30, 10)):
+        Rollup.objects.create(
+            starts_at=here - timedelta(minutes=minutes), queue_name="default", name="shop.send",
+            succeeded=count, failed=10 if minutes == 3 else 0,
+        )  # fmt: skip
+    since = (here - timedelta(minutes=20)).isoformat().replace("+", "%2B")
+    told = root.look(f"stats/performance/?since={since}").json()
+    (name,) = told["names"]
+    assert (told["span"], name["count"], name["before_count"]) == (None, 20, 10)
+    assert name["failure_change"] == 0.5
+    assert root.look("stats/performance/").json()["names"][0]["before_count"] == 0

@@ -88,6 +88,7 @@ def _schedules() -> dict[str, str]:
         "schedule-one": _change("schedule", one),
         "schedule-paused": _change("schedule", Schedule.objects.get(name="feeds").pk),
         "schedule-edit": reverse("admin:taskqueue_schedule_edit", args=[one]),
+        "schedule-import": reverse("admin:taskqueue_schedule_import"),
         "schedule-delete": reverse("admin:taskqueue_schedule_delete", args=[one]),
     }
 
@@ -116,6 +117,7 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
     """Lists, searched and sorted otherwise, and pages that ask before they act."""
     start = reverse("admin:taskqueue_operation_start")
     return {
+        "lease-gantt": reverse("admin:taskqueue_lease_gantt") + "?span=1d",
         "dashboard-day": lists["dashboard"] + "?span=day",
         "dashboard-week": lists["dashboard"] + "?span=week",
         "doctor": reverse("admin:taskqueue_dashboard_doctor"),

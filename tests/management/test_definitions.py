@@ -12,7 +12,7 @@ import pytest
 
 from taskqueue import Fixed, control
 from taskqueue.core.durations import duration_from_text
-from taskqueue.models import Audit, Operation, Task
+from taskqueue.models import Audit, Operation, Queue, Task
 from tests.management.test_taskqueue import refused, run, run_json
 from tests.sample.tasks import add, log_in, noop
 
@@ -104,3 +104,15 @@ def test_an_option_with_a_policy_is_set_by_text() -> None:
 )
 def test_durations_are_written_alike(text: str, seconds: float) -> None:
     assert duration_from_text(text) == timedelta(seconds=seconds)
+
+
+def test_one_queue_is_shown_with_its_tasks_and_deleted_when_it_is_empty() -> None:
+    result = noop.using(queue_name="mail").enqueue()
+    assert "ready" in run("queues", "show", "mail")
+    (ready,) = (each for each in run_json("queues", "show", "mail")["tasks"] if each["count"])
+    assert (ready["status"], ready["count"]) == ("ready", 1)
+    Queue.objects.create(name="mail")
+    assert "has 1 task that has not finished" in refused("queues", "delete", "mail")[1]
+    result.cancel()
+    assert run("queues", "delete", "mail", "--by", "ada") == "Queue mail deleted.\n"
+    assert refused("queues", "delete", "mail")[0] == 1

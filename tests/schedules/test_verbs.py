@@ -420,3 +420,33 @@ def test_what_keeps_a_schedule_from_running_is_told_the_worst_first() -> None:
     over = make(Every(hours=1, end=timezone.now() + timedelta(hours=2)), name="ends")
     over.next_at = None
     assert conditions(over, at(1)) == ["over"]
+
+
+def test_a_run_by_hand_may_have_other_arguments() -> None:
+    schedules.create("sums", add, Every(days=365), args=[1], kwargs={"b": 2})
+    occurrence = schedules.run_now("sums", args=[5], by="ada")
+    made = Task.objects.get(id=occurrence.task_id)
+    assert (made.args, made.kwargs) == ([5], {"b": 2})
+    assert Schedule.objects.get().args == [1]
+    entry = Audit.objects.get(verb="run_now")
+    assert entry.detail.endswith("with other arguments")
+    assert "5" not in entry.detail.replace(str(made.id), "")
+
+
+def test_a_run_with_other_arguments_keeps_them_while_it_waits() -> None:
+    schedules.create("sums", add, Every(days=365), args=[1, 2], overlap="queue_all")
+    first = schedules.run_now("sums")
+    waiting = schedules.run_now("sums", kwargs={}, args=[7, 8])
+    assert waiting.status == "waiting"
+    Task.objects.filter(id=first.task_id).update(status="succeeded", finished_at=timezone.now())
+    serve(timezone.now())
+    occurrence = Occurrence.objects.get(id=waiting.id)
+    assert Task.objects.get(id=occurrence.task_id).args == [7, 8]
+
+
+def test_other_arguments_that_do_not_fit_are_refused() -> None:
+    schedules.create("sums", add, Every(days=365), args=[1, 2])
+    for wrong in ({"args": [1, 2, 3]}, {"args": "ab"}, {"kwargs": {"c": 1}}):
+        with pytest.raises(InvalidSchedule):
+            schedules.run_now("sums", **wrong)
+    assert not Task.objects.exists()

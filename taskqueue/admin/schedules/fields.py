@@ -1,4 +1,4 @@
-"""Form fields for lengths of time, moments and JSON; redacted arguments that are read back."""
+"""Form fields for lengths of time, moments and JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.declarations.payload import encode
-from taskqueue.declarations.redaction import REDACTED, redacted_for
-from taskqueue.declarations.workflows.scheduling import Target
-from taskqueue.engine.schedules.editing import runs
-from taskqueue.exceptions import InvalidArguments, InvalidSchedule
-from taskqueue.models import Schedule
+from taskqueue.exceptions import InvalidArguments
 
 MICROSECOND = timedelta(microseconds=1)
 UNITS = {
@@ -140,35 +136,3 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def as_text(value: Any) -> str:
     """Return a value as the text that `JsonField` reads."""
     return json.dumps(value, ensure_ascii=False, indent=2) if value else json.dumps(value)
-
-
-def restored(
-    schedule: Schedule | None, target: Target, args: list[Any], kwargs: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return the form's values, with the original values for those shown as redacted.
-
-    A value is only put back where it stays redacted. Raises `InvalidSchedule` if there is no value
-    to put back, or if another task would show it.
-    """
-    if REDACTED not in [*args, *kwargs.values()]:
-        return args, kwargs
-    if schedule is None or not runs(schedule, target):
-        raise InvalidSchedule(_("Enter the values shown as %(mark)s again.") % {"mark": REDACTED})
-    marks = redacted_for(target, [None] * len(args), dict.fromkeys(kwargs))
-    old_args = dict(enumerate(schedule.args))
-    return (
-        [_kept(old_args, place, args[place], mark) for place, mark in enumerate(marks.args)],
-        {key: _kept(schedule.kwargs, key, kwargs[key], mark) for key, mark in marks.kwargs.items()},
-    )
-
-
-def _kept(old: dict[Any, Any], place: Any, value: Any, mark: object) -> Any:
-    """Return the old value in place of a redacted one."""
-    if (value, mark) != (REDACTED, REDACTED):
-        return value
-    if place not in old:
-        raise InvalidSchedule(
-            _("Enter the value %(place)s again: there is no stored value to keep.")
-            % {"place": repr(place)}
-        )
-    return old[place]

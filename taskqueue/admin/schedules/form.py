@@ -6,26 +6,25 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, restored
+from taskqueue.admin.schedules.fields import JsonField
+from taskqueue.admin.schedules.form_parts import WIDE, PolicyFields, RuleFields
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES, initial_values
-from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
-from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, rule_of
+from taskqueue.admin.schedules.rules import PARAMETERS, rule_of
 from taskqueue.admin.tasks.option_fields import given_options, option_fields
-from taskqueue.core.states import Missed, Overlap
+from taskqueue.core.states import Missed
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import OPTIONS
 from taskqueue.declarations.scheduled import (
     LONGEST_NAME,
-    MOST_FAILURES,
     Scheduled,
     check_name,
+    jitter_of,
     window_of,
 )
 from taskqueue.declarations.workflows.scheduling import (
@@ -36,16 +35,14 @@ from taskqueue.declarations.workflows.scheduling import (
 )
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.engine.schedules.editing import target_of
+from taskqueue.engine.schedules.restoring import restored
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
-from taskqueue.rules import Cron, Rule
-from taskqueue.rules.values import DAYS
-
-WIDE = {"class": "vTextField"}
+from taskqueue.rules import Rule
 
 
-class ScheduleForm(forms.Form):
+class ScheduleForm(RuleFields, PolicyFields):
     """A form that checks what the verbs check, to show each error at its field."""
 
     name = forms.CharField(
@@ -54,44 +51,6 @@ class ScheduleForm(forms.Form):
     )  # fmt: skip
     task = forms.ChoiceField(label=_("Task or workflow"))
     enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
-    kind = forms.ChoiceField(label=_("Kind"), choices=list(KINDS.items()), initial=Cron.kind)
-    tz = forms.CharField(
-        label=_("Time zone"), initial="UTC", max_length=255,
-        widget=forms.TextInput({"list": "taskqueue-zones", **WIDE}),
-        help_text=_(
-            "Time zone for this rule, and for the times below that have no offset. For example "
-            "Europe/Berlin."
-        ),
-    )  # fmt: skip
-    expression = forms.CharField(
-        label=_("Expression"), required=False, widget=forms.TextInput(WIDE),
-        help_text=_(
-            "Minute, hour, day of the month, month, day of the week; an optional sixth field is "
-            "the second. For example 0 6 * * mon-fri."
-        ),
-    )  # fmt: skip
-    interval = SpanField(label=_("Interval"), help_text=_("At least 0.05 seconds."))
-    first = forms.CharField(
-        label=_("First"), required=False, help_text=_("A time of day, such as 09:00.")
-    )
-    last = forms.CharField(
-        label=_("Last"),
-        required=False,
-        help_text=_("For example 17:30. A time before the first is on the next day."),
-    )
-    every = SpanField(label=_("Every"), help_text=_("How often within the window."))
-    days = forms.MultipleChoiceField(
-        label=_("Days"), required=False, initial=list(DAYS),
-        choices=list(zip(DAYS, WEEKDAYS_ABBR.values(), strict=True)),
-        widget=forms.CheckboxSelectMultiple, help_text=_("Days on which the window begins."),
-    )  # fmt: skip
-    at = MomentField(label=_("At"), required=False, help_text=_("For example 2026-12-01 09:00."))
-    start = MomentField(
-        label=_("Start"), required=False,
-        help_text=_("Nothing runs before this time. For example 2026-12-01 09:00."),
-    )  # fmt: skip
-    end = MomentField(label=_("End"), required=False, help_text=_("Nothing runs after this time."))
-
     args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
     kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
     queue_name = forms.CharField(
@@ -108,21 +67,6 @@ class ScheduleForm(forms.Form):
         ),
     )  # fmt: skip
 
-    missed = forms.ChoiceField(
-        label=_("Missed"), choices=list(MISSED_WORDS.items()), initial=Missed.LATEST.value,
-        help_text=_("How to handle missed runs: those due while no worker served the schedule."),
-    )  # fmt: skip
-    missed_window = SpanField(
-        label=_("Missed window"), help_text=_("How late a missed run may start, for “window”.")
-    )
-    overlap = forms.ChoiceField(
-        label=_("Overlap"), choices=list(OVERLAP_WORDS.items()), initial=Overlap.SKIP.value,
-        help_text=_("What to do if a run comes due before an earlier one has finished."),
-    )  # fmt: skip
-    pause_after_failures = forms.IntegerField(
-        label=_("Pause after failures"), required=False, min_value=1, max_value=MOST_FAILURES,
-        help_text=_("Pause the schedule after this many failed runs in a row. Empty: never."),
-    )  # fmt: skip
     reason = forms.CharField(
         label=_("Reason"), required=False, max_length=1000, widget=forms.TextInput(WIDE),
         help_text=_("Kept in the audit."),
@@ -165,10 +109,6 @@ class ScheduleForm(forms.Form):
             return name
         raise ValidationError(gettext("A schedule with this name already exists."))
 
-    def clean_tz(self) -> str:
-        """Check that the time zone exists."""
-        return check_zone(self.cleaned_data["tz"])
-
     def clean(self) -> dict[str, Any]:
         """Check the fields together, as far as each is valid."""
         given = self.cleaned_data
@@ -180,6 +120,8 @@ class ScheduleForm(forms.Form):
         if kind and used.isdisjoint(self.errors):
             given["rule"] = self._try("", rule_of, kind, given)
         self._check_window(given)
+        if given.get("jitter") is not None:
+            self._try("jitter", jitter_of, given["jitter"])
         if {"task", "args", "kwargs", "options"} <= given.keys():
             self._check_call(given)
         return given

@@ -16,7 +16,9 @@ from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
 from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 
-POLICIES = ("missed", "missed_window", "overlap", "pause_after_failures")
+POLICIES = (
+    "missed", "missed_window", "overlap", "pause_after_failures", "jitter", "max_runs",
+)  # fmt: skip
 # Options that have a field of their own.
 OWN_FIELDS = ("queue_name", "priority")
 # Options that have one as well, but may also be given among the further options.

@@ -16,7 +16,8 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import Ran, kept_runs
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.schedules.editing import ScheduleEditing, is_deletable
+from taskqueue.admin.schedules.documents import ScheduleDocuments
+from taskqueue.admin.schedules.editing import is_deletable
 from taskqueue.admin.schedules.page import (
     StateFilter,
     newest_occurrences,
@@ -35,14 +36,14 @@ from taskqueue.models.parts import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
 
 
-class ScheduleAdmin(ScheduleEditing):
+class ScheduleAdmin(ScheduleDocuments):
     """Pages show schedules; buttons, actions and the form call the verbs."""
 
     change_form_template = "admin/taskqueue/schedule/change_form.html"
     columns = (
         "name", "task_name", "is_workflow", "rule", "source", "is_enabled", "removed_at",
         "paused_at", "paused_by", "pause_after_failures", "failures_in_row", "trouble", "next_at",
-        "last_nominal_at", "last_status",
+        "last_nominal_at", "last_status", "max_runs", "run_count",
     )  # fmt: skip
     list_display = (
         "name", "state", "next_time", "last_run", "rule_and_task", "source_word",
@@ -51,6 +52,8 @@ class ScheduleAdmin(ScheduleEditing):
     lookups = ("source__exact", "state")
     routes = (
         ("preview/", "preview"),
+        ("export/", "export"),
+        ("import/", "import"),
         ("<int:object_id>/edit/", "edit"),
         ("<int:object_id>/act/", "act"),
     )
@@ -177,6 +180,6 @@ LAST = (
 )  # fmt: skip
 POLICIES = (
     "missed_word", "missed_window", "overlap_word", "pause_after_failures", "failures_in_row",
-    "is_enabled",
+    "jitter", "max_runs", "run_count", "is_enabled",
 )  # fmt: skip
 TIMES = ("created_at", "changed_at", "served_until", "removed_at")

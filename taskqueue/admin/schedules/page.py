@@ -121,7 +121,8 @@ def shown_source(schedule: Schedule) -> str:
 
 
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
-OVER = Q(next_at=None) & ~Q(rule__kind=AfterEnd.kind)
+EXHAUSTED = Q(max_runs__isnull=False, run_count__gte=F("max_runs"))
+OVER = Q(next_at=None) & (~Q(rule__kind=AfterEnd.kind) | EXHAUSTED)
 # By the word in the address: the label, and the condition of the rows.
 STATES = {
     "active": (WORDS["active"], ~RESTS & ~OVER & Q(paused_at=None, trouble="")),

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.acts import ReasonField
-from taskqueue.admin.schedules.fields import SpanWidget, as_text, restored
+from taskqueue.admin.schedules.fields import SpanWidget, as_text
 from taskqueue.admin.tasks.option_fields import (
     WhenField,
     changeable_options,
@@ -26,6 +26,7 @@ from taskqueue.declarations.option_kinds import Seconds
 from taskqueue.declarations.redaction import redacted
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
+from taskqueue.engine.schedules.restoring import restored
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule, Task
 from taskqueue.monitoring.read_models.base import visible_arguments

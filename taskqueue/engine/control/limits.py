@@ -63,7 +63,7 @@ def limit_queue(
         if number is None and parsed is None:
             if queue.limiter_id is None:
                 raise TransitionRefused(f"Queue {name!r} has no limit.")
-            _lift(connection, queue)
+            lift_limit(connection, queue)
             after = "none"
         else:
             after = words_of(_set(connection, queue, number, parsed))
@@ -231,7 +231,9 @@ def _set(
     Limiter.objects.using(connection.alias).get_or_create(
         id=limiter, defaults={"limit_id": limit.id, "key": ""}
     )
-    Queue.objects.using(connection.alias).filter(id=queue.id).update(limiter_id=limiter)
+    Queue.objects.using(connection.alias).filter(id=queue.id).update(
+        limiter_id=limiter, deleted_at=None
+    )
     Partition.objects.using(connection.alias).update_or_create(
         id=partition_of(queue.name, None),
         defaults={
@@ -257,7 +259,8 @@ def _take_places_again(queue_name: str) -> None:
         take_places(connection, queue_name)
 
 
-def _lift(connection: BaseDatabaseWrapper, queue: Queue) -> None:
+def lift_limit(connection: BaseDatabaseWrapper, queue: Queue) -> None:
+    """Lift the limit of a locked queue, in the caller's transaction."""
     alias, limiter = connection.alias, limiter_of(name_of_queue(queue.name), "")
     Queue.objects.using(alias).filter(id=queue.id).update(limiter_id=None)
     partitions = Partition.objects.using(alias)

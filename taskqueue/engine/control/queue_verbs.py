@@ -15,7 +15,7 @@ from taskqueue.engine.control.pauses import (
     resume_all,
     resume_definition,
 )
-from taskqueue.engine.control.queues import pause, resume
+from taskqueue.engine.control.queues import delete_queue, pause, resume
 from taskqueue.engine.control.verb import Verb, verb_table
 
 queue_verb = partial(Verb, noun="queue", permissions=(CONTROL_QUEUES,))
@@ -50,6 +50,17 @@ QUEUE_VERBS = verb_table(
         done=_("Limit of queue %(name)s set."),
         help="limit how many tasks of a queue run at once, and how many start in a time",
         details="Without numbers the limit is lifted.",
+    ),
+    queue_verb(
+        name="delete",
+        function=delete_queue,
+        label=_("Delete"),
+        entry=_("delete queue"),
+        effect=_("Its pause and its limit go with it; tasks that have finished stay."),
+        done=_("Queue %(name)s deleted."),
+        help="delete an empty queue, with its pause and its limit",
+        details="409 while it has tasks that have not finished, or a worker serves it by name.",
+        is_grave=True,
     ),
 )
 LIMIT_VERBS = verb_table(

@@ -1,8 +1,8 @@
-"""Pause and resume queues: no tasks of a paused queue are claimed, running ones continue."""
+"""Pause, resume and delete queues: nothing of a paused queue is claimed, running tasks continue."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
@@ -15,12 +15,18 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.control.limits import lift_limit
 from taskqueue.engine.control.locking import Seen, require_seen
+from taskqueue.engine.control.queue_tasks import unfinished_in
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.exceptions import InvalidTask, TransitionRefused
-from taskqueue.models import Queue
+from taskqueue.exceptions import InvalidTask, QueueDoesNotExist, TransitionRefused
+from taskqueue.models import Queue, Rollup, Worker
+from taskqueue.models.worker import WorkerStatus
+
+# A queue without a row is listed by what its tasks came to for so long, and a little longer.
+LISTED_FOR = timedelta(hours=2)
 
 
 def pause(
@@ -48,8 +54,9 @@ def pause(
             raise InvalidTask(f"until must be in the future, not at {ends.isoformat()}.")
         before = "paused" if queue is not None and queue.is_paused_at(now) else ""
         Queue.objects.using(connection.alias).filter(name=name).update(
-            paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason
-        )
+            paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason,
+            deleted_at=None,
+        )  # fmt: skip
         act = Act(name, before, "" if ends is None else f"until {ends.isoformat()}")
         audit(connection, "queue", "pause", [act], person=who)
 
@@ -73,6 +80,60 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
         )
         audit(connection, "queue", "resume", [Act(name, "paused")], person=who)
         wake(connection, ANYWHERE)
+
+
+def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
+    """Delete a queue with its pause and its limit; tasks that have finished stay.
+
+    Raises `TransitionRefused` while it has tasks that have not finished, or while a live worker
+    serves it by its name, and `QueueDoesNotExist`. A queue is there again with its next task.
+    """
+    connection = project_connection()
+    who = person(by, reason)
+    with atomic(using=connection.alias):
+        queue, now = _locked(connection, name, seen)
+        rows = Queue.objects.using(connection.alias)
+        number = unfinished_in(connection, name) if is_storable(name) else 0
+        if number:
+            tasks = "1 task" if number == 1 else f"{number:,} tasks"
+            raise TransitionRefused(
+                f"Queue {name!r} has {tasks} that {'has' if number == 1 else 'have'} not finished. "
+                "Let them finish, or cancel them first."
+            )
+        if queue is None and has_ended_lately(connection, name, now):
+            workers.remember_queues(connection, [name])
+            queue = rows.get(name=name)
+        if queue is None or queue.deleted_at is not None:
+            known = rows.filter(deleted_at=None).values_list("name", flat=True)
+            hint = did_you_mean(name, list(known[:1000]))
+            raise QueueDoesNotExist(f"There is no queue {name!r}.{hint}")
+        if serving := _serving_by_name(connection, name, now):
+            raise TransitionRefused(
+                f"Worker {serving[0]!r} serves queue {name!r} by its name. Stop it, or change its "
+                "queues first."
+            )
+        if queue.limiter_id is not None:
+            lift_limit(connection, queue)
+        before = "paused" if queue.is_paused_at(now) else ""
+        rows.filter(id=queue.id).update(
+            deleted_at=now, paused_at=None, paused_until=None, paused_by="", pause_reason=""
+        )
+        audit(connection, "queue", "delete", [Act(name, before)], person=who)
+
+
+def has_ended_lately(connection: BaseDatabaseWrapper, name: str, now: datetime) -> bool:
+    """Return whether attempts of a queue ended within the hour for which people see it by that."""
+    rollups = Rollup.objects.using(connection.alias).filter(starts_at__gte=now - LISTED_FOR)
+    return is_storable(name) and rollups.filter(queue_name=name).exists()
+
+
+def _serving_by_name(connection: BaseDatabaseWrapper, name: str, now: datetime) -> list[str]:
+    """Return the live workers that name the queue among those that they serve."""
+    live = Worker.objects.using(connection.alias).exclude(
+        status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST]
+    )
+    rows = live.only("name", "queues", "seen_at", "lease_seconds").order_by("name")
+    return [row.name for row in rows if name in row.queues and not row.is_silent(now)]
 
 
 def _locked(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,6 +17,13 @@ from taskqueue.core.states import Missed, Overlap
 from taskqueue.engine.schedules.ends import settle_ended
 from taskqueue.engine.schedules.reading import resting_reason
 from taskqueue.engine.schedules.runs import LONGEST_REASON, Runs, skipped_row
+from taskqueue.engine.schedules.times import (
+    Time,
+    is_exhausted,
+    next_start,
+    start_after,
+    times_from,
+)
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import OccurrenceStatus
 from taskqueue.rules import Rule
@@ -26,8 +33,8 @@ ON_TIME = timedelta(seconds=60)
 # The beginning of trouble that is over with the next time that is served.
 NOT_SERVED = "Not served: "
 MOVED = (
-    "served_until", "next_at", "failures_in_row", "trouble", "last_nominal_at", "last_task",
-    "last_workflow", "paused_at", "paused_by", "pause_reason",
+    "served_until", "next_at", "run_count", "failures_in_row", "trouble", "last_nominal_at",
+    "last_task", "last_workflow", "paused_at", "paused_by", "pause_reason",
 )  # fmt: skip
 # The columns that are written only when a run has ended: a result may be large.
 RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
@@ -74,20 +81,35 @@ def begin_from(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetim
     rule = rules.from_json(schedule.rule)
     schedule.served_until = now
     if not rule.waits_for_end:
-        schedule.next_at = rule.after(now)
-    elif schedule.pk is not None and Runs(connection, schedule, now).has_open:
+        schedule.next_at = next_start(schedule, rule)
+    elif is_exhausted(schedule) or (
+        schedule.pk is not None and Runs(connection, schedule, now).has_open
+    ):
         schedule.next_at = None
     else:
         last = schedule.last_finished_at
-        first = rule.start or now if last is None else rule.after(last)
+        first = rule.start or now if last is None else start_after(schedule, rule, last)
         begin = None if first is None else max(first, now)
         is_over = begin is not None and rule.end is not None and begin > rule.end
         schedule.next_at = None if is_over else begin
 
 
+def move_next(schedule: Schedule) -> None:
+    """Work out its next time anew, for another jitter or number of runs; no time is forgotten."""
+    rule = rules.from_json(schedule.rule)
+    if is_exhausted(schedule):
+        schedule.next_at = None
+    elif not rule.waits_for_end:
+        schedule.next_at = next_start(schedule, rule)
+
+
 def _serve_times(runs: Runs, rule: Rule) -> None:
     schedule, now = runs.schedule, runs.now
-    due = list(islice(rule.between(schedule.served_until, now), BATCH + 1))
+    if is_exhausted(schedule):
+        schedule.next_at = None
+        return
+    has_come = takewhile(lambda time: time.starts_at <= now, times_from(schedule, rule))
+    due = list(islice(has_come, BATCH + 1))
     size = _size(schedule, due[:BATCH], now)
     has_more = len(due) > size
     due = due[:size]
@@ -101,11 +123,11 @@ def _serve_times(runs: Runs, rule: Rule) -> None:
                 for nominal_at in running[:-1]
             }
         _carry_out(runs, reasons, in_bulk=has_more or rule.is_fine, joins_last=rule.is_fine)
-        schedule.served_until = due[-1]
-    schedule.next_at = rule.after(schedule.served_until)
+        schedule.served_until = due[-1].nominal_at
+    schedule.next_at = next_start(schedule, rule)
 
 
-def _size(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
+def _size(schedule: Schedule, due: Sequence[Time], now: datetime) -> int:
     """Return how many of these times one transaction serves, so that not too many of them run."""
     if schedule.overlap in (Overlap.ALLOW, Overlap.QUEUE_ALL):
         reasons = decide(schedule, due, now, has_more=True).values()
@@ -117,18 +139,18 @@ def _size(schedule: Schedule, due: Sequence[datetime], now: datetime) -> int:
 
 
 def decide(
-    schedule: Schedule, due: Sequence[datetime], now: datetime, *, has_more: bool = False
+    schedule: Schedule, due: Sequence[Time], now: datetime, *, has_more: bool = False
 ) -> dict[datetime, str]:
     """Return why each of these nominal times, in order, does not run; empty where it runs.
 
     `has_more`: later ones have come too.
     """
     if resting := resting_reason(schedule):
-        return dict.fromkeys(due, resting)
-    reasons = {nominal_at: _missed_reason(schedule, now - nominal_at) for nominal_at in due}
+        return {time.nominal_at: resting for time in due}
+    reasons = {time.nominal_at: _missed_reason(schedule, now - time.starts_at) for time in due}
     is_last = bool(due) and not has_more
-    if is_last and (now - due[-1] <= ON_TIME or schedule.missed == Missed.LATEST):
-        reasons[due[-1]] = ""
+    if is_last and (now - due[-1].starts_at <= ON_TIME or schedule.missed == Missed.LATEST):
+        reasons[due[-1].nominal_at] = ""
     return reasons
 
 
@@ -151,14 +173,14 @@ def _serve_after_end(runs: Runs, rule: Rule, ended_at: datetime | None) -> None:
         schedule.next_at = None
         return
     if ended_at is not None:
-        schedule.next_at = rule.after(ended_at)
+        schedule.next_at = start_after(schedule, rule, ended_at)
     nominal_at = schedule.next_at
     if nominal_at is None or nominal_at > now:
         return
-    _carry_out(runs, decide(schedule, [nominal_at], now), in_bulk=False)
+    _carry_out(runs, decide(schedule, [Time(nominal_at, nominal_at)], now), in_bulk=False)
     schedule.served_until = max(schedule.served_until, nominal_at)
     # One that did not run has no end to count from.
-    schedule.next_at = None if runs.has_open else rule.after(now)
+    schedule.next_at = None if runs.has_open else start_after(schedule, rule, now)
 
 
 def _carry_out(
@@ -179,6 +201,8 @@ def _carry_out(
     last = _last_skipped(runs, occurrences) if joins_last else None
     joined = 0
     for nominal_at, decided in reasons.items():
+        if is_exhausted(runs.schedule):
+            break  # Its times are over: what would have come later is no time of it.
         if nominal_at in known_times:
             continue
         reason = decided or runs.refusal()
@@ -231,12 +255,12 @@ def catch_up(
             return
     if written_off:
         rule = rules.from_json(schedule.rule)
-        times = rule.between(schedule.served_until, now)
-        row = skipped_row(schedule, next(times), written_off, now)
-        for nominal_at in times:
-            row.nominal_until = nominal_at
+        times = takewhile(lambda time: time.starts_at <= now, times_from(schedule, rule))
+        row = skipped_row(schedule, next(times).nominal_at, written_off, now)
+        for time in times:
+            row.nominal_until = time.nominal_at
             row.count += 1
         row.save(using=connection.alias)
         schedule.served_until = row.nominal_until or row.nominal_at
-        schedule.next_at = rule.after(schedule.served_until)
+        schedule.next_at = next_start(schedule, rule)
         save(connection, schedule)

@@ -14,11 +14,12 @@ from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import options_from_json
-from taskqueue.declarations.scheduled import Scheduled, window_of
+from taskqueue.declarations.scheduled import Scheduled, jitter_of, window_of
 from taskqueue.declarations.workflows.graph_json import graph_to_json
 from taskqueue.declarations.workflows.scheduling import Target, graph_of, workflow_options
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
-from taskqueue.engine.schedules.advancing import begin_from, catch_up
+from taskqueue.engine.schedules.advancing import begin_from, catch_up, move_next
+from taskqueue.engine.schedules.times import is_exhausted
 from taskqueue.engine.specs import spec_of
 from taskqueue.exceptions import InvalidSchedule, InvalidWorkflow
 from taskqueue.models import Schedule
@@ -28,17 +29,19 @@ from taskqueue.rules import Rule
 # The columns that a declaration has by the same names.
 SAME = (
     "name", "args", "kwargs", "options", "missed", "missed_window", "overlap",
-    "pause_after_failures",
+    "pause_after_failures", "jitter", "max_runs",
 )  # fmt: skip
 # The columns whose change lets a schedule count from now on.
 COUNTING = frozenset({"rule", "is_enabled"})
+# The columns whose change moves its next time, and forgets none.
+MOVING = frozenset({"jitter", "max_runs"})
 # The columns that follow the code; their change is none of the schedule's own.
 SILENT = frozenset({"request"})
 
 
 def fields_of(scheduled: Scheduled, target: Target) -> dict[str, Any]:
     """The columns that a checked declaration fills. Raises `InvalidSchedule`."""
-    window = scheduled.missed_window
+    window, jitter = scheduled.missed_window, scheduled.jitter
     is_workflow = isinstance(target, BaseWorkflow)
     parse = workflow_options if is_workflow else _task_options
     options = parse(scheduled)
@@ -55,6 +58,8 @@ def fields_of(scheduled: Scheduled, target: Target) -> dict[str, Any]:
         "missed_window": None if window is None else window_of(window),
         "overlap": str(scheduled.overlap),
         "pause_after_failures": scheduled.pause_after_failures,
+        "jitter": None if jitter is None else jitter_of(jitter),
+        "max_runs": scheduled.max_runs,
         "is_enabled": scheduled.enabled,
     }
 
@@ -157,11 +162,17 @@ def apply(
         is_dropped = not COUNTING.isdisjoint(changed)
         why = "The schedule was changed before it was served." if is_dropped else ""
         catch_up(connection, schedule, now, why)
+    was_exhausted = is_exhausted(schedule)
     for name in changed:
         setattr(schedule, name, fields[name])
+    if "rule" in changed:
+        schedule.run_count = 0
     schedule.removed_at = None
-    if is_back or not COUNTING.isdisjoint(changed):
+    goes_on = was_exhausted and not is_exhausted(schedule)
+    if is_back or goes_on or not COUNTING.isdisjoint(changed):
         begin_from(connection, schedule, now)
+    elif not MOVING.isdisjoint(changed):
+        move_next(schedule)
     visible = [name for name in changed if name not in SILENT]
     if is_back:
         visible.append("declared again")

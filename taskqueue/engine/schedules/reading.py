@@ -12,6 +12,7 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.schedules.times import is_exhausted, starts_to_come
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.rules import Rule
@@ -23,18 +24,26 @@ OVERDUE = timedelta(seconds=60)
 
 
 def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
-    """Its next nominal times, in UTC, as if it was not paused.
+    """Return when its next runs start, in UTC, as if it was not paused.
 
-    Of one that waits for an end there is one at most. Raises `ScheduleDoesNotExist`.
+    These are its nominal times, with its jitter. Of one that waits for an end there is one at most.
+    Raises `ScheduleDoesNotExist`.
     """
     schedule = get_schedule(name)
+    _check_count(count)
+    rule = rules.from_json(schedule.rule)
+    rule.check()
+    connection = project_connection()
+    return next_starts(schedule, rule, dialect_for(connection).now(connection), count=count)
+
+
+def next_starts(schedule: Schedule, rule: Rule, now: datetime, *, count: int) -> list[datetime]:
+    """Return when the next runs of a schedule with that rule start, as if it was not paused."""
     if not schedule.is_active or schedule.next_at is None:
         return []
-    rule = rules.from_json(schedule.rule)
     if rule.waits_for_end:
         return [schedule.next_at]
-    connection = project_connection()
-    return preview_rule(rule, count=count, after=dialect_for(connection).now(connection))
+    return starts_to_come(schedule, rule, now, count=count)
 
 
 def due_at(schedule: Schedule) -> datetime | None:
@@ -44,10 +53,14 @@ def due_at(schedule: Schedule) -> datetime | None:
 
 def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
     """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
-    if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:
-        raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
+    _check_count(count)
     rule.check()
     return list(islice(rule.between(after, LAST), 1 if rule.waits_for_end else count))
+
+
+def _check_count(count: object) -> None:
+    if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:
+        raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
 
 
 def get_schedule(name: str) -> Schedule:
@@ -94,7 +107,7 @@ def conditions(schedule: Schedule, now: datetime) -> list[str]:
     """All that keeps a schedule from running, the worst first; nothing where it is active.
 
     `removed` from the code, `disabled`, in `trouble`, `paused`; `over`, for its rule has no time
-    to come; `overdue`, for no worker serves it.
+    to come or has had all its runs; `overdue`, for no worker serves it.
     """
     found = {
         "removed": schedule.removed_at is not None,
@@ -111,6 +124,8 @@ def conditions(schedule: Schedule, now: datetime) -> list[str]:
 
 def _is_over(schedule: Schedule, now: datetime) -> bool:
     """Return whether the schedule has no next time, rather than waiting for an end."""
+    if is_exhausted(schedule):
+        return True
     rule = rule_of(schedule)
     if rule is None or not rule.waits_for_end:
         return True
@@ -118,6 +133,16 @@ def _is_over(schedule: Schedule, now: datetime) -> bool:
         return False
     last, ended = schedule.last_nominal_at, schedule.last_finished_at
     return last is None or (ended is not None and ended >= last)
+
+
+def why_not_running(schedule: Schedule) -> str:
+    """Return why a schedule starts no more runs; empty where it does, or may again."""
+    if resting := resting_reason(schedule):
+        return resting
+    if is_exhausted(schedule):
+        had = "The one run" if schedule.max_runs == 1 else f"All {schedule.max_runs} runs"
+        return f"{had} of its rule began. Raise max_runs, or change the rule, for more."
+    return ""
 
 
 def resting_reason(schedule: Schedule) -> str:

@@ -66,13 +66,23 @@ class Runs:
             return f"The run of {queued.nominal_at.isoformat()} waits already."
         return ""
 
-    def accept(self, nominal_at: datetime, *, requested_by: str | None = None) -> Occurrence:
-        """Take one in that is not refused: enqueued, waiting, or skipped for its unique key."""
+    def accept(
+        self,
+        nominal_at: datetime,
+        *,
+        requested_by: str | None = None,
+        request: dict[str, Any] | None = None,
+    ) -> Occurrence:
+        """Take one in that is not refused: enqueued, waiting, or skipped for its unique key.
+
+        `request` is what it runs in place of the schedule's own.
+        """
         occurrence = Occurrence(
             schedule_id=self.schedule.id,
             nominal_at=nominal_at,
             status=OccurrenceStatus.WAITING,
             requested_by=requested_by,
+            request=request,
             created_at=self.now,
         )
         if self.schedule.overlap == Overlap.CANCEL:
@@ -82,6 +92,8 @@ class Runs:
         else:
             occurrence.save(using=self.connection.alias)
             self._last_waiting = occurrence
+        if requested_by is None and occurrence.status != OccurrenceStatus.SKIPPED:
+            self.schedule.run_count += 1
         return occurrence
 
     def go_on(self) -> None:
@@ -151,7 +163,7 @@ class Runs:
 
     def _begin_task(self, occurrence: Occurrence) -> str:
         """Enqueue the task; what holds its unique key, empty where nothing does."""
-        enqueued = self._insert(occurrence.nominal_at)
+        enqueued = self._insert(occurrence)
         task_id = UUID(enqueued.id)
         if not enqueued.created:
             return f"task {task_id}"
@@ -162,7 +174,8 @@ class Runs:
 
     def _begin_workflow(self, occurrence: Occurrence) -> str:
         """Enqueue the workflow; what holds its unique key, empty where nothing does."""
-        stored = graph_from_json(self.schedule.request.get("graph", {}))
+        request = occurrence.request or self.schedule.request
+        stored = graph_from_json(request.get("graph", {}))
         graph = replace(stored, on_duplicate="return")
         origin = Origin(schedule_id=self.schedule.id, nominal_at=occurrence.nominal_at)
         workflow, is_new = enqueue_workflow(self.connection, graph, origin=origin)
@@ -171,12 +184,12 @@ class Runs:
         occurrence.workflow_id = workflow.id
         return ""
 
-    def _insert(self, nominal_at: datetime) -> Enqueued:
-        snapshot = self.schedule.request
+    def _insert(self, occurrence: Occurrence) -> Enqueued:
+        snapshot = occurrence.request or self.schedule.request
         spec = spec_from(snapshot)
         options = json.loads(spec.options) | {
             "schedule": self.schedule.name,
-            "nominal_at": nominal_at.isoformat(),
+            "nominal_at": occurrence.nominal_at.isoformat(),
         }
         # Whoever holds the unique key is another run, or somebody else's task: it is left alone.
         # A run is neither put off nor dropped unseen: it is skipped, and tells which task is there.

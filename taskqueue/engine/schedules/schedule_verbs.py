@@ -59,7 +59,7 @@ SCHEDULE_VERBS = verb_table(
         entry=_("run schedule"),
         done=_("Run of schedule %(name)s requested."),
         help="run a schedule now, in addition to its rule, also while it is paused",
-        details="409 if its overlap policy would skip the run.",
+        details="Other arguments are for this run alone. 409 if its overlap policy skips the run.",
     ),
     schedule_verb(
         name="delete",

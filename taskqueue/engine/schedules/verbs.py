@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from django.db import IntegrityError
@@ -13,22 +13,25 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import rules
-from taskqueue.core.retries import Backoff
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.scheduled import Scheduled, check_name
-from taskqueue.declarations.workflows.scheduling import Target, check_target, target_named
-from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
+from taskqueue.declarations.workflows.scheduling import Target
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.schedules.advancing import catch_up, save
+from taskqueue.engine.schedules.checking import (
+    checked_fields,
+    refuse_declared,
+    request_with,
+    require_future,
+    target_from,
+)
 from taskqueue.engine.schedules.editing import (
     apply,
     begin,
-    fields_of,
     new_schedule,
     require_call,
     scheduled_of,
@@ -42,7 +45,6 @@ from taskqueue.exceptions import (
     InvalidSchedule,
     ScheduleExists,
     TransitionRefused,
-    UnknownTask,
 )
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import OccurrenceStatus, ScheduleSource
@@ -61,6 +63,8 @@ class Declared(TypedDict, total=False):
     missed_window: Duration | None
     overlap: str
     pause_after_failures: int | None
+    jitter: Duration | None
+    max_runs: int | None
     enabled: bool
 
 
@@ -88,9 +92,9 @@ def create_schedule(
         for key, value in declared.items()
     }
     scheduled = Scheduled(rule, name=check_name(name), **given)
-    fields = _checked_fields(scheduled, _target(task))
+    fields = checked_fields(scheduled, target_from(task))
     connection = project_connection()
-    _require_future(rule, dialect_for(connection).now(connection))
+    require_future(rule, dialect_for(connection).now(connection))
     for _ in range(TRIES):
         try:
             with atomic(using=connection.alias):
@@ -126,19 +130,19 @@ def edit_schedule(
             hint = did_you_mean(change, EDITABLE)
             raise InvalidSchedule(f"A schedule has nothing called {change!r} to edit.{hint}")
     with _locked(name, seen) as (connection, schedule, now):
-        _refuse_declared(schedule, "edited")
+        refuse_declared(schedule, "edited")
         task = changes.pop("task", None)
         # Another one may have the name as well: without a new name it stays what it is.
         kept = target_of(schedule) if task in (None, schedule.task_name) else None
-        target = kept or _target(task or schedule.task_name)
+        target = kept or target_from(task or schedule.task_name)
         require_call(schedule, target, changes)
         # A rule that this version cannot read can still be replaced.
         scheduled = replace(scheduled_of(schedule, changes.get("rule")), **changes)
         if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
             scheduled = replace(scheduled, missed_window=None)
-        fields = _checked_fields(scheduled, target)
+        fields = checked_fields(scheduled, target)
         if fields["rule"] != schedule.rule:
-            _require_future(scheduled.rule, now)
+            require_future(scheduled.rule, now)
         changed = apply(connection, schedule, fields, now=now)
         if changed:
             act = Act(name, detail=", ".join(changed))
@@ -179,26 +183,37 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen 
         wake(connection, ANYWHERE)
 
 
-def run_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> Occurrence:
+def run_schedule(
+    name: str,
+    *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    by: object = "",
+    reason: str = "",
+    seen: Seen = None,
+) -> Occurrence:
     """Run it now, besides its rule: the occurrence, whose nominal time is this moment.
 
-    Also one that is paused or not enabled. Its overlap policy holds: raises `TransitionRefused`
-    where that would skip the run, or where another task holds the unique key of its own. Raises
-    `ScheduleDoesNotExist`.
+    Also one that is paused or not enabled. `args` and `kwargs` are this run's alone; None leaves
+    those of the schedule. Its overlap policy holds: raises `TransitionRefused` where that would
+    skip the run, or where another task holds the unique key of its own. Raises
+    `ScheduleDoesNotExist`, and `InvalidSchedule` for arguments that do not fit.
     """
     who = person(by, reason)
     with _locked(name, seen) as (connection, schedule, now):
+        request = None if args is None and kwargs is None else request_with(schedule, args, kwargs)
         catch_up(connection, schedule, now)
         runs = Runs(connection, schedule, now)
         if why := runs.refusal():
             raise TransitionRefused(f"Schedule {name!r} is not run: {why}")
-        occurrence = runs.accept(now, requested_by=who.by)
+        occurrence = runs.accept(now, requested_by=who.by, request=request)
         if occurrence.status == OccurrenceStatus.SKIPPED:
             raise TransitionRefused(f"Schedule {name!r} is not run: {occurrence.reason}")
         if rules.from_json(schedule.rule).waits_for_end:
             schedule.next_at = None
         save(connection, schedule)
-        act = Act(name, detail=_begun(occurrence))
+        with_others = "" if request is None else ", with other arguments"
+        act = Act(name, detail=f"{_begun(occurrence)}{with_others}")
         audit(connection, "schedule", "run_now", [act], person=who)
     return occurrence
 
@@ -210,7 +225,7 @@ def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen 
     """
     with _locked(name, seen) as (connection, schedule, _):
         if schedule.removed_at is None:
-            _refuse_declared(schedule, "removed")
+            refuse_declared(schedule, "removed")
         audit(connection, "schedule", "delete", [Act(name)], person=person(by, reason))
         schedule.delete(using=connection.alias)
 
@@ -231,55 +246,3 @@ def _begun(occurrence: Occurrence) -> str:
     if occurrence.workflow_id is not None:
         return f"workflow {occurrence.workflow_id}"
     return "waits" if occurrence.task_id is None else f"task {occurrence.task_id}"
-
-
-def _target(task: Target | str) -> Target:
-    """The registered definition or workflow. Raises `UnknownTask`."""
-    if isinstance(task, BaseWorkflow):
-        return workflows.get(task.name)
-    # The path of a module is where a task of Django's stands.
-    name = task.name if isinstance(task, BaseDefinition) else getattr(task, "module_path", task)
-    if not isinstance(name, str):
-        raise UnknownTask(f"A schedule needs a task, a workflow, or its name, not {task!r}.")
-    return target_named(name)
-
-
-def _checked_fields(scheduled: Scheduled, target: Target) -> dict[str, Any]:
-    check_target(scheduled, target)
-    fields = fields_of(scheduled, target)
-    for name, value in scheduled.options.items():
-        if not _is_plain(value):
-            raise InvalidSchedule(
-                f"{name} is no JSON value: a schedule that is created at run time can keep it "
-                "only with its declaration, in @task(...) or @workflow(...)."
-            )
-    return fields
-
-
-def _is_plain(value: Any) -> bool:
-    """Return whether JSON keeps the value, as it keeps a timedelta by its seconds."""
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    if isinstance(value, type):
-        return issubclass(value, BaseException)
-    plain = bool | int | float | str | timedelta | datetime | Backoff
-    return value is None or isinstance(value, plain)
-
-
-def _require_future(rule: Rule, now: datetime) -> None:
-    if rule.waits_for_end:
-        is_over = rule.end is not None and rule.end <= now
-    else:
-        is_over = rule.after(now) is None
-    if is_over:
-        raise InvalidSchedule(f"The rule has no time to come: {rule.text}.")
-
-
-def _refuse_declared(schedule: Schedule, what: str) -> None:
-    if schedule.source == ScheduleSource.CODE:
-        raise TransitionRefused(
-            f"Schedule {schedule.name!r} is declared in code, beside {schedule.task_name}: it is "
-            f"{what} there. pause_schedule() lets it rest meanwhile."
-        )

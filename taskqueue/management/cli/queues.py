@@ -1,4 +1,4 @@
-"""`queues …`: what waits and runs in each, limiting one, and how fairly tenants share it."""
+"""`queues …`: what waits and runs in each, limiting and deleting one, and how tenants share it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.limits import RATE, places
-from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.output import Output, readable
 from taskqueue.management.cli.subcommand import (
     NAME,
     PERSON,
@@ -22,6 +22,7 @@ from taskqueue.management.cli.subcommand import (
 )
 from taskqueue.monitoring.fairness import fairness_of
 from taskqueue.monitoring.read_models.queue import queue_named, read_queues
+from taskqueue.monitoring.read_models.queue_details import details_of
 
 MOST = 1000
 COLUMNS = (
@@ -36,14 +37,29 @@ def listed(flags: Namespace, output: Output) -> None:
     output.models(read_queues(limit=MOST), COLUMNS)
 
 
-@subcommand("show", "one queue: what waits and runs, who serves it, its limit", NAME)
+@subcommand("show", "one queue: its tasks by status, who serves it, its limit", NAME)
 def show(flags: Namespace, output: Output) -> None:
     found = queue_named(flags.name)
     if found is None:
         known = [queue.name for queue in read_queues(limit=MOST)]
         hint = did_you_mean(flags.name, known)
         raise CommandError(f"No task or worker has or had a queue {flags.name!r}.{hint}")
-    output.sheet(found)
+    shown = details_of(found)
+    if output.is_json:
+        output.sheet(shown)
+        return
+    tasks = {each.status: str(each) for each in shown.tasks if each.count}
+    output.sheet({**readable(found), "tasks": tasks, "workers": shown.workers,
+                  "per_second": round(shown.per_second, 3)})  # fmt: skip
+
+
+@subcommand(
+    "delete", QUEUE_VERBS["delete"].help, NAME, *PERSON, example="queues delete old-imports"
+)
+def delete(flags: Namespace, output: Output) -> None:
+    verb = QUEUE_VERBS["delete"]
+    verb.act(flags.name, **person_of(flags))
+    output.say(verb.told(flags.name), {"queue": flags.name, "done": True})
 
 
 @subcommand(
@@ -87,7 +103,7 @@ def fairness(flags: Namespace, output: Output) -> None:
 
 queues = Subcommand(
     name="queues",
-    help="view queues, and limit them",
-    arguments=[actions_of(listed, show, limit, fairness)],
+    help="view, limit and delete queues",
+    arguments=[actions_of(listed, show, limit, fairness, delete)],
     run=listed.run,
 )

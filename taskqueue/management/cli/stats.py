@@ -9,14 +9,17 @@ from taskqueue.display import short_duration
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import argument, subcommand
 from taskqueue.management.cli.values import whole_number
+from taskqueue.monitoring.comparison import Compared, compared
 from taskqueue.monitoring.counts import Count, status_counts
-from taskqueue.monitoring.performance import NamePerformance, performance
 from taskqueue.monitoring.rollups import SPANS
 from taskqueue.monitoring.series import OUTCOMES, Series, series
 
 MOST_NAMES = 1000
 DURATIONS = ("wait_p50", "wait_p95", "run_p50", "run_p95")
-NAMES = ("name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p95", "slowest")
+NAMES = (
+    "name", "attempts", "failed", "wait p50", "wait p95", "run p50", "run p95", "slowest",
+    "p95 change", "failed change",
+)  # fmt: skip
 
 
 @subcommand(
@@ -41,7 +44,7 @@ def stats(flags: Namespace, output: Output) -> None:
     figures = _figures(attempts)
     steps = _steps(attempts) if flags.steps else []
     # What is kept of names does not tell the queues apart.
-    names = [] if flags.queue else performance(flags.span)
+    names = [] if flags.queue else compared(flags.span)
     names = [each for each in names if flags.name in ("", each.name)][: flags.names]
     if output.is_json:
         document = {
@@ -101,8 +104,14 @@ def _steps(attempts: Series) -> list[dict[str, Any]]:
     ]
 
 
-def _shown_name(shown: NamePerformance) -> dict[str, Any]:
+def _shown_name(shown: Compared) -> dict[str, Any]:
     slowest = None if shown.run_p50 is None else shown.slowest_seconds
     durations = (*(getattr(shown, name) for name in DURATIONS), slowest)
-    cells = (shown.name, shown.count, shown.failed, *map(short_duration, durations))
+    changes = (_percent(shown.run_p95_change), _percent(shown.failure_change))
+    cells = (shown.name, shown.count, shown.failed, *map(short_duration, durations), *changes)
     return dict(zip(NAMES, cells, strict=True))
+
+
+def _percent(change: float | None) -> str:
+    """Write a change since the same length of time before; empty where too little is known."""
+    return "" if change is None else f"{round(change * 100):+} %"

@@ -102,6 +102,11 @@ class _Counts:
     attempts_recently: int = 0
     failed_recently: int = 0
 
+    @property
+    def has_tasks(self) -> bool:
+        """Whether any task waits or runs."""
+        return bool(self.waiting or self.held)
+
     def note_age(self, seconds: float, *, is_reachable: bool) -> None:
         self.oldest_seconds = max(self.oldest_seconds or 0.0, seconds)
         if is_reachable:
@@ -135,7 +140,7 @@ def read_queues(
         workers = read_workers(limit=1_000)
     rows, cap, lanes = known or read_queue_rows(limit=limit)
     counts = _counts(lanes, cap=cap, absence=Absence(workers))
-    names = sorted({*rows, *counts})[:limit]
+    names = sorted(_names(rows, counts))[:limit]
     return [_shown(name, counts[name], rows.get(name), workers) for name in names]
 
 
@@ -166,7 +171,7 @@ def queues_after(name: str, *, limit: int) -> list[ShownQueue]:
     # One more: that of the name itself may be the first.
     lanes = read(LANES, first=name, limit=limit + 1, cap=cap + 1)
     counts = _counts(lanes, cap=cap, absence=Absence(workers))
-    names = json.dumps([*{*rows, *counts}])
+    names = json.dumps([*_names(rows, counts)])
     following = [queue for (queue,) in read(NEXT, names=names, after=name, limit=limit)]
     return [_shown(queue, counts[queue], rows.get(queue), workers) for queue in following]
 
@@ -179,7 +184,7 @@ def queue_named(name: str) -> ShownQueue | None:
     row = _rows().filter(name=name).first()
     lanes = read(LANES, first=name, limit=1, cap=CAP + 1)
     counts = _counts(lanes, cap=CAP, absence=Absence(workers))
-    if row is None and name not in counts:
+    if name not in _names({} if row is None else {name: row}, counts):
         return None
     return _shown(name, counts[name], row, workers)
 
@@ -190,6 +195,14 @@ def _rows() -> QuerySet[Any]:
 
 def _by_name(rows: Iterable[Any]) -> dict[str, Any]:
     return {row.name: row for row in rows}
+
+
+def _names(rows: dict[str, Any], counts: dict[str, _Counts]) -> set[str]:
+    """Return the queues that there are: what has ended does not keep one that was deleted."""
+    gone = {name for name, row in rows.items() if row.deleted_at is not None}
+    return {*rows, *counts} - {
+        name for name in gone if name not in counts or not counts[name].has_tasks
+    }
 
 
 def _counts(

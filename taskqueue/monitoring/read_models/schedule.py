@@ -11,7 +11,6 @@ from uuid import UUID
 from django.db import DatabaseError
 from django.db.models import QuerySet
 
-from taskqueue import schedules
 from taskqueue.access.permissions import VIEW_OCCURRENCES, VIEW_TASKS, VIEW_WORKFLOWS
 from taskqueue.core.states import FINISHED, Missed, Overlap, TaskStatus
 from taskqueue.core.workflow_states import WorkflowStatus
@@ -20,9 +19,10 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.schedules.reading import (
     conditions,
     due_at,
-    resting_reason,
+    next_starts,
     rule_of,
     rule_text,
+    why_not_running,
 )
 from taskqueue.models import Occurrence, Schedule, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus, ScheduleSource
@@ -95,6 +95,9 @@ class ShownSchedule:
     missed_window: timedelta | None = about("Seconds.")
     overlap: str = about(choices=[policy.value for policy in Overlap])
     pause_after_failures: int | None
+    jitter: timedelta | None = about("Seconds; each run starts up to so much after its time.")
+    max_runs: int | None = about("The runs of its rule after which it is over; null: never.")
+    run_count: int = about("Runs of its rule since that was last changed; none by hand.")
     enabled: bool = about(column="is_enabled")
     state: str = about("The worst of its conditions, or `active`.")
     conditions: list[str] = about(
@@ -131,7 +134,7 @@ class ShownSchedule:
 class ScheduleDetails(ShownSchedule):
     """A schedule with its next times and its last runs."""
 
-    next_times: list[datetime] = about("None while it is paused.")
+    next_times: list[datetime] = about("With its jitter; none while it is paused.")
     last_runs: list[ShownOccurrence] | None = about(
         "The newest first; null: you lack the permission to see them."
     )
@@ -183,14 +186,12 @@ def shown_occurrences(rows: Iterable[Occurrence], viewer: Viewer) -> list[ShownO
 
 
 def times_to_come(schedule: Schedule, now: datetime, *, count: int) -> list[datetime]:
-    """The next nominal times, as if it was not paused; none of a rule that cannot be read."""
+    """When its next runs start, as if it was not paused; none of a rule that cannot be read."""
     rule = rule_of(schedule)
-    if rule is None or not schedule.is_active or schedule.next_at is None:
+    if rule is None:
         return []
-    if rule.waits_for_end:
-        return [schedule.next_at]
     try:
-        return schedules.preview_rule(rule, count=count, after=now)
+        return next_starts(schedule, rule, now, count=count)
     except DatabaseError:
         raise
     except Exception:  # A rule that is stored may raise anything.
@@ -224,7 +225,7 @@ def _shown(
         kwargs=kwargs,
         state=next(iter(found), "active"),
         conditions=found,
-        why=resting_reason(row),
+        why=why_not_running(row),
         next_at=due_at(row),
         last_task_status=last_status,
         last_return_value=row.last_return_value if is_success else None,

@@ -5,6 +5,7 @@ A way to be let in is a set of permissions that are all needed; of several ways 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,6 +158,9 @@ DELETE_TASK = Act(
     name="delete", on="failed", needs=ways("view_task purge"), body={"post": "yes"},
 )  # fmt: skip
 
+DOCUMENT = json.dumps(
+    {"schedules": [{"name": "new", "task": echo.name, "rule": {"kind": "every", "interval": 60}}]}
+)
 # The tests' server is no ASGI one; `tests.admin.test_live` asks one that is.
 NO_ASGI = 404
 PAGES: dict[str, Page] = {
@@ -166,6 +170,7 @@ PAGES: dict[str, Page] = {
     "failure/": Page(look=VIEW_TASK),
     "performance/": Page(look=VIEW_TASK),
     **_of_rows("lease", ways("view_lease")),
+    "lease/gantt/": Page(look=ways("view_lease view_task")),
     **_of_rows("tasklog", ways("view_tasklog")),
     **_of_rows("occurrence", ways("view_occurrence")),
     **_of_rows("audit", ways("view_audit")),
@@ -208,6 +213,8 @@ PAGES: dict[str, Page] = {
                 body={"verb": "resume"}),
             Act(name="limit", on="queue", needs=ways("control_queues"),
                 body={"verb": "limit", "concurrency": "3", "rate": "9/m"}),
+            Act(name="delete", on="empty queue", needs=ways("control_queues"),
+                body={"verb": "delete"}),
         ),
     ),
     **_of_rows("limit", ways("view_limit")),
@@ -270,6 +277,14 @@ PAGES: dict[str, Page] = {
         acts=(Act(name="create", on="", needs=MAKE_SCHEDULES, body=filled()),),
     ),
     "schedule/preview/": Page(look=MAKE_SCHEDULES),
+    "schedule/export/": Page(look=CAN_SEE_SCHEDULES),
+    "schedule/import/": Page(
+        look=MAKE_SCHEDULES,
+        acts=(
+            Act(name="import", on="", needs=MAKE_SCHEDULES,
+                body={"document": DOCUMENT, "import": "1"}),
+        ),
+    ),
     "schedule/<int:object_id>/edit/": Page(
         look=MAKE_SCHEDULES,
         on="schedule",

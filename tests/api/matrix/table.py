@@ -114,7 +114,9 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "queues/<path:name>/": (
         look("view_queue", on="queue"),
         act(*QUEUE, method="PATCH", on="queue", body={"limit": {"concurrency": 3}}),
+        act(*QUEUE, method="DELETE", on="empty queue", answers=204),
     ),
+    "queues/<path:name>/depth/": (look("view_queue", on="queue"),),
     "queues/<path:name>/fairness/": (look("view_queue", on="queue"),),
     "pauses/": (look("view_queue"),),
     "pauses/everything/pause/": (act(*QUEUE, body={"until": 300}),),
@@ -146,6 +148,16 @@ TABLE: dict[str, tuple[Ask, ...]] = {
             "enqueue",
             answers=201,
             body={"name": "new", "rule": RULE, **CALL},
+        ),
+    ),
+    "schedules-document/": (
+        look("view_schedule"),
+        act(
+            *SCHEDULE,
+            "enqueue",
+            body={
+                "schedules": [{"name": "new", "task": greet.name, "args": ["Ann"], "rule": RULE}]
+            },
         ),
     ),
     "schedules/<str:name>/": (
@@ -245,6 +257,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "task-types/<path:name>/": (look("enqueue", on="exposed type"),),
     "stats/": (look("view_task", "view_rollup"),),
     "stats/series/": (look("view_rollup", query="?span=day"),),
+    "stats/attempts/": (look("view_lease", "view_task"),),
     "stats/failures/": (look("view_task"),),
     "stats/performance/": (look("view_rollup", query="?span=day"),),
     "healthz/live": (look(for_anybody=True),),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from taskqueue.core.histogram import bucket_of, stored
-from taskqueue.models import Rollup
+from taskqueue.models import Depth, Rollup
 from tests.browser.lively.kinds import KINDS, Kind
 from tests.browser.lively.moments import spread
 
@@ -24,6 +24,23 @@ def fill_rollups(now: datetime, random: Random) -> None:
         share = seconds / 60 * _load(starts_at)
         rows += [_rollup(kind, starts_at, seconds, share, random) for kind in KINDS[:-1]]
     Rollup.objects.bulk_create((row for row in rows if row.succeeded or row.failed), batch_size=500)
+    fill_depths(now, random)
+
+
+def fill_depths(now: datetime, random: Random) -> None:
+    """How many tasks waited, in the same spans; before the last ten minutes nobody looked once."""
+    queues = sorted({kind.queue_name for kind in KINDS})
+    rows = []
+    for starts_at, seconds in _spans(now):
+        if timedelta(minutes=20) < now - starts_at < timedelta(minutes=26):
+            continue
+        waiting = {name: max(0, int(random.gauss(30 * _load(starts_at), 20))) for name in queues}
+        waiting[""] = sum(waiting.values())
+        rows += [
+            Depth(resolution=seconds, starts_at=starts_at, queue_name=name, waiting=number)
+            for name, number in waiting.items()
+        ]
+    Depth.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
 
 
 def _spans(now: datetime) -> Iterator[tuple[datetime, int]]:

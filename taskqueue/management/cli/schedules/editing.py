@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Namespace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,9 @@ from taskqueue.exceptions import ScheduleExists
 from taskqueue.management.cli.cells import utc
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.output import Output
+from taskqueue.management.cli.schedules.acting import load_tasks
 from taskqueue.management.cli.schedules.rule_flags import NONE, RULE, has_rule, rule_from
-from taskqueue.management.cli.schedules.showing import load_tasks, schedule_json
+from taskqueue.management.cli.schedules.showing import schedule_json
 from taskqueue.management.cli.subcommand import (
     NAME,
     PERSON,
@@ -47,11 +49,18 @@ optional = partial(argument, default=SUPPRESS)
 # Options that have a flag of their own.
 BY_FLAG = ("queue_name", "priority")
 # Parameters of the verbs, and their flags.
-TAKEN = ("task", "enabled", "missed", "missed_window", "overlap", "pause_after_failures")
+TAKEN = (
+    "task", "enabled", "missed", "missed_window", "overlap", "pause_after_failures", "jitter",
+    "max_runs",
+)  # fmt: skip
 
 
-def _failures(text: str) -> int | None:
+def _number(text: str) -> int | None:
     return None if text == NONE else whole_number(MOST_FAILURES)(text)
+
+
+def _jitter(text: str) -> timedelta | None:
+    return None if text == NONE else duration(text)
 
 
 def _task(*more: Argument, is_required: bool) -> Argument:
@@ -91,8 +100,16 @@ POLICIES = group(
         help="how to handle a run that is due while another is running; default: skip",
     ),
     optional(
-        "--pause-after-failures", type=_failures, metavar="N",
+        "--pause-after-failures", type=_number, metavar="N",
         help=f"pause it after N failures in a row; {NONE}, the default: never",
+    ),
+    optional(
+        "--jitter", type=_jitter, metavar="DURATION",
+        help=f"start each run up to so much after its time; {NONE}, the default: at its time",
+    ),
+    optional(
+        "--max-runs", type=_number, metavar="N",
+        help=f"end the schedule after N runs of its rule; {NONE}, the default: never",
     ),
 )  # fmt: skip
 

@@ -1,46 +1,31 @@
-"""`schedules list`, `show`, `history` and `preview`; the verbs `pause`, `resume`, `run`, `delete`;
-`sync`, which imports the project's tasks.
-"""
+"""`schedules list`, `show`, `history` and `preview`."""
 
 from __future__ import annotations
 
-import importlib
-import os
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
-from traceback import extract_tb
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import django
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-import taskqueue
 from taskqueue import schedules
-from taskqueue.declarations.discovery import discover_tasks
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.reading import conditions, rule_of, rule_text, zone_of
-from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.management.cli.acting import Lines, for_each
 from taskqueue.management.cli.cells import aligned, one_line, utc
 from taskqueue.management.cli.errors import TROUBLE, usage_error
 from taskqueue.management.cli.output import Output, readable
 from taskqueue.management.cli.schedules.rule_flags import RULE, has_rule, rule_from
 from taskqueue.management.cli.subcommand import (
     NAME,
-    PERSON,
-    Subcommand,
     argument,
-    person_of,
     subcommand,
 )
 from taskqueue.management.cli.values import whole_number
-from taskqueue.models import Audit, Occurrence, Schedule
+from taskqueue.models import Audit, Schedule
 from taskqueue.models.schedule import OPEN, OccurrenceStatus
 from taskqueue.monitoring.read_models.audit import ShownAuditEntry
 from taskqueue.monitoring.read_models.base import COMMAND_LINE, from_rows, json_form
@@ -60,8 +45,6 @@ MOST_RUNS = MOST_ACTS = 10
 LIST_HEAD = ("name", "state", "next (UTC)", "last run (UTC)", "")
 HISTORY_HEAD = ("nominal time (UTC)", "status", "task or workflow, or why there is none")
 AUDIT_HEAD = ("at (UTC)", "act", "by", "what and why")
-# What is told of a run by hand.
-MADE = ("status", "nominal_at", "task_id", "workflow_id")
 NONE_YET = "There are no schedules: see `schedules create --help` and `schedules sync --help`."
 
 
@@ -215,78 +198,3 @@ def _why_none(schedule: Schedule) -> str:
     if occurrences_of(schedule).filter(status__in=OPEN).exists():
         return "Its next time is known when the current run has ended."
     return "It has no future time."
-
-
-# Beginnings of paths outside the project.
-NOT_OF_PROJECTS = (
-    "<frozen ",
-    *(os.path.join(package.__path__[0], "") for package in (django, importlib, taskqueue)),
-)
-
-
-def _action(verb: Verb, action: str) -> Subcommand:
-    """Return the subcommand for a verb on schedules; each prints whether it was refused."""
-
-    def attempt(name: str, who: dict[str, Any]) -> dict[str, Any]:
-        try:
-            made = verb.act(name, **who)
-        except (TaskQueueError, *TROUBLE):
-            raise
-        except Exception as error:  # A rule that is stored may raise anything.
-            raise TaskQueueError(f"{type(error).__name__}: {one_line(str(error))}") from error
-        if not isinstance(made, Occurrence):
-            return {}
-        return {name: getattr(made, name) for name in MADE}
-
-    def text_of(line: dict[str, Any]) -> str:
-        if "error" in line:
-            return f"{line['name']}  {line['error']}"
-        if "status" not in line:
-            return verb.told(line["name"])
-        for noun in ("task", "workflow"):
-            if line[f"{noun}_id"] is not None:
-                return f"{line['name']}  enqueued: {noun} {line[f'{noun}_id']}"
-        return f"{line['name']}  waits until the run before it ends"
-
-    @subcommand(action, verb.help, argument("names", nargs="+", metavar="NAME"), *PERSON)
-    def act(flags: Namespace, output: Output) -> None:
-        def tell(lines: Lines) -> None:
-            output.say(map(text_of, lines), {"action": action, "schedules": lines})
-
-        who = person_of(flags)
-        for_each(flags.names, lambda name: attempt(name, who), output, key="name", tell=tell)
-
-    return act
-
-
-VERBS = [
-    _action(SCHEDULE_VERBS[name], action)
-    for name, action in (
-        ("pause", "pause"), ("resume", "resume"), ("run_now", "run"), ("delete", "delete")
-    )
-]  # fmt: skip
-
-
-def load_tasks() -> None:
-    """Import every `tasks` module. Raises CommandError where one cannot be imported."""
-    try:
-        discover_tasks()
-    except Exception as error:  # Code of the project: anything may come of it.
-        frames = [
-            frame
-            for frame in extract_tb(error.__traceback__)
-            if not frame.filename.startswith(NOT_OF_PROJECTS)
-        ]
-        place = f" [{frames[-1].filename}, line {frames[-1].lineno}]" if frames else ""
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
-        raise CommandError(f"The tasks of the project cannot be imported: {said}") from None
-
-
-@subcommand("sync", "create and update the schedules that the code declares")
-def sync(flags: Namespace, output: Output) -> None:
-    load_tasks()
-    synced = asdict(schedules.sync())
-    lines = [f"{done}  {name}" for done, names in synced.items() for name in names]
-    output.say(lines or "nothing to change", synced)
-    if count := len(synced["refused"]):
-        raise CommandError(f"{count} {'was' if count == 1 else 'were'} refused.")

@@ -1,0 +1,62 @@
+"""A chart of how many tasks waited, drawn as those of `taskqueue.admin.charts`."""
+
+from __future__ import annotations
+
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.admin.charts import (
+    GAP,
+    HEIGHT,
+    LEAST,
+    PARTS,
+    WIDTH,
+    Line,
+    count_text,
+    figure,
+    nice_top,
+    nothing,
+    per_step,
+)
+from taskqueue.display import svg_number
+from taskqueue.engine.depths import CAP
+from taskqueue.monitoring.depths import Depths, highest
+
+WAITING = gettext_lazy("waiting")
+
+
+def depth_chart(depths: Depths) -> SafeString:
+    """Draw the most tasks that waited within each step."""
+    if all(number is None for number in depths.waiting):
+        return nothing(_("No worker recorded in this period how many tasks wait."))
+    most = highest(depths.waiting)
+    top, step = nice_top(most), per_step(depths.step_seconds)
+    width = WIDTH / len(depths.starts)
+    texts = ["" if number is None else _text(number) for number in depths.waiting]
+    return figure(
+        "depth",
+        depths,
+        {"waiting": Line(WAITING, texts, _("at most %(number)s") % {"number": _text(most)})},
+        y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
+        marks=(),
+        links=None,
+        key="depth",
+        title=_("Waiting tasks %(step)s") % {"step": step},
+        unit=_("the most %(step)s, as workers found once a minute") % {"step": step},
+        bar_width=svg_number(width * (1 - GAP)),
+        bars=[
+            {
+                "x": svg_number(width * (place + GAP / 2)),
+                "y": svg_number(HEIGHT - height),
+                "height": svg_number(height),
+            }
+            for place, number in enumerate(depths.waiting)
+            if number
+            for height in [max(LEAST, HEIGHT * number / top)]
+        ],
+    )
+
+
+def _text(number: int) -> str:
+    return f"{number}+" if number >= CAP else str(number)

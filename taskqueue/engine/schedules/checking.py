@@ -1,0 +1,94 @@
+"""What a schedule may be, checked where it is created, changed or run by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from taskqueue.core.retries import Backoff
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.scheduled import Scheduled
+from taskqueue.declarations.workflows.scheduling import Target, check_target, target_named
+from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
+from taskqueue.engine.schedules.editing import fields_of, scheduled_of, snapshot_of, target_of
+from taskqueue.exceptions import InvalidSchedule, TransitionRefused, UnknownTask
+from taskqueue.models import Schedule
+from taskqueue.models.schedule import ScheduleSource
+from taskqueue.rules import Rule
+
+
+def target_from(task: Target | str) -> Target:
+    """The registered definition or workflow. Raises `UnknownTask`."""
+    if isinstance(task, BaseWorkflow):
+        return workflows.get(task.name)
+    # The path of a module is where a task of Django's stands.
+    name = task.name if isinstance(task, BaseDefinition) else getattr(task, "module_path", task)
+    if not isinstance(name, str):
+        raise UnknownTask(f"A schedule needs a task, a workflow, or its name, not {task!r}.")
+    return target_named(name)
+
+
+def checked_fields(scheduled: Scheduled, target: Target) -> dict[str, Any]:
+    """Return the columns of a checked declaration. Raises `InvalidSchedule`."""
+    check_target(scheduled, target)
+    fields = fields_of(scheduled, target)
+    for name, value in scheduled.options.items():
+        if not _is_plain(value):
+            raise InvalidSchedule(
+                f"{name} is no JSON value: a schedule that is created at run time can keep it "
+                "only with its declaration, in @task(...) or @workflow(...)."
+            )
+    return fields
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether JSON keeps the value, as it keeps a timedelta by its seconds."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, type):
+        return issubclass(value, BaseException)
+    plain = bool | int | float | str | timedelta | datetime | Backoff
+    return value is None or isinstance(value, plain)
+
+
+def require_future(rule: Rule, now: datetime) -> None:
+    """Raise `InvalidSchedule` for a rule without a time to come."""
+    if rule.waits_for_end:
+        is_over = rule.end is not None and rule.end <= now
+    else:
+        is_over = rule.after(now) is None
+    if is_over:
+        raise InvalidSchedule(f"The rule has no time to come: {rule.text}.")
+
+
+def refuse_declared(schedule: Schedule, what: str) -> None:
+    """Raise `TransitionRefused` for a schedule that is declared in code."""
+    if schedule.source == ScheduleSource.CODE:
+        raise TransitionRefused(
+            f"Schedule {schedule.name!r} is declared in code, beside {schedule.task_name}: it is "
+            f"{what} there. pause_schedule() lets it rest meanwhile."
+        )
+
+
+def request_with(
+    schedule: Schedule, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what a run with other arguments is made of. Raises `InvalidSchedule`."""
+    target = target_of(schedule)
+    if target is None:
+        raise InvalidSchedule(
+            f"{schedule.task_name} is not known here, so its arguments cannot be checked. Run the "
+            "schedule with other arguments where the project's tasks are imported."
+        )
+    own = scheduled_of(schedule)
+    scheduled = replace(
+        own,
+        args=own.args if args is None else args,
+        kwargs=own.kwargs if kwargs is None else kwargs,
+    )
+    check_target(scheduled, target)
+    return snapshot_of(scheduled, target)

@@ -1,0 +1,251 @@
+"""Schedules as one JSON document: exported, and imported by their names, all or none.
+
+An entry is the whole of a schedule: a field that it leaves out has its default. `args` and `kwargs`
+may be null, or have redacted values in them, where whoever exported it may not see them: such a
+value stays as it is stored, so that only a schedule that exists already can have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from dataclasses import fields as fields_of_class
+from datetime import timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic, set_rollback
+
+from taskqueue import rules
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.redaction import redacted_for
+from taskqueue.declarations.scheduled import Scheduled, check_name
+from taskqueue.declarations.workflows.scheduling import Target
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.schedules.checking import (
+    checked_fields,
+    refuse_declared,
+    target_from,
+)
+from taskqueue.engine.schedules.editing import SILENT, differing, target_of
+from taskqueue.engine.schedules.restoring import restored
+from taskqueue.engine.schedules.verbs import create_schedule, edit_schedule
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.exceptions import InvalidSchedule, TransitionRefused, UnknownTask
+from taskqueue.models import Schedule
+from taskqueue.models.schedule import ScheduleSource
+from taskqueue.rules.values import seconds
+
+VERSION = 1
+MOST_SCHEDULES = 1_000
+# The fields of an entry, by the columns that they come from.
+FIELDS = {
+    "name": "name", "task_name": "task", "rule": "rule", "args": "args", "kwargs": "kwargs",
+    "options": "options", "missed": "missed", "missed_window": "missed_window",
+    "overlap": "overlap", "pause_after_failures": "pause_after_failures", "jitter": "jitter",
+    "max_runs": "max_runs", "is_enabled": "enabled",
+}  # fmt: skip
+REQUIRED = ("name", "task", "rule")
+# The fields that are objects or lists; all others are checked with the schedule.
+SHAPES: Mapping[str, type] = {"task": str, "rule": dict, "options": dict}
+
+# What the verbs take.
+GIVEN = [each for each in fields_of_class(Scheduled) if each.name != "name"]
+
+Entry = Mapping[str, Any]
+# The arguments of a schedule as somebody may see them; None: they are hidden.
+ArgumentsOf = Callable[[Schedule], tuple[list[Any], dict[str, Any]] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """What an import did with one schedule, or would do."""
+
+    name: str
+    # `create`, `change` or `none`.
+    action: str
+    # What is there and what comes in its place, by field; sensitive arguments are redacted.
+    changes: dict[str, list[Any]]
+
+
+def export_document(
+    names: Collection[str] | None = None, *, arguments_of: ArgumentsOf | None = None
+) -> dict[str, Any]:
+    """Return the schedules that were created at run time, or those of them with these names.
+
+    What is declared in code is imported by its code. The arguments are whole, unless
+    `arguments_of` says otherwise. Raises `InvalidSchedule` for a name that is none of theirs.
+    """
+    rows = Schedule.objects.using(project_connection().alias).filter(source=ScheduleSource.ROW)
+    found = list(rows.order_by("name").defer("request"))
+    if names is not None:
+        known = {row.name for row in found}
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, sorted(known))
+                raise InvalidSchedule(f"No schedule {name!r} was created at run time.{hint}")
+        found = [row for row in found if row.name in names]
+    return {"version": VERSION, "schedules": [_entry(row, arguments_of) for row in found]}
+
+
+def _entry(row: Schedule, arguments_of: ArgumentsOf | None) -> dict[str, Any]:
+    entry = {field: _plain(getattr(row, column)) for column, field in FIELDS.items()}
+    if arguments_of is not None:
+        entry["args"], entry["kwargs"] = arguments_of(row) or (None, None)
+    return entry
+
+
+def _plain(value: Any) -> Any:
+    return seconds(value) if isinstance(value, timedelta) else value
+
+
+def import_document(
+    document: Any,
+    *,
+    dry_run: bool = False,
+    by: object = "",
+    reason: str = "",
+    check: Callable[[Target, Entry], None] | None = None,
+) -> list[Imported]:
+    """Create and change schedules so that they are as a document has them; what was done to each.
+
+    By their names: importing twice changes nothing. Schedules that the document does not name stay.
+    With `dry_run` all of it is done and undone again. `check` may refuse what somebody may not
+    have run, by an exception. Raises `InvalidSchedule`, which names all that is wrong; nothing is
+    written then.
+    """
+    entries = _entries(document)
+    connection = project_connection()
+    done: list[Imported] = []
+    refused: list[str] = []
+    with atomic(using=connection.alias):
+        take_write_lock(connection)
+        for name in sorted(entries):
+            try:
+                with atomic(using=connection.alias):
+                    done.append(_import(connection, entries[name], by, reason, check))
+            except (InvalidSchedule, UnknownTask, TransitionRefused) as error:
+                refused.append(f"{name}: {error}")
+        if refused:
+            raise InvalidSchedule("\n".join(refused))
+        if dry_run:
+            set_rollback(True, using=connection.alias)
+    return done
+
+
+def _entries(document: Any) -> dict[str, Entry]:
+    """Return the entries by name. Raises `InvalidSchedule` for what is no such document."""
+    if not isinstance(document, Mapping):
+        raise InvalidSchedule(
+            "A document of schedules is a JSON object with version and schedules."
+        )
+    _refuse_unknown(document, ("version", "schedules"), "The document")
+    version = document.get("version", VERSION)
+    if version != VERSION or isinstance(version, bool):
+        raise InvalidSchedule(f"version must be {VERSION}, not {version!r}.")
+    found = document.get("schedules")
+    if not isinstance(found, list) or len(found) > MOST_SCHEDULES:
+        raise InvalidSchedule(f"schedules must be a list of at most {MOST_SCHEDULES:,} objects.")
+    entries: dict[str, Entry] = {}
+    refused = []
+    for place, entry in enumerate(found, start=1):
+        try:
+            name = _checked(entry, place)
+            if name in entries:
+                raise InvalidSchedule(f"{name}: The document has two schedules of this name.")
+            entries[name] = entry
+        except InvalidSchedule as error:
+            refused.append(str(error))
+    if refused:
+        raise InvalidSchedule("\n".join(refused))
+    return entries
+
+
+def _checked(entry: Any, place: int) -> str:
+    """Return the name of an entry whose fields are known. Raises `InvalidSchedule`."""
+    if not isinstance(entry, Mapping):
+        raise InvalidSchedule(f"Schedule {place} is no JSON object.")
+    name = entry.get("name")
+    who = name if isinstance(name, str) and name else f"Schedule {place}"
+    try:
+        _refuse_unknown(entry, FIELDS.values(), "A schedule")
+        for field in REQUIRED:
+            if field not in entry:
+                raise InvalidSchedule(f"{field} is missing.")
+        for field, kind in SHAPES.items():
+            if field in entry and not isinstance(entry[field], kind):
+                what = "text" if kind is str else "an object"
+                raise InvalidSchedule(f"{field} must be {what}.")
+        return check_name(name)
+    except InvalidSchedule as error:
+        raise InvalidSchedule(f"{who}: {error}") from None
+
+
+def _refuse_unknown(found: Mapping[str, Any], known: Iterable[str], what: str) -> None:
+    for field in found:
+        if field not in known:
+            hint = did_you_mean(str(field), list(known))
+            raise InvalidSchedule(f"{what} has no field {str(field)[:100]!r}.{hint}")
+
+
+def _import(
+    connection: BaseDatabaseWrapper,
+    entry: Entry,
+    by: object,
+    reason: str,
+    check: Callable[[Target, Entry], None] | None,
+) -> Imported:
+    name = entry["name"]
+    rows = Schedule.objects.using(connection.alias)
+    row = rows.select_for_update().filter(name=name).first()
+    if row is not None:
+        refuse_declared(row, "changed")
+    kept = target_of(row) if row is not None and row.task_name == entry["task"] else None
+    target = kept or target_from(entry["task"])
+    if check is not None:
+        check(target, entry)
+    declared = _declared(row, target, entry)
+    scheduled = Scheduled(declared.pop("rule"), name=name, **declared)
+    fields = checked_fields(scheduled, target)
+    given: dict[str, Any] = {each.name: getattr(scheduled, each.name) for each in GIVEN}
+    given |= {"by": by, "reason": reason}
+    if row is None:
+        create_schedule(name, target, **given)
+        return Imported(name=name, action="create", changes={})
+    changed = [column for column in differing(row, fields) if column not in SILENT]
+    if not changed:
+        return Imported(name=name, action="none", changes={})
+    changes = {
+        FIELDS[column]: _difference(row, target, column, fields)
+        for column in changed
+        if column in FIELDS
+    }
+    edit_schedule(name, task=target, **given)
+    return Imported(name=name, action="change", changes=changes)
+
+
+def _declared(row: Schedule | None, target: Target, entry: Entry) -> dict[str, Any]:
+    """Return what a declaration takes, with the arguments that were hidden or redacted."""
+    args, kwargs = entry.get("args", []), entry.get("kwargs", {})
+    if args is None and kwargs is None:
+        if row is None or target_of(row) is not target:
+            raise InvalidSchedule(
+                "args and kwargs are null: they were hidden from whoever exported them. Enter them."
+            )
+        args, kwargs = row.args, row.kwargs
+    if not isinstance(args, list) or not isinstance(kwargs, Mapping):
+        raise InvalidSchedule("args must be a list, and kwargs an object.")
+    args, kwargs = restored(row, target, args, dict(kwargs))
+    rule = rules.from_json(entry["rule"])
+    rule.check()
+    columns = ("name", "task", "args", "kwargs", "rule")
+    rest = {field: value for field, value in entry.items() if field not in columns}
+    return {**rest, "rule": rule, "args": args, "kwargs": kwargs}
+
+
+def _difference(row: Schedule, target: Target, column: str, fields: Mapping[str, Any]) -> list[Any]:
+    if column not in ("args", "kwargs"):
+        return [_plain(getattr(row, column)), _plain(fields[column])]
+    before = redacted_for(target_of(row) or target, row.args, row.kwargs)
+    after = redacted_for(target, fields["args"], fields["kwargs"])
+    return [getattr(before, column), getattr(after, column)]

@@ -1,0 +1,55 @@
+"""How many tasks waited in a queue over time, as workers have recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.depths import ALL, CAP, RESOLUTIONS
+from taskqueue.models import Depth
+from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.rollups import EPOCH, span_of
+from taskqueue.monitoring.series import Attempts, Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depths(Series):
+    """The most ready tasks of each step, the oldest first; None: no worker was there to look."""
+
+    steps: list[Attempts] = field(default_factory=list)
+    waiting: list[int | None]
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether there may have been more than were counted."""
+        return any(number is not None and number >= CAP for number in self.waiting)
+
+
+def depths(span: str, *, queue_name: str = "") -> Depths:
+    """Return how many tasks waited by step, in one queue or in all.
+
+    Raises ValueError for a span that is not in `SPANS`.
+    """
+    chosen = span_of(span)
+    starts = chosen.starts(now())
+    rows = Depth.objects.using(database_alias()).filter(
+        resolution__in=RESOLUTIONS, starts_at__gte=starts[0], queue_name__in={queue_name, ALL}
+    )
+    most: dict[datetime, int] = {}
+    for starts_at, name, waiting in rows.values_list("starts_at", "queue_name", "waiting"):
+        step = starts_at - (starts_at - EPOCH) % chosen.step
+        number = waiting if name == queue_name else 0  # The row of all tells that somebody looked.
+        most[step] = max(most.get(step, 0), number)
+    return Depths(
+        span=span,
+        step_seconds=chosen.step_seconds,
+        starts=starts,
+        waiting=[most.get(start) for start in starts],
+    )
+
+
+def highest(numbers: Iterable[int | None]) -> int:
+    """Return the highest of the numbers that are known; 0 if none is."""
+    return max((number for number in numbers if number is not None), default=0)

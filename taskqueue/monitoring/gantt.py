@@ -1,0 +1,185 @@
+"""Attempts of a span of time by worker: what each slot ran, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from taskqueue.engine.connections import database_alias
+from taskqueue.engine.dialect import as_uuid
+from taskqueue.engine.sqlite.values import loaded
+from taskqueue.engine.statement import Statement
+from taskqueue.models import Lease
+from taskqueue.monitoring.read_models.attempt import STATUSES
+from taskqueue.monitoring.read_models.base import about
+from taskqueue.monitoring.reading import is_postgresql, now, read
+
+# Attempts that are drawn, and that are looked at for them, the newest first.
+MOST_BARS, MOST_LOOKED = 1_000, 20_000
+# Beyond this the ids of leases say nothing: `last` bounds no statement.
+NO_BOUND = 2**62
+# On PostgreSQL the id of a lease holds the second of its claim: see `engine/postgresql/claim.py`.
+FIRST_SECOND, SHIFT = 1_735_689_600, 22
+
+# The newest attempts by their key, and those that run by their index, however old. Neither part
+# reads more rows than it is told, whatever the filters leave of them.
+_SPAN = """
+SELECT
+    lease.id, lease.task_id, lease.worker_id, lease.attempt, lease.status, lease.claimed_at,
+    lease.started_at, lease.finished_at, lease.error_class, task.name, task.queue_name
+FROM (
+    SELECT *
+    FROM (
+        SELECT
+            id, task_id, worker_id, attempt, status, claimed_at, started_at, finished_at,
+            error_class
+        FROM taskqueue_lease
+        WHERE id <= %(last)s
+        ORDER BY id DESC
+        LIMIT %(looked)s
+    ) AS newest
+    WHERE status <> 'running'
+        AND COALESCE(started_at, claimed_at) < {until} AND finished_at > {since}
+    UNION ALL
+    SELECT *
+    FROM (
+        SELECT
+            id, task_id, worker_id, attempt, status, claimed_at, started_at, finished_at,
+            error_class
+        FROM taskqueue_lease
+        WHERE status = 'running'
+        ORDER BY worker_id
+        LIMIT %(looked)s
+    ) AS held
+    WHERE started_at IS NOT NULL AND started_at < {until}
+) AS lease
+JOIN taskqueue_task AS task ON task.id = lease.task_id
+WHERE (%(worker)s = '' OR lease.worker_id = %(worker)s)
+    AND (%(name)s = '' OR task.name = %(name)s)
+    AND (%(queue_name)s = '' OR task.queue_name = %(queue_name)s)
+ORDER BY lease.id DESC
+LIMIT %(bars)s
+"""
+SPAN = Statement(
+    postgresql=_SPAN.replace("{since}", "%(since)s").replace("{until}", "%(until)s"),
+    # SQLite compares text, in which the moment of a whole second has no fraction.
+    sqlite=_SPAN.replace("{since}", "%(since_text)s").replace("{until}", "%(until_text)s"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One attempt."""
+
+    lease_id: int = about(in_json=False)
+    task_id: UUID
+    name: str
+    queue_name: str
+    worker_name: str
+    attempt: int
+    status: str = about(choices=STATUSES)
+    error_class: str
+    started_at: datetime = about("When it was claimed, if its body never began.")
+    finished_at: datetime | None = about("null: it runs.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gantt:
+    """The attempts of a span, the newest first."""
+
+    since: datetime
+    until: datetime
+    bars: list[Bar]
+    is_cut: bool = about("Whether there may be more attempts, older ones, in the span.")
+
+    def lanes(self) -> dict[str, list[list[Bar]]]:
+        """Return the attempts by worker, and of each by lane: those of one do not overlap."""
+        found: dict[str, list[list[Bar]]] = {}
+        for bar in sorted(self.bars, key=lambda bar: (bar.worker_name, bar.started_at)):
+            lanes = found.setdefault(bar.worker_name, [])
+            lane = next((lane for lane in lanes if self._end(lane[-1]) <= bar.started_at), None)
+            if lane is None:
+                lanes.append([bar])
+            else:
+                lane.append(bar)
+        return found
+
+    def _end(self, bar: Bar) -> datetime:
+        return bar.finished_at or self.until
+
+
+def gantt(
+    span: timedelta,
+    *,
+    until: datetime | None = None,
+    worker: str = "",
+    name: str = "",
+    queue_name: str = "",
+) -> Gantt:
+    """Return the attempts that ran within the span before `until`, now by default.
+
+    Of all attempts up to then the newest 20,000 are looked at, and at most 1,000 are returned.
+    """
+    here = now()
+    end = min(until or here, here)
+    since = end - span
+    last = NO_BOUND if until is None or until >= here else _last_before(end)
+    rows = read(
+        SPAN, since=since, until=end, since_text=_text(since), until_text=_text(end),
+        worker=worker, name=name, queue_name=queue_name,
+        last=last, looked=MOST_LOOKED, bars=MOST_BARS + 1,
+    )  # fmt: skip
+    older = Lease.objects.using(database_alias()).filter(id__lte=last).order_by("-id")
+    first_left = older.values_list("claimed_at", flat=True)[MOST_LOOKED : MOST_LOOKED + 1].first()
+    return Gantt(
+        since=since,
+        until=end,
+        bars=[_bar(*row) for row in rows[:MOST_BARS]],
+        is_cut=len(rows) > MOST_BARS or first_left is not None,
+    )
+
+
+def _bar(
+    lease_id: int, task_id: Any, worker_name: str, attempt: int, status: str, claimed_at: Any,
+    started_at: Any, finished_at: Any, error_class: str, name: str, queue_name: str,
+) -> Bar:  # fmt: skip
+    begun = loaded(started_at) or loaded(claimed_at)
+    assert begun is not None
+    return Bar(
+        lease_id=lease_id,
+        task_id=as_uuid(task_id),
+        name=name,
+        queue_name=queue_name,
+        worker_name=worker_name,
+        attempt=attempt,
+        status=status,
+        error_class=error_class,
+        started_at=begun,
+        finished_at=loaded(finished_at),
+    )
+
+
+def _text(moment: datetime) -> str:
+    """Return a moment as SQLite keeps it, with a fraction: a whole second sorts before it."""
+    return f"{moment:%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _last_before(moment: datetime) -> int:
+    """Return an id behind which every lease was claimed after the moment."""
+    if is_postgresql():
+        return (int(moment.timestamp()) + 1 - FIRST_SECOND) << SHIFT
+    # Ids are in the order of the claims: halve, until what is left lies before it.
+    rows = Lease.objects.using(database_alias())
+    newest = rows.order_by("-id").values_list("id", flat=True).first()
+    low, high = 0, newest or 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = rows.filter(id__gte=middle).order_by("id").values_list("claimed_at", flat=True)
+        claimed_at = found.first()
+        if claimed_at is not None and claimed_at < moment:
+            low = middle
+        else:
+            high = middle - 1
+    return low

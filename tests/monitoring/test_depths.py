@@ -1,0 +1,113 @@
+"""How many tasks waited over time, as workers record it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection, connections
+
+from taskqueue.engine import depths as recording
+from taskqueue.engine.depths import record_depths
+from taskqueue.models import Depth, Queue
+from taskqueue.monitoring.depths import depths
+from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.rollups import span_of
+from tests.engine.steps import claim
+from tests.sample.tasks import noop
+
+pytestmark = pytest.mark.django_db
+MINUTE = timedelta(minutes=1)
+
+
+def record(moment: datetime) -> None:
+    record_depths(connections["default"], now=moment)
+
+
+def rows() -> dict[tuple[str, int], int]:
+    """What was recorded, by queue and resolution."""
+    return {(row.queue_name, row.resolution): row.waiting for row in Depth.objects.all()}
+
+
+def test_ready_tasks_of_every_kind_are_recorded_once_a_minute() -> None:
+    noop.using(queue_name="mail").enqueue_many([((), {})] * 3)
+    noop.using(queue_name="mail", priority=5).enqueue()
+    noop.using(queue_name="imports", worker_names=["w"]).enqueue()
+    noop.using(queue_name="later", run_after=3600).enqueue()
+    moment = now()
+    record(moment)
+    record(moment)
+    assert rows() == {("", 60): 5, ("mail", 60): 4, ("imports", 60): 1}
+    claim(1, queue="mail")
+    record(moment + MINUTE)
+    assert Depth.objects.filter(queue_name="mail").count() == 2
+
+
+def test_a_chart_tells_zero_from_unknown() -> None:
+    moment = now()
+    record(moment - 3 * MINUTE)
+    noop.using(queue_name="mail").enqueue()
+    record(moment)
+    found = depths("hour", queue_name="mail")
+    assert len(found.waiting) == len(found.starts) == 60
+    assert [found.waiting[place] for place in (-1, -2, -4)] == [1, None, 0]
+    assert depths("hour").waiting[-1] == 1
+    assert depths("hour", queue_name="other").waiting[-1] == 0
+    assert not found.is_capped
+
+
+def test_old_rows_are_merged_to_the_most_of_their_span_and_deleted_in_the_end() -> None:
+    moment = now()
+    quarter = span_of("day").starts(moment - timedelta(hours=3))[-1]
+    for minutes, number in ((0, 3), (5, 9), (14, 1)):
+        for name in ("mail", ""):
+            Depth.objects.create(
+                resolution=60, starts_at=quarter + minutes * MINUTE, queue_name=name,
+                waiting=number,
+            )  # fmt: skip
+    record(moment)
+    assert rows() == {("mail", 900): 9, ("", 900): 9, ("", 60): 0}
+    record(moment + timedelta(hours=27))
+    assert rows()[("mail", 3600)] == 9
+    assert max(number for number in depths("week", queue_name="mail").waiting if number) == 9
+    record(moment + timedelta(days=93))
+    assert rows() == {("", 60): 0}
+
+
+def test_merging_twice_comes_to_the_same() -> None:
+    hour = span_of("quarter").starts(now() - timedelta(days=3))[-1]
+    for resolution, number in ((900, 4), (3600, 7)):
+        Depth.objects.create(
+            resolution=resolution, starts_at=hour, queue_name="mail", waiting=number
+        )
+    record(now())
+    assert rows()[("mail", 3600)] == 7
+
+
+def test_more_than_the_cap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    Depth.objects.create(
+        resolution=60, starts_at=span_of("hour").starts(now())[-1], queue_name="mail",
+        waiting=recording.CAP,
+    )  # fmt: skip
+    assert depths("hour", queue_name="mail").is_capped
+
+
+def test_a_deleted_queue_that_has_tasks_again_is_there_again() -> None:
+    Queue.objects.create(name="mail", deleted_at=now())
+    Queue.objects.create(name="old", deleted_at=now() - timedelta(days=1))
+    noop.using(queue_name="mail").enqueue()
+    record(now())
+    assert list(Queue.objects.values_list("name", "deleted_at")) == [("mail", None)]
+
+
+def test_recording_reads_by_indexes() -> None:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("EXPLAIN " + recording.WAITING.postgresql)
+        else:
+            cursor.execute("EXPLAIN QUERY PLAN " + recording.WAITING.sqlite)
+        plan = "\n".join(str(row) for row in cursor.fetchall())
+    for index in ("taskqueue_task_claim", "taskqueue_task_partition", "taskqueue_task_apart"):
+        assert index in plan
+    assert "Seq Scan" not in plan
