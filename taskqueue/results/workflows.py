@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ParamSpec, Self
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
 
-from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
+from taskqueue.core.workflow_states import FINAL_WORKFLOWS, WorkflowStatus
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.workflows.drawing import Picture
 from taskqueue.engine.connections import database_alias, project_connection
@@ -22,38 +21,9 @@ from taskqueue.engine.workflows.results import Results
 from taskqueue.exceptions import Duration, InvalidWorkflow, WorkflowDoesNotExist
 from taskqueue.models import Step, Workflow
 from taskqueue.results.handle import growing_pauses
+from taskqueue.results.step_view import StepView
 
 P = ParamSpec("P")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepView:
-    """A step as it was when last read."""
-
-    name: str
-    kind: str
-    status: StepStatus
-    # Tasks or children that it runs, None until they are known; those sent, ended, and failed.
-    members: int | None
-    released: int
-    ended: int
-    failures: int
-    # Why it was skipped, cancelled, or failed without a task that says so.
-    reason: str
-
-    @classmethod
-    def of(cls, row: Step) -> Self:
-        """Take it from a row."""
-        return cls(
-            name=row.name,
-            kind=row.kind,
-            status=StepStatus(row.status),
-            members=row.members,
-            released=row.released,
-            ended=row.ended,
-            failures=row.shown_failures,
-            reason=row.reason,
-        )
 
 
 class WorkflowRun:
