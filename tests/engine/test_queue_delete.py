@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.control.queue_tasks import counts_of, unfinished_in
+from taskqueue.engine.control.queue_tasks import COUNTS, counts_of, unfinished_in
 from taskqueue.exceptions import QueueDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Limit, Queue, Rollup, Task, Worker
 from taskqueue.monitoring.read_models.queue import queue_named, read_queues
@@ -140,3 +140,20 @@ def test_counts_are_exact_up_to_what_is_looked_at() -> None:
     assert few["scheduled"].is_whole is False
     assert few["failed"] == (2, False)
     assert unfinished_in(connection, "mail") == 3
+
+
+def test_counts_read_by_indexes() -> None:
+    connection = connections["default"]
+    parameters = {"queue_name": "mail", "most": 10}
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("EXPLAIN " + COUNTS.postgresql, parameters)
+        else:
+            cursor.execute("EXPLAIN QUERY PLAN " + COUNTS.sqlite, parameters)
+        plan = "\n".join(str(row) for row in cursor.fetchall())
+    for index in ("claim", "partition", "apart", "waiting", "ended"):
+        assert f"taskqueue_task_{index}" in plan
+    assert "taskqueue_lease_running" in plan
+    assert "Sort" not in plan, "Each part is in the order of its index."
+    assert "TEMP B-TREE" not in plan
