@@ -48,7 +48,7 @@ def raw_copy() -> Side:
     """
     # Not by an older commit, which need not have what is imported here.
     from benchmarks.raw import rows_of_copy
-    from taskqueue.engine.postgresql.enqueue import COPY
+    from taskqueue.engine.postgresql.copying import COPY
     from taskqueue.engine.sessions import BEGIN_BULK
 
     connection.ensure_connection()

@@ -33,9 +33,10 @@ from taskqueue.engine.holders import (
 )
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.payloads import Enqueued, Payload
 from taskqueue.engine.places import Places
 from taskqueue.engine.ready import make_due
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
+from taskqueue.engine.specs import EnqueueSpec, later
 from taskqueue.exceptions import DuplicateTask, InvalidTask, TaskQueueError
 from taskqueue.models import Task
 
