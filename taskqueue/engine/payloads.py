@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from taskqueue.declarations.placement import Placement
 from taskqueue.models.task import Route
@@ -28,6 +29,42 @@ class Payload(NamedTuple):
     kwargs: str
     unique_key: str | None
     placement: Placement | None = None
+
+
+class LatePayloads(Sequence[Payload]):
+    """Payloads without keys and limits, of which blocks are made as somebody looks at them.
+
+    So a COPY can make one while the server reads the one before: nothing but Python's own code runs
+    then, which asks the database for nothing.
+    """
+
+    def __init__(self, size: int, blocks: Iterator[list[Payload]]) -> None:
+        self._size = size
+        self._blocks = blocks
+        self._made: list[Payload] = []
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> Payload: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Payload]: ...
+    def __getitem__(self, place: int | slice) -> Payload | list[Payload]:
+        wanted = range(self._size)[place]
+        if isinstance(wanted, int):
+            self._make(wanted + 1)
+            return self._made[wanted]
+        self._make(max(wanted, default=-1) + 1)
+        return [self._made[each] for each in wanted]
+
+    def __iter__(self) -> Iterator[Payload]:
+        self._make(self._size)
+        return iter(self._made)
+
+    def _make(self, number: int) -> None:
+        while len(self._made) < number:
+            self._made += next(self._blocks)
 
 
 class Enqueued(NamedTuple):

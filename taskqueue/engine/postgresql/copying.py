@@ -22,6 +22,7 @@ from taskqueue.engine.payloads import (
     OWN_COLUMNS,
     PLACEMENT_COLUMNS,
     Enqueued,
+    LatePayloads,
     Payload,
 )
 from taskqueue.engine.postgresql.enqueue import utc
@@ -74,11 +75,13 @@ def insert_many(
 ) -> Sequence[Enqueued]:
     """Insert tasks without unique keys.
 
-    By COPY: twice as fast as an INSERT from arrays.
+    By COPY: twice as fast as an INSERT from arrays. The server reads one block while the next is
+    made, with its payloads where they are late.
     """
     ((moment, wanted, _),) = fetch(connection, BEGIN_BULK)
     shared = spec.columns_at(utc(spec.at or moment))
-    is_placed = any(payload.placement for payload in payloads)
+    is_late = isinstance(payloads, LatePayloads)
+    is_placed = not is_late and any(payload.placement for payload in payloads)
     statement, rows_of = (COPY_PLACED, _placed_rows) if is_placed else (COPY, plain_rows)
     with connection.cursor() as cursor:
         encoding = cast(Any, cursor).connection.info.encoding
