@@ -73,14 +73,17 @@ def main(count: int, names: Sequence[str]) -> None:
         "copy": raw_copy, "enqueue": lambda: enqueue, "framework": lambda: framework,
         "group": lambda: group,
     }  # fmt: skip
-    rates = {}
+    measured = {}
     for name in names:
         side = known[name]()
         side(count)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         side(count)
-        rates[name] = count / (time.perf_counter() - began)
-    print(json.dumps(rates))
+        measured[name] = {
+            "rate": count / (time.perf_counter() - began),
+            "processor": (time.process_time() - used) / count,
+        }
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":
