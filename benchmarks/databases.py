@@ -68,13 +68,12 @@ WHERE oid = %s::regclass
 Updates = dict[str, tuple[int, int]]
 
 
-def shares_between(before: Updates, after: Updates) -> dict[str, float]:
-    """The share of heap-only updates among all, by table."""
-    shares = {}
-    for table, (first, first_hot) in before.items():
-        last, last_hot = after[table]
-        shares[table] = (last_hot - first_hot) / max(1, last - first)
-    return shares
+def updates_between(before: Updates, after: Updates) -> Updates:
+    """All updates between two looks, and the heap-only ones, by table."""
+    return {
+        table: (after[table][0] - all_before, after[table][1] - hot_before)
+        for table, (all_before, hot_before) in before.items()
+    }
 
 
 class PostgreSQL:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.cpu import Sampler
-from benchmarks.databases import UPDATED, PostgreSQL, shares_between
+from benchmarks.databases import UPDATED, PostgreSQL, Updates, updates_between
 from benchmarks.figures import AtLeast, Below, Figure, Target
 from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import Failed, Process, client, worker
@@ -70,8 +70,7 @@ class Drained:
     """Tasks a second by the clock on the wall, start and end included."""
     batch: float
     microseconds: dict[str, float]
-    hot: dict[str, float]
-    """The share of heap-only updates, by table."""
+    updates: Updates
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -139,8 +138,10 @@ def _details(side: Side, runs: list[Drained]) -> Iterator[Figure]:
             target = BUDGETS.get(role) if is_ours else None
             yield Figure(what=what, unit="µs", values=values, target=target)
     for table in UPDATED:
-        shares = [each.hot[table] for each in runs]
-        yield Figure(what=f"heap-only updates of {table}s, {title}", unit="of all", values=shares)
+        shares = [each.updates[table][1] / max(1, each.updates[table][0]) for each in runs]
+        number = sum(each.updates[table][0] for each in runs)
+        what = f"share of heap-only updates of {table}s, {title}"
+        yield Figure(what=what, unit=f"of {number:,}", values=shares)
 
 
 def _drain(bench: Bench, side: Side) -> Drained:
@@ -164,5 +165,5 @@ def _drain(bench: Bench, side: Side) -> Drained:
         wall=bench.size.tasks / seconds,
         batch=database.batch(),
         microseconds=sampler.microseconds(database),
-        hot=shares_between(before, database.updates()),
+        updates=updates_between(before, database.updates()),
     )
