@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from taskqueue.embedded import Worker
     from taskqueue.results import get_result
     from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
-    from taskqueue.worker.context import Context, current
+    from taskqueue.worker.bodies.context import Context, current
     from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
 
 __all__ = [
@@ -127,7 +127,7 @@ PLACES = {
         "taskqueue.embedded": "Worker",
         "taskqueue.results": "get_result",
         "taskqueue.rules": "AfterEnd Cron DailyWindow Every Once",
-        "taskqueue.worker.context": "Context current",
+        "taskqueue.worker.bodies.context": "Context current",
         "taskqueue.workflows": "Workflow chain chord fan_out group workflow",
     }.items()
     for name in names.split()

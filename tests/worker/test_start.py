@@ -25,7 +25,7 @@ OF_THE_TASKS = {
 }
 # What bringing the declarations to the database needs: a first body does without.
 OF_DECLARING = {
-    "taskqueue.worker.declaring",
+    "taskqueue.worker.bodies.declaring",
     "taskqueue.engine.schedules.syncing",
     "taskqueue.engine.enqueue",
 }
@@ -61,7 +61,7 @@ def _imported(module: str, *, of: Iterable[str]) -> set[str]:
         # The template is copied first: it imports the tasks while the worker imports the rest.
         ("taskqueue.management.commands.runworker", {"taskqueue.worker.supervisor"}),
         ("taskqueue.management.working", {*OF_THE_DUTIES, *OF_THE_TASKS, *OF_DECLARING}),
-        ("taskqueue.worker.orders", OF_DECLARING),
+        ("taskqueue.worker.bodies.orders", OF_DECLARING),
     ],
 )
 def test_what_is_needed_later_is_imported_later(module: str, later: set[str]) -> None:
@@ -70,7 +70,7 @@ def test_what_is_needed_later_is_imported_later(module: str, later: set[str]) ->
 
 def test_the_duties_need_what_is_left_for_them() -> None:
     assert _imported("taskqueue.worker.duties", of=OF_THE_DUTIES) == OF_THE_DUTIES
-    assert _imported("taskqueue.worker.declaring", of=OF_DECLARING) == OF_DECLARING
+    assert _imported("taskqueue.worker.bodies.declaring", of=OF_DECLARING) == OF_DECLARING
     assert _imported("taskqueue.definitions", of=OF_THE_TASKS) == OF_THE_TASKS - {
         "taskqueue.engine.specs"
     }

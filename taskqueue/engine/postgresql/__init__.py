@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         limit_lock,
         limit_take,
         record,
+        reports,
         values,
         workflows,
     )
@@ -27,9 +28,8 @@ class PostgreSQL(metaclass=LateFunctions):
         "taskqueue.engine.postgresql.enqueue": "insert insert_keyed",
         "taskqueue.engine.postgresql.copying": "insert_many",
         "taskqueue.engine.postgresql.claim": "claim earliest_ready candidates insert_lease",
-        "taskqueue.engine.postgresql.record": (
-            "record_successes record_endings insert_logs write_notes"
-        ),
+        "taskqueue.engine.postgresql.record": "record_successes record_endings",
+        "taskqueue.engine.postgresql.reports": "insert_logs write_notes",
         "taskqueue.engine.postgresql.duties": (
             "write_rollups take_arrivals renew see_stops promote end_overdue prune"
         ),
@@ -53,8 +53,8 @@ class PostgreSQL(metaclass=LateFunctions):
         record_endings = staticmethod(record.record_endings)
         write_rollups = staticmethod(duties.write_rollups)
         take_arrivals = staticmethod(duties.take_arrivals)
-        insert_logs = staticmethod(record.insert_logs)
-        write_notes = staticmethod(record.write_notes)
+        insert_logs = staticmethod(reports.insert_logs)
+        write_notes = staticmethod(reports.write_notes)
         renew = staticmethod(duties.renew)
         see_stops = staticmethod(duties.see_stops)
         promote = staticmethod(duties.promote)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         limit_lock,
         limit_take,
         record,
+        reports,
         values,
         workflows,
     )
@@ -25,7 +26,8 @@ class SQLite(metaclass=LateFunctions):
     FUNCTIONS: ClassVar[Mapping[str, str]] = {
         "taskqueue.engine.sqlite.enqueue": "insert insert_many insert_keyed",
         "taskqueue.engine.sqlite.claim": "claim earliest_ready candidates insert_lease",
-        "taskqueue.engine.sqlite.record": "record_successes record_endings insert_logs write_notes",
+        "taskqueue.engine.sqlite.record": "record_successes record_endings",
+        "taskqueue.engine.sqlite.reports": "insert_logs write_notes",
         "taskqueue.engine.sqlite.duties": (
             "write_rollups take_arrivals renew see_stops promote end_overdue prune"
         ),
@@ -49,8 +51,8 @@ class SQLite(metaclass=LateFunctions):
         record_endings = staticmethod(record.record_endings)
         write_rollups = staticmethod(duties.write_rollups)
         take_arrivals = staticmethod(duties.take_arrivals)
-        insert_logs = staticmethod(record.insert_logs)
-        write_notes = staticmethod(record.write_notes)
+        insert_logs = staticmethod(reports.insert_logs)
+        write_notes = staticmethod(reports.write_notes)
         renew = staticmethod(duties.renew)
         see_stops = staticmethod(duties.see_stops)
         promote = staticmethod(duties.promote)

@@ -10,6 +10,7 @@ from taskqueue.management.cli import (
     groups,
     limits,
     logs,
+    operations,
     queues,
     records,
     schedules,
@@ -27,6 +28,6 @@ SUBCOMMANDS = (
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,
-    webhooks.webhooks, acting.operations, stats.stats, top.top, records.failures, records.audit,
+    webhooks.webhooks, operations.operations, stats.stats, top.top, records.failures, records.audit,
     diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -44,7 +44,7 @@ from taskqueue.monitoring.read_models.placement import (
     placement_of,
 )
 from taskqueue.results.reading import cancellation_of
-from taskqueue.tracing import trace_url_of
+from taskqueue.tracing.metadata import trace_url_of
 
 STATUSES = [status.value for status in TaskStatus]
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20

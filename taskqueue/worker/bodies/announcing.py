@@ -10,7 +10,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, is_final
 from taskqueue.declarations.definition import BaseDefinition
 
 if TYPE_CHECKING:
-    from taskqueue.worker.execution import Attempt
+    from taskqueue.worker.bodies.execution import Attempt
 
 logger = logging.getLogger("taskqueue.worker")
 

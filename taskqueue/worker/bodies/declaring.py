@@ -13,8 +13,8 @@ from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.reporting import Channel
 from taskqueue.worker.connections import unforked
-from taskqueue.worker.reporting import Channel
 
 logger = logging.getLogger("taskqueue.worker")
 
