@@ -9,58 +9,9 @@ from typing import Any
 
 import psycopg
 
+from benchmarks.fillings import FILLINGS, NOOP
 from benchmarks.processes import ROOT, client, django_command
 from project.postgres import Server
-
-COLUMNS = """
-    id, name, queue_name, status, priority, run_after, args, kwargs, options, metadata,
-    attempt, failures, crashes, max_attempts, max_crashes, crash_delay, unique_for,
-    holds_unique_key, error_class, error_message, enqueued_at
-"""
-
-# Rows as an enqueue makes them, in that order.
-FILL_READY = f"""
-INSERT INTO taskqueue_task ({COLUMNS}, ready_at)
-SELECT
-    uuidv7(), 'benchmarks.tasks.noop', 'default', 'ready', 0, clock_timestamp(),
-    jsonb_build_array(number), '{{}}', '{{}}', '{{}}', 0, 0, 0, 1, 3, interval '10 seconds', '',
-    false, '', '', clock_timestamp(), clock_timestamp()
-FROM generate_series(1, %s) AS number
-"""
-
-FILL_SCHEDULED = f"""
-INSERT INTO taskqueue_task ({COLUMNS})
-SELECT
-    uuidv7(), 'benchmarks.tasks.noop', 'default', 'scheduled', 0,
-    clock_timestamp() + interval '1 day' + number * interval '1 millisecond',
-    jsonb_build_array(number), '{{}}', '{{}}', '{{}}', 0, 0, 0, 1, 3, interval '10 seconds', '',
-    false, '', '', clock_timestamp()
-FROM generate_series(1, %s) AS number
-"""
-
-# Tasks and their leases, as a worker leaves them behind.
-FILL_FINISHED = f"""
-WITH task AS (
-    INSERT INTO taskqueue_task ({COLUMNS}, ready_at, started_at, finished_at, prune_after)
-    SELECT
-        uuidv7(), 'benchmarks.tasks.noop', 'default', 'succeeded', 0, clock_timestamp(),
-        jsonb_build_array(number), '{{}}', '{{}}', '{{}}', 1, 0, 0, 1, 3, interval '10 seconds',
-        '', false, '', '', clock_timestamp(), clock_timestamp(), clock_timestamp(),
-        clock_timestamp(), clock_timestamp() + interval '7 days'
-    FROM generate_series(1, %s) AS number
-    RETURNING id
-)
-INSERT INTO taskqueue_lease (
-    task_id, worker_id, attempt, status, claimed_at, started_at, expires_at, finished_at,
-    stop_requested_by, stop_reason, progress_message, error_class, error_message, traceback
-)
-SELECT
-    id, 'benchmark', 1, 'succeeded', clock_timestamp(), clock_timestamp(),
-    clock_timestamp() + interval '30 seconds', clock_timestamp(), '', '', '', '', '', ''
-FROM task
-"""
-NOOP = "'benchmarks.tasks.noop'"
-FILLINGS = {"ready": FILL_READY, "scheduled": FILL_SCHEDULED, "finished": FILL_FINISHED}
 
 WORKFLOWS = ("workflow", "step", "dependency", "stepcalls", "stepend", "member")
 TABLES = "SELECT string_agg(tablename, ', ') FROM pg_tables WHERE tablename = ANY (%s)"
@@ -106,6 +57,23 @@ RATE_SQLITE = """
 SELECT count(*) / (86400.0 * (julianday(max(finished_at)) - julianday(min(claimed_at))))
 FROM taskqueue_lease
 """
+
+
+UPDATED = ("task", "lease")
+UPDATES = """
+SELECT pg_stat_get_tuples_updated(oid), pg_stat_get_tuples_hot_updated(oid)
+FROM pg_class
+WHERE oid = %s::regclass
+"""
+Updates = dict[str, tuple[int, int]]
+
+
+def updates_between(before: Updates, after: Updates) -> Updates:
+    """All updates between two looks, and the heap-only ones, by table."""
+    return {
+        table: (after[table][0] - all_before, after[table][1] - hot_before)
+        for table, (all_before, hot_before) in before.items()
+    }
 
 
 class PostgreSQL:
@@ -198,6 +166,11 @@ class PostgreSQL:
     def finished_between(self, began: float, ended: float) -> int:
         """How many attempts ended then."""
         return int(self.query(FINISHED_BETWEEN, (began, ended))[0][0])
+
+    def updates(self) -> Updates:
+        """All updates of the hot tables, and the heap-only ones; of sessions that have ended."""
+        found = {name: self.query(UPDATES, (f"taskqueue_{name}",))[0] for name in UPDATED}
+        return {name: (int(row[0]), int(row[1])) for name, row in found.items()}
 
     def succeeded(self) -> int:
         """How many tasks have."""

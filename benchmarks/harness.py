@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from benchmarks.databases import PostgreSQL, SQLite
 from benchmarks.processes import ROOT
@@ -24,6 +25,7 @@ SERVER_SETTINGS: dict[str, str | int] = {
 
 
 OURS = "this code"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class Size:
     single_enqueues: int
     bulk: int
     samples: int
-    """Enqueues whose pick-up is timed."""
+    """Enqueues of one round whose pick-up is timed."""
     idle_seconds: float
     backlog: int
     finished: int
@@ -55,7 +57,7 @@ DEFAULT = Size(
     sqlite_tasks=20_000,
     single_enqueues=2_000,
     bulk=10_000,
-    samples=200,
+    samples=100,
     idle_seconds=25,
     backlog=1_000_000,
     finished=1_000_000,
@@ -71,7 +73,7 @@ QUICK = Size(
     sqlite_tasks=3_000,
     single_enqueues=300,
     bulk=10_000,
-    samples=30,
+    samples=15,
     idle_seconds=4,
     backlog=50_000,
     finished=50_000,
@@ -157,6 +159,13 @@ class Bench:
         side = "" if revision == OURS else "-against"
         path = Path(self._folder.name) / f"{name}{side}.sqlite3"
         return SQLite(path, root=self.roots[revision])
+
+
+def in_turn(sides: Iterable[T], number: int) -> list[T]:
+    """The sides of a round: each round begins with another one."""
+    known = list(sides)
+    first = number % len(known)
+    return known[first:] + known[:first]
 
 
 def say(text: str) -> None:

@@ -20,13 +20,14 @@ from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.definitions import Definition
 from taskqueue.engine.connections import open_worker_connection
-from taskqueue.engine.postgresql import enqueue
+from taskqueue.engine.payloads import Payload
+from taskqueue.engine.postgresql import copying
 from taskqueue.engine.postgresql.claim import CLAIM
 from taskqueue.engine.postgresql.record import RECORD_SUCCESSES
 from taskqueue.engine.postgresql.values import numbers, texts
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import SERIES, own_session
-from taskqueue.engine.specs import PLAIN_COLUMNS, Payload, spec_of
+from taskqueue.engine.specs import PLAIN_COLUMNS, spec_of
 from taskqueue.models import Task
 
 CLAIM_INDEX = "taskqueue_task_claim"
@@ -185,9 +186,17 @@ class Row:
             f" VALUES (%s, %s, {', '.join(values.values())})"
         )
 
+    def procedure(self) -> str:
+        """A procedure of this session that runs the INSERT."""
+        body = self.insert().replace("%s, %s", "id, args")
+        return (
+            "CREATE PROCEDURE pg_temp.raw_insert(id uuid, args jsonb) LANGUAGE plpgsql"
+            f" AS $body$ BEGIN {body}; END $body$"
+        )
+
 
 def rows_of_copy(definition: Definition[..., Any], count: int) -> bytes:
     """New tasks of a definition, ready to be sent by the engine's own `COPY` of many."""
-    tail = enqueue.binary(spec_of(definition).columns_at(timezone.now()), "utf-8")
+    tail = copying.binary(spec_of(definition).columns_at(timezone.now()), "utf-8")
     payloads = [Payload(uuid7_hex(), f"[{number}]", "{}", None) for number in range(count)]
-    return enqueue.COPY_BEGINS + enqueue.plain_rows(payloads, tail) + enqueue.COPY_ENDS
+    return copying.COPY_BEGINS + copying.plain_rows(payloads, tail) + copying.COPY_ENDS

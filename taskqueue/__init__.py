@@ -1,19 +1,15 @@
 """A task queue in the Django project's own database.
 
-The names here are the public ones; none of them loads a model before it is used.
+The names here are the public ones; none of them loads a model before it is used. Every process that
+sets up Django imports this package, so most are imported when somebody first asks for them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from taskqueue.core import __version__
+from taskqueue.core.lazy_names import lazy_names
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.core.uuid7 import uuid7 as new_id
-from taskqueue.declarations.admission import Capacity, Debounce, Throttle
-from taskqueue.declarations.batch import Batch
-from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
-from taskqueue.declarations.notify import Notify
-from taskqueue.declarations.scheduled import Scheduled
-from taskqueue.definitions import Definition, task
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     AttemptLost,
@@ -43,13 +39,19 @@ from taskqueue.exceptions import (
     WorkerDoesNotExist,
     WrongType,
 )
-from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
-from taskqueue.worker.bodies.context import Context, current
-from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
 
 if TYPE_CHECKING:
+    from taskqueue.declarations.admission import Capacity, Debounce, Throttle
+    from taskqueue.declarations.batch import Batch
+    from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
+    from taskqueue.declarations.notify import Notify
+    from taskqueue.declarations.scheduled import Scheduled
+    from taskqueue.definitions import Definition, task
     from taskqueue.embedded import Worker
     from taskqueue.results import get_result
+    from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
+    from taskqueue.worker.bodies.context import Context, current
+    from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
 
 __all__ = [
     "AfterEnd",
@@ -114,14 +116,24 @@ __all__ = [
     "workflow",
 ]
 
+# Where those stand that are imported on demand.
+PLACES = {
+    name: module
+    for module, names in {
+        "taskqueue.declarations.admission": "Capacity Debounce Throttle",
+        "taskqueue.declarations.batch": "Batch",
+        "taskqueue.declarations.limits": "Concurrency Fair Rate Sequence",
+        "taskqueue.declarations.notify": "Notify",
+        "taskqueue.declarations.scheduled": "Scheduled",
+        "taskqueue.definitions": "Definition task",
+        "taskqueue.embedded": "Worker",
+        "taskqueue.results": "get_result",
+        "taskqueue.rules": "AfterEnd Cron DailyWindow Every Once",
+        "taskqueue.worker.bodies.context": "Context current",
+        "taskqueue.workflows": "Workflow chain chord fan_out group workflow",
+    }.items()
+    for name in names.split()
+}
 
-def __getattr__(name: str) -> Any:
-    if name == "get_result":  # They need the models.
-        from taskqueue.results import get_result
-
-        return get_result
-    if name == "Worker":
-        from taskqueue.embedded import Worker
-
-        return Worker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # A type checker would take any name to be there.
+    __getattr__, __dir__ = lazy_names(__name__, PLACES)

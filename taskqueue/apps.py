@@ -25,23 +25,18 @@ class TaskQueueConfig(AppConfig):
     def ready(self) -> None:
         from taskqueue import tracing
         from taskqueue.declarations.checks import (
-            check_limits,
-            check_option_defaults,
-            check_schedules,
+            check_definitions,
             check_settings,
             check_transactions,
         )
-        from taskqueue.declarations.definition import registry
-        from taskqueue.declarations.workflows import canvas
+        from taskqueue.declarations.hooks import ENQUEUE_GRAPH, FINDERS
 
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
-        checks.register(check_schedules)
-        checks.register(check_limits)
-        checks.register(check_option_defaults)
-        canvas.ENQUEUE[:] = [_enqueue_graph]
+        checks.register(check_definitions)
+        ENQUEUE_GRAPH[:] = [_enqueue_graph]
+        FINDERS[:] = [_adopt_django_task]
         tracing.refresh()
-        registry.finders.append(_adopt_django_task)
 
 
 def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:

@@ -52,7 +52,8 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 FLOORS = (
     _layer(
         "rows",
-        "keys lost model_rows reader_outages ready retention rows specs statement transient_errors",
+        "keys limit_rows lost model_rows payloads reader_outages ready retention rows specs "
+        "statement transient_errors",
         siblings=True,
     ),
     _layer("connections", "connections notify sessions", siblings=True),

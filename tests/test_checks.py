@@ -13,8 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import override_settings
 
 from taskqueue import Concurrency, Rate, task
-from taskqueue.declarations.checks import check_limits, check_settings, check_transactions
+from taskqueue.declarations.checks import check_settings, check_transactions
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.definition_checks import check_limits
 
 
 def ours() -> list[CheckMessage]:

@@ -10,8 +10,8 @@ from django.test import override_settings
 
 from taskqueue import Fixed, InvalidTask, task
 from taskqueue.backend.definitions import TaskDefinition
-from taskqueue.declarations.checks import check_option_defaults
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.definition_checks import check_option_defaults
 from tests.sample.framework_tasks import add
 
 DEFAULTS: dict[str, Any] = {

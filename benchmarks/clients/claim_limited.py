@@ -20,7 +20,8 @@ from taskqueue.conf import get_settings  # noqa: E402
 from taskqueue.core.outcomes import Outcome, OutcomeKind  # noqa: E402
 from taskqueue.engine.apart import look_apart  # noqa: E402
 from taskqueue.engine.connections import open_worker_connection, transaction  # noqa: E402
-from taskqueue.engine.limits.claiming import Claimant, claim_limited  # noqa: E402
+from taskqueue.engine.limits.claimant import Claimant  # noqa: E402
+from taskqueue.engine.limits.claiming import claim_limited  # noqa: E402
 from taskqueue.engine.record import record  # noqa: E402
 from taskqueue.engine.retention import EndPolicy  # noqa: E402
 from taskqueue.engine.rows import Claimed  # noqa: E402

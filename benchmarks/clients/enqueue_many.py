@@ -48,7 +48,7 @@ def raw_copy() -> Side:
     """
     # Not by an older commit, which need not have what is imported here.
     from benchmarks.raw import rows_of_copy
-    from taskqueue.engine.postgresql.enqueue import COPY
+    from taskqueue.engine.postgresql.copying import COPY
     from taskqueue.engine.sessions import BEGIN_BULK
 
     connection.ensure_connection()
@@ -73,14 +73,17 @@ def main(count: int, names: Sequence[str]) -> None:
         "copy": raw_copy, "enqueue": lambda: enqueue, "framework": lambda: framework,
         "group": lambda: group,
     }  # fmt: skip
-    rates = {}
+    measured = {}
     for name in names:
         side = known[name]()
         side(count)
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         side(count)
-        rates[name] = count / (time.perf_counter() - began)
-    print(json.dumps(rates))
+        measured[name] = {
+            "rate": count / (time.perf_counter() - began),
+            "processor": (time.process_time() - used) / count,
+        }
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

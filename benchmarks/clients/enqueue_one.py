@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import django
 
@@ -34,38 +35,59 @@ def framework(count: int) -> None:
         task.enqueue(number)
 
 
-def raw_insert() -> Callable[[int], None]:
+def raw_insert() -> Side:
     """The least that Django's cursor can do: the row that an enqueue has just left."""
-    # Not by an older commit, which need not have what is imported here.
+    return _running(_raw_row().insert())
+
+
+def raw_procedure() -> Side:
+    """The same INSERT by a procedure, for which the server keeps its plan, as an enqueue is run."""
+    with connection.cursor() as cursor:
+        cursor.execute(_raw_row().procedure())
+    return _running("CALL pg_temp.raw_insert(%s, %s)")
+
+
+def _raw_row() -> Any:
+    # Not by an older commit, which need not have what is imported there.
     from benchmarks import raw
-    from taskqueue.core.uuid7 import uuid7_hex
 
     task_id = str(noop.enqueue(1).id)
-    statement = raw.Row(connection.connection.cursor(), task_id).insert()
+    return raw.Row(connection.connection.cursor(), task_id)
 
-    def insert(count: int) -> None:
+
+def _running(statement: str) -> Side:
+    """As an enqueue sends its own: by a new cursor of Django's, whose text holds the parameters."""
+    from taskqueue.core.uuid7 import uuid7_hex
+
+    def run(count: int) -> None:
         for number in range(count):
             with connection.cursor() as cursor:
                 cursor.execute(statement, (uuid7_hex(), f"[{number}]"))
 
-    return insert
+    return run
 
 
 def main(count: int, names: Sequence[str]) -> None:
     """Measure the sides that are named, by turns, after one that does not count."""
     known: dict[str, Callable[[], Side]] = {
-        "raw": raw_insert, "enqueue": lambda: enqueue, "framework": lambda: framework,
+        "raw": raw_insert, "procedure": raw_procedure, "enqueue": lambda: enqueue,
+        "framework": lambda: framework,
     }  # fmt: skip
     sides = {name: known[name]() for name in names}
-    seconds = dict.fromkeys(sides, 0.0)
+    seconds, processor = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, 0.0)
     for side in sides.values():
         side(TURN)
     for _ in range(0, count, TURN):
         for name, side in sides.items():
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.process_time()
             side(TURN)
             seconds[name] += time.perf_counter() - began
-    print(json.dumps({name: count / seconds[name] for name in sides}))
+            processor[name] += time.process_time() - used
+    measured = {
+        name: {"rate": count / seconds[name], "processor": processor[name] / count}
+        for name in sides
+    }
+    print(json.dumps(measured))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.databases import PostgreSQL
 from benchmarks.figures import AtLeast, Figure
-from benchmarks.harness import Bench, say
+from benchmarks.harness import Bench, in_turn, say
 from benchmarks.processes import client
 
 TARGET = AtLeast(0.95)
@@ -28,7 +28,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     used: dict[str, list[float]] = {status: [] for status in databases}
     # The first round brings the pages into memory, and does not count.
     for number in range(size.rounds + 1):
-        for status, database in databases.items():
+        for status, database in in_turn(databases.items(), number):
             rate, microseconds = _loop(database, size.backlog_tasks)
             if number:
                 rates[status].append(rate)

@@ -84,12 +84,12 @@ def _fill(database: PostgreSQL, size: Size) -> None:
 
 def _enqueue_one(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:
     with client("enqueue_one", size.single_enqueues, "enqueue", **database.where) as process:
-        return {"one": process.answer()["enqueue"]}
+        return {"one": process.answer()["enqueue"]["rate"]}
 
 
 def _enqueue_many(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:
     with client("enqueue_many", size.bulk, "enqueue", **database.where) as process:
-        return {"many": process.answer()["enqueue"]}
+        return {"many": process.answer()["enqueue"]["rate"]}
 
 
 def _claim(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:

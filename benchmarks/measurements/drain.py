@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from benchmarks.cpu import Sampler
-from benchmarks.databases import PostgreSQL
-from benchmarks.figures import AtLeast, Figure, Target
-from benchmarks.harness import OURS, Bench, say
+from benchmarks.databases import UPDATED, PostgreSQL, Updates, updates_between
+from benchmarks.figures import AtLeast, Below, Figure, Target
+from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import Failed, Process, client, worker
 from taskqueue.worker.prefetch import MAX_PER_SLOT
 
@@ -20,16 +20,19 @@ ROLES_OF_RAW = {"parent": "client", "server": "server"}
 COUNTS = {1: "one", 2: "two"}
 WORKERS_BATCH = MAX_PER_SLOT
 """Tasks that a worker with two slots claims at once: half of what it may hold."""
+OWN_BATCH = f"raw loop, {WORKERS_BATCH} a batch as a worker's"
 RAW = {
     "raw loop": (),
     "raw loop, least statements": ("--statements", "least"),
-    "raw loop, batch of a worker": ("--joined", "--batch", WORKERS_BATCH),
+    OWN_BATCH: ("--joined", "--batch", WORKERS_BATCH),
 }
 RAW_TARGETS = {
     "raw loop": AtLeast(0.65),
     "raw loop, least statements": AtLeast(0.65),
-    "raw loop, batch of a worker": None,
+    OWN_BATCH: None,
 }
+BUDGETS = {"parent": Below(35), "child": Below(30)}
+"""Microseconds of processor time for each task, of this code with a process pool."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Drained:
     """Tasks a second by the clock on the wall, start and end included."""
     batch: float
     microseconds: dict[str, float]
+    updates: Updates
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -94,7 +98,7 @@ def in_rounds(bench: Bench, sides: list[Side]) -> dict[Side, list[Drained]]:
     """Each side drains once a round."""
     runs: dict[Side, list[Drained]] = defaultdict(list)
     for number in range(bench.size.rounds):
-        for side in sides:
+        for side in in_turn(sides, number):
             drained = _drain(bench, side)
             runs[side].append(drained)
             revision = "" if side.revision == OURS else f" of {side.revision}"
@@ -130,12 +134,20 @@ def _details(side: Side, runs: list[Drained]) -> Iterator[Figure]:
         values = [each.microseconds[role] for each in runs if role in each.microseconds]
         if values:
             what = f"processor time per task, {title}, {words}"
-            yield Figure(what=what, unit="µs", values=values)
+            is_ours = side.what == "process" and side.revision == OURS
+            target = BUDGETS.get(role) if is_ours else None
+            yield Figure(what=what, unit="µs", values=values, target=target)
+    for table in UPDATED:
+        shares = [each.updates[table][1] / max(1, each.updates[table][0]) for each in runs]
+        number = sum(each.updates[table][0] for each in runs)
+        what = f"share of heap-only updates of {table}s, {title}"
+        yield Figure(what=what, unit=f"of {number:,}", values=shares)
 
 
 def _drain(bench: Bench, side: Side) -> Drained:
     database = bench.postgresql_of(side.revision)
     database.fill("ready", bench.size.tasks, task=side.task)
+    before = database.updates()
     began = time.monotonic()
     with ExitStack() as stack:
         started = [
@@ -153,4 +165,5 @@ def _drain(bench: Bench, side: Side) -> Drained:
         wall=bench.size.tasks / seconds,
         batch=database.batch(),
         microseconds=sampler.microseconds(database),
+        updates=updates_between(before, database.updates()),
     )

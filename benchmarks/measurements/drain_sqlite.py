@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from benchmarks.figures import Above, AtLeast, Figure
-from benchmarks.harness import OURS, Bench, say
+from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import worker
 from benchmarks.revision import BASELINE
 
@@ -19,7 +19,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     rates: dict[tuple[str, str], list[float]] = defaultdict(list)
     for number in range(bench.size.rounds):
         for pool in POOLS:
-            for revision, database in databases.items():
+            for revision, database in in_turn(databases.items(), number):
                 database.empty()
                 database.fill(bench.size.sqlite_tasks)
                 with worker("--drain", "--pool", pool, **database.where) as process:

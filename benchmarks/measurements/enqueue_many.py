@@ -15,7 +15,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         "enqueue": f"enqueue {bench.size.bulk:,} in bulk",
         "framework": "the same through django.tasks",
     }
-    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("copy", *sides))
+    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("copy", *sides)).rates
     for side, what in sides.items():
         yield Figure(
             what=what,

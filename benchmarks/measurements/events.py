@@ -107,9 +107,9 @@ def _enqueue(bench: Bench, side: str, values: Values) -> None:
     database, size = bench.postgresql, bench.size
     _subscribe(database, side)
     with client("enqueue_one", size.single_enqueues, "enqueue", **database.where) as process:
-        values["one", side].append(process.answer()["enqueue"])
+        values["one", side].append(process.answer()["enqueue"]["rate"])
     with client("enqueue_many", size.bulk, "enqueue", **database.where) as process:
-        values["many", side].append(process.answer()["enqueue"])
+        values["many", side].append(process.answer()["enqueue"]["rate"])
 
 
 def _subscribe(database: PostgreSQL, side: str) -> None:

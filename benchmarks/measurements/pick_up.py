@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from statistics import median, quantiles
+from statistics import quantiles
 
 from benchmarks.databases import PostgreSQL, SQLite
 from benchmarks.figures import Below, Figure
-from benchmarks.harness import OURS, Bench, say
+from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import client, worker
 
 PAUSE_POSTGRESQL = 0.2
 PAUSE_SQLITE = 0.5
 """The longest seconds between two tasks; on SQLite twice a poll, to meet it at any moment."""
 POLL_SQLITE_MS = 250
+SETTLING = 2.0
+"""Seconds for what ran before to come to rest, before another worker has its turn."""
+LABELS = ("p50", "p99")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -33,32 +37,31 @@ def _compared(
     longest_pause: float,
     targets: tuple[Below, Below],
 ) -> Iterator[Figure]:
-    """The samples of all rounds; each commit's worker has its turn in each."""
-    samples: dict[tuple[str, str], list[float]] = defaultdict(list)
-    rounds = bench.size.rounds
-    for number in range(rounds):
-        for revision, database in databases.items():
-            answer = _latencies(database, max(2, bench.size.samples // rounds), longest_pause)
-            for since, milliseconds in answer.items():
-                samples[revision, since] += milliseconds
-            half = median(answer["commit"])
+    """A value for each round; each commit's worker has its turn in each, on an idle host."""
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    samples = bench.size.samples
+    for number in range(bench.size.rounds):
+        for revision, database in in_turn(databases.items(), number):
+            time.sleep(SETTLING)
+            for since, milliseconds in _latencies(database, samples, longest_pause).items():
+                for label, value in zip(LABELS, _percentiles(milliseconds), strict=True):
+                    found[revision, since, label].append(value)
+            half = found[revision, "commit", LABELS[0]][-1]
             say(f"  round {number + 1}: {name}, {revision}: {half:.1f} ms since the commit")
     for since in ("commit", "call"):
         # What the call itself takes is not the worker's: only the time since the commit is judged.
-        for place, label in enumerate(("p50", "p99")):
-            values = {
-                revision: [_percentiles(samples[revision, since])[place]] for revision in databases
-            }
-            what = f"pick-up since the {since}, {name}, {label} of {len(samples[OURS, since])}"
-            target = targets[place] if since == "commit" else None
-            yield Figure(what=what, unit="ms", values=values[OURS], target=target)
+        for label, target in zip(LABELS, targets, strict=True):
+            what = f"pick-up since the {since}, {name}, {label} of {samples} a round"
+            values = found[OURS, since, label]
+            judged = target if since == "commit" else None
+            yield Figure(what=what, unit="ms", values=values, target=judged)
             for other in bench.others:
                 yield Figure(
                     what=what,
                     unit="ms",
-                    values=values[OURS],
+                    values=values,
                     against=other,
-                    counterparts=values[other],
+                    counterparts=found[other, since, label],
                 )
 
 

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from benchmarks.harness import OURS, Bench, say
+from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import client
 
-RAW = ("raw", "copy", "group")
+RAW = ("raw", "procedure", "copy", "group")
 """Ways that this code alone knows."""
 
 
-def client_rounds(
-    bench: Bench, module: str, count: int, sides: Sequence[str]
-) -> dict[tuple[str, str], list[float]]:
-    """The rates of each commit's sides: one process of each a round."""
-    rates: dict[tuple[str, str], list[float]] = defaultdict(list)
+@dataclass
+class Measured:
+    """What each commit's sides came to, a value for each round."""
+
+    rates: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Tasks a second."""
+    processor: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """The client's microseconds of processor time for each task."""
+
+    def microseconds(self, side: tuple[str, str]) -> list[float]:
+        """Those of the clock on the wall for each task."""
+        return [1e6 / rate for rate in self.rates[side]]
+
+
+def client_rounds(bench: Bench, module: str, count: int, sides: Sequence[str]) -> Measured:
+    """Measure each commit's sides: one process of each commit a round."""
+    measured = Measured()
     for number in range(bench.size.rounds):
-        for revision in bench.roots:
+        for revision in in_turn(bench.roots, number):
             database = bench.postgresql_of(revision)
             names = [side for side in sides if revision == OURS or side not in RAW]
-            with client(module, count, *names, **database.where) as process:
-                for side, rate in process.answer().items():
-                    rates[revision, side].append(rate)
-                    say(f"  round {number + 1}: {side}, {revision}: {rate:,.0f}/s")
-    return rates
+            with client(module, count, *in_turn(names, number), **database.where) as process:
+                for side, found in process.answer().items():
+                    measured.rates[revision, side].append(found["rate"])
+                    measured.processor[revision, side].append(1e6 * found["processor"])
+                    say(f"  round {number + 1}: {side}, {revision}: {found['rate']:,.0f}/s")
+    return measured

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from benchmarks.databases import PostgreSQL, SQLite
 from benchmarks.figures import AtMost, Figure
-from benchmarks.harness import OURS, Bench, say
+from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import worker
 from benchmarks.revision import BASELINE
 
@@ -24,9 +24,10 @@ def measure(bench: Bench) -> Iterator[Figure]:
             for revision in bench.roots
         }
         seconds: dict[str, list[float]] = {revision: [] for revision in databases}
-        # The first round compiles and reads the files, and does not count.
+        # The first round compiles the files and reads them, and does not count: where a package is
+        # installed, that is done.
         for number in range(bench.size.rounds + 1):
-            for revision, database in databases.items():
+            for revision, database in in_turn(databases.items(), number):
                 took = _start(database)
                 if number:
                     seconds[revision].append(took)

@@ -47,7 +47,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 def _enqueued(bench: Bench) -> Figure:
     """A group, one transaction by one process."""
-    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("enqueue", "group"))
+    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("enqueue", "group")).rates
     return Figure(
         what=f"enqueue a group of {bench.size.bulk:,}",
         unit="tasks/s",

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from benchmarks.harness import in_turn
 from benchmarks.peers.brokers import Brokers
 from benchmarks.peers.measuring import Measured
 from benchmarks.peers.peers import PEERS, Peer, versions
@@ -55,7 +56,7 @@ def main() -> None:
         }
         for number in range(arguments.rounds):
             began = time.monotonic()
-            for peer in chosen:
+            for peer in in_turn(chosen, number):
                 _round(peer, brokers, arguments, values[peer.name], failures[peer.name])
                 _say(f"round {number + 1}: {peer.name}: {_last(values[peer.name])}")
             _say(f"round {number + 1}: {time.monotonic() - began:.0f} s")

@@ -158,7 +158,7 @@ class Measured:
             asked = (self._broker.questions() - before) / (time.monotonic() - began)
             root = psutil.Process(process.pid)
             memory = sum(
-                each.memory_full_info().uss for each in (root, *root.children(recursive=True))
+                each.memory_full_info().pss for each in (root, *root.children(recursive=True))
             )
         return {"p50": cuts[49], "p99": cuts[98], "asked": asked, "memory": memory / 1e6}
 

@@ -24,7 +24,7 @@ ONCE = {
     "p50": "pick-up p50 (ms)",
     "p99": "pick-up p99 (ms)",
     "asked": "idle: transactions or commands a second",
-    "memory": "idle: memory (MB)",
+    "memory": "idle: memory (MB, PSS)",
 }
 ROW, BAR, LEFT, RIGHT = 24, 14, 190, 110
 WIDTH = 760
@@ -64,7 +64,9 @@ def page(result: Mapping[str, Any]) -> str:
         "the settings that its queue's documentation advises for throughput. All queues took turns",
         "in one run: read ratios, not rates. Bodies append one byte to a file; rates are taken",
         "from these bytes, between a quarter of the tasks and 95 %. The medians stand first, the",
-        "range over the rounds behind them, a line across the bars of the charts.",
+        "range over the rounds behind them, a line across the bars of the charts. Memory is that",
+        "of all processes of a worker, each with its share of the pages that it has in common with",
+        "others (PSS).",
         "",
         "PostgreSQL writes each commit to the disk before it answers. Redis writes its log once a",
         "second, as its manual advises: what it was told in the last second is lost with its",

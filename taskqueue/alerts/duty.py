@@ -13,8 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import EXAMINED, EXAMINED_AGAIN, AlertKind, IncidentStatus, Judged
 from taskqueue.core.log_text import one_line
+from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT
 from taskqueue.engine.alerts.incidents import lock_current, settle
-from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT, enqueue_message
+from taskqueue.engine.alerts.messages import enqueue_message
 from taskqueue.engine.alerts.serving import note_quiet, note_trouble, take_up, with_incidents
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.models import AlertRule, Incident

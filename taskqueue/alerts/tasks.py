@@ -1,13 +1,14 @@
 """The tasks of alerts: mail, the call of a heartbeat, the doctor's examination.
 
-`taskqueue.tasks` loads them, where workers find them like those of the project.
+`taskqueue.tasks` loads them, where workers find them like those of the project. Every worker does,
+so what few of their bodies need is imported by these.
 """
 
 from __future__ import annotations
 
 from taskqueue.declarations.context import AttemptContext
+from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT, MAIL
 from taskqueue.definitions import task
-from taskqueue.engine.alerts.messages import EXAMINATION, HEARTBEAT, MAIL
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Cancel
 from taskqueue.models import AlertRule

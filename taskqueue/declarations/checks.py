@@ -1,11 +1,10 @@
-"""System checks of the settings, the database, and the declared schedules and limits."""
+"""System checks of the settings and the database, and the way to those of the definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,13 +15,6 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from taskqueue import conf
-from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.declared_schedules import named
-from taskqueue.declarations.defaults import check_defaults
-from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.placement import declared_limits, numbers_of
-from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
-from taskqueue.exceptions import InvalidSchedule, InvalidTask
 
 VENDORS = ("postgresql", "sqlite")
 # With these, web processes and workers write side by side.
@@ -31,7 +23,9 @@ SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
 }
-_are_skipped: ContextVar[bool] = ContextVar("taskqueue_schedule_checks_are_skipped", default=False)
+_are_skipped: ContextVar[bool] = ContextVar(
+    "taskqueue_definition_checks_are_skipped", default=False
+)
 
 
 def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
@@ -106,7 +100,7 @@ def check_transactions(
 
 @contextmanager
 def definitions_unread() -> Iterator[None]:
-    """Skip these checks: they import the definitions, which a worker's parent must not."""
+    """Skip the checks of definitions: they import these, which a worker's parent must not."""
     token = _are_skipped.set(True)
     try:
         yield
@@ -114,90 +108,15 @@ def definitions_unread() -> Iterator[None]:
         _are_skipped.reset(token)
 
 
-def check_schedules(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Check that every declared schedule can work, and has a name of its own."""
+def check_definitions(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
+    """Check the declared schedules and limits, and the options of `TASKQUEUE["DEFAULTS"]`."""
     if _are_skipped.get():
         return []
-    try:
-        declared = all_targets()
-    except Exception as error:  # A module of the project may raise anything.
-        return [
-            Warning(
-                "Schedules were not checked, because the definitions cannot be imported: "
-                f"{type(error).__name__}: {error}",
-                hint="Import the `tasks` modules of the installed apps one by one.",
-                id="taskqueue.W002",
-            )
-        ]
-    return list(_wrong_schedules(declared))
+    # Only now: every process that sets up Django would wait for it.
+    from taskqueue.declarations.definition_checks import (
+        check_limits,
+        check_option_defaults,
+        check_schedules,
+    )
 
-
-def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
-    places: dict[str, str] = {}
-    for definition in declared:
-        for name, scheduled in named(definition):
-            try:
-                check_target(scheduled, definition)
-            except InvalidSchedule as error:
-                yield Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
-            if not isinstance(name, str):
-                continue
-            if name in places:
-                yield Error(
-                    f"Two schedules are named {name!r}: of {places[name]} and {definition.name}.",
-                    hint="Give one of them another name: Scheduled(rule, name=...).",
-                    id="taskqueue.E005",
-                )
-            places.setdefault(name, definition.name)
-
-
-def check_option_defaults(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Check the options of `TASKQUEUE["DEFAULTS"]`, and that each pattern matches a definition."""
-    if _are_skipped.get():
-        return []
-    found: list[CheckMessage] = []
-    patterns = conf.get_settings().DEFAULTS
-    for pattern, options in patterns.items():
-        try:
-            check_defaults(pattern, options)
-        except InvalidTask as error:
-            found.append(Error(str(error), id="taskqueue.E009"))
-    try:
-        names = [definition.name for definition in registry.all()] if patterns else []
-    except Exception:  # `check_schedules` reports it.
-        return found
-    found += [
-        Warning(
-            f"TASKQUEUE['DEFAULTS'] has the pattern {pattern!r}, which matches no definition.",
-            hint=did_you_mean(pattern, names, otherwise="").strip() or None,
-            id="taskqueue.W003",
-        )
-        for pattern in patterns
-        if not any(fnmatchcase(name, pattern) for name in names)
-    ]
-    return found
-
-
-def check_limits(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Check that definitions which share a limit by its name declare the same one."""
-    if _are_skipped.get():
-        return []
-    try:
-        definitions = registry.all()
-    except Exception:  # `check_schedules` reports it.
-        return []
-    return list(_unlike_limits(definitions))
-
-
-def _unlike_limits(definitions: Iterable[BaseDefinition[Any, Any]]) -> Iterator[CheckMessage]:
-    first: dict[str, tuple[str, dict[str, Any]]] = {}
-    for definition in definitions:
-        for limit in declared_limits(definition.limits, definition.name):
-            place, other = first.setdefault(limit["name"], (definition.name, limit))
-            if other != limit:
-                yield Error(
-                    f"Two limits are named {limit['name']!r} and differ: {numbers_of(other)} of "
-                    f"{place}, and {numbers_of(limit)} of {definition.name}.",
-                    hint="Declare the same limit in both, or give one of them another name.",
-                    id="taskqueue.E007",
-                )
+    return [*check_schedules(), *check_limits(), *check_option_defaults()]

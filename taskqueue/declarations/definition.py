@@ -12,9 +12,11 @@ from taskqueue.conf import get_settings
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.arguments import check_names, make_key
 from taskqueue.declarations.context import AttemptContext
+from taskqueue.declarations.hooks import FINDERS
 from taskqueue.declarations.limit_keys import check_key_names, key_of_call
 from taskqueue.declarations.limit_plan import plan_of
 from taskqueue.declarations.limits import Limits
+from taskqueue.declarations.making_snapshots import dump
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement, place
@@ -65,7 +67,7 @@ class BaseDefinition(Generic[P, R]):
     @cached_property
     def snapshot(self) -> str:
         """Return the options that the worker needs, as JSON text, to be stored with each task."""
-        return snapshots.dump(self.options)
+        return dump(self.options)
 
     @cached_property
     def limits(self) -> Limits | None:
@@ -190,16 +192,11 @@ class Registry(BaseRegistry[BaseDefinition[Any, Any]]):
 
     word, unknown = "task", UnknownTask
 
-    def __init__(self) -> None:
-        super().__init__()
-        # Functions that are asked, in turn, for definitions that are not registered.
-        self.finders: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []
-
     def find(self, name: str) -> BaseDefinition[Any, Any] | None:
         """Return the definition of that name, or None."""
         if (known := super().find(name)) is not None:
             return known
-        made = filter(None, (find(name) for find in self.finders))
+        made = filter(None, (find(name) for find in FINDERS))
         if definition := next(made, None):
             self.register(definition)
         return self._definitions.get(name)

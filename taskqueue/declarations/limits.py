@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
-from taskqueue.declarations.option_kinds import DEFINITION_NAME, Kind
+from taskqueue.declarations.names import DEFINITION_NAME, check_tags
+from taskqueue.declarations.option_kinds import Kind
 from taskqueue.declarations.rates import RateOf, rate_of
 from taskqueue.exceptions import InvalidTask
 
 MOST_AT_ONCE = 10_000
 MOST_A_WINDOW = 1_000_000_000
 MOST_LIMITERS = 4
-MOST_TAGS = 8
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 100.0
-TAG = re.compile(r"[a-z0-9._-]{1,32}")
 # A cost, or a callable that gets the arguments and returns one.
 Cost = int | Callable[..., int]
 Weight = float | Callable[..., float]
@@ -165,23 +163,6 @@ class TagsKind(Kind):
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
         return check_tags(name, value)
-
-
-def check_tags(name: str, value: object) -> tuple[str, ...]:
-    """Return the tags, each once and sorted. Raises `InvalidTask`."""
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, Iterable):
-        raise InvalidTask(f"{name} must be words such as {{'gpu', 'eu'}}, not {value!r}.")
-    tags = tuple(value)
-    for tag in tags:
-        if not isinstance(tag, str) or not TAG.fullmatch(tag):
-            raise InvalidTask(
-                f"{name}: a tag has 1 to 32 characters of a-z, 0-9, '.', '_' and '-', not {tag!r}."
-            )
-    if len(set(tags)) > MOST_TAGS:
-        raise InvalidTask(f"{name} must name at most {MOST_TAGS} tags, not {len(set(tags))}.")
-    return tuple(sorted(set(tags)))
 
 
 def check_whole(name: str, value: object, *, most: int) -> int:

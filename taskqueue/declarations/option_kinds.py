@@ -25,8 +25,6 @@ LARGEST_METADATA = 16 * 1024
 LARGEST_COUNT = 2**31 - 1
 LONGEST_WORKER_NAME = 150
 MOST_WORKERS = 1000
-QUEUE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
-DEFINITION_NAME = re.compile(r"[A-Za-z0-9_.:<>-]{1,255}")
 # A point in time, or the time from now until it.
 Moment = datetime | Duration
 

@@ -37,12 +37,11 @@ from taskqueue.declarations.limits import (
     Sequence,
     TagsKind,
 )
+from taskqueue.declarations.names import DEFINITION_NAME, QUEUE_NAME
 from taskqueue.declarations.notify import Notify, check_notify
 from taskqueue.declarations.option import ALWAYS, ENQUEUE, NOT_SCHEDULED, Option, Use, option
 from taskqueue.declarations.option_kinds import (
-    DEFINITION_NAME,
     MOST_WORKERS,
-    QUEUE_NAME,
     Checked,
     Choice,
     ExceptionClasses,

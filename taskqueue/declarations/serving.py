@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from taskqueue.declarations.option_kinds import DEFINITION_NAME, QUEUE_NAME
+from taskqueue.declarations.names import DEFINITION_NAME, QUEUE_NAME
 from taskqueue.exceptions import InvalidTask
 
 HIGHEST_WEIGHT, MOST_SLOTS, MOST_CONCURRENCY = 1_000_000, 10_000, 1_000

@@ -13,8 +13,9 @@ from taskqueue.engine.call_counts import count_turned_away
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.holders import TRIES, arguments_of, enqueued_of, holder_of
 from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.payloads import Enqueued, Payload
 from taskqueue.engine.ready import put_off
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Task
 from taskqueue.models.call_count import TurnedAway

@@ -33,9 +33,10 @@ from taskqueue.engine.holders import (
 )
 from taskqueue.engine.multi_worker import begin_anew
 from taskqueue.engine.notify import ANYWHERE, wake
+from taskqueue.engine.payloads import Enqueued, LatePayloads, Payload
 from taskqueue.engine.places import Places
 from taskqueue.engine.ready import make_due
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload, later
+from taskqueue.engine.specs import EnqueueSpec, later
 from taskqueue.exceptions import DuplicateTask, InvalidTask, TaskQueueError
 from taskqueue.models import Task
 
@@ -110,12 +111,16 @@ def enqueue_many(
 ) -> Sequence[Enqueued]:
     """Insert many tasks, all or none, in their order."""
     connection = project_connection()
-    plain = not spec.is_apart and all(payload.unique_key is None for payload in payloads)
+    is_late = isinstance(payloads, LatePayloads)
+    plain = not spec.is_apart and (
+        is_late or all(payload.unique_key is None for payload in payloads)
+    )
     if not payloads:
         return []
     dialect = dialect_for(connection)
-    # What a duplicate raises must leave the caller a transaction that goes on, without these.
-    with atomic(using=connection.alias, savepoint=not plain):
+    # What a duplicate raises, or an argument that is encoded only now, must leave the caller a
+    # transaction that goes on, without these.
+    with atomic(using=connection.alias, savepoint=is_late or not plain):
         if plain:
             return dialect.insert_many(connection, spec, payloads)
         if spec.at is None:  # One moment for all keeps them first in, first out.

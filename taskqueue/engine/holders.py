@@ -14,13 +14,8 @@ from django.db.models.functions import Cast
 from taskqueue.declarations.options import SNAPSHOT, Options
 from taskqueue.declarations.together import check_together
 from taskqueue.engine.dialect import execute
-from taskqueue.engine.specs import (
-    OPTION_COLUMNS,
-    Enqueued,
-    EnqueueSpec,
-    Payload,
-    claim_columns,
-)
+from taskqueue.engine.payloads import Enqueued, Payload
+from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec, claim_columns
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Task
 from taskqueue.models.task import Route

@@ -21,7 +21,8 @@ from taskqueue.engine.call_counts import count_turned_away
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.ends import cancel_waiting
 from taskqueue.engine.holders import TRIES, enqueued_of, release_expired
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.engine.payloads import Enqueued, Payload
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import CapacityReached, TaskQueueError
 from taskqueue.models import Task

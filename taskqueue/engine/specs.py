@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from taskqueue import tracing
 from taskqueue.conf import Settings, get_settings
@@ -21,6 +21,7 @@ from taskqueue.declarations.options import Options
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement
 from taskqueue.engine.keys import held_as
+from taskqueue.engine.payloads import KEY_COLUMNS, OWN_COLUMNS, PLACEMENT_COLUMNS
 from taskqueue.models.task import Route
 from taskqueue.tracing.metadata import carrying
 
@@ -156,32 +157,6 @@ class EnqueueSpec:
         return cls(**values)
 
 
-class Payload(NamedTuple):
-    """One task's id, as 32 hexadecimal digits, its arguments, as JSON text, and its key.
-
-    Of a task that is limited also its placement.
-    """
-
-    id: str
-    args: str
-    kwargs: str
-    unique_key: str | None
-    placement: Placement | None = None
-
-
-class Enqueued(NamedTuple):
-    """The result of one enqueue."""
-
-    id: str
-    status: str
-    enqueued_at: datetime
-    ready_at: datetime | None
-    created: bool = True
-    updated: bool = False
-    # Of the definition, where a task holds the unique key: it may be another's.
-    name: str | None = None
-
-
 DURATIONS = tuple(option.name for option in CARRIED_OPTIONS if isinstance(option.kind, Seconds))
 # The fields without which a task is plain.
 TIMED = (
@@ -199,10 +174,7 @@ NOT_STORED = frozenset(
 # The fields of the form that is kept for later enqueues.
 STORED_FIELDS = frozenset(field.name for field in fields(EnqueueSpec)) - {"given"}
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
-KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
-PLACEMENT_COLUMNS = ("partition", "limits")
-OWN_COLUMNS = ("id", "args", "kwargs")
 # The columns of a new task that is plain, but those that a clock decides.
 PLAIN_PARAMETERS = OWN_COLUMNS + tuple(
     field.name
@@ -213,26 +185,6 @@ PLAIN_PARAMETERS = OWN_COLUMNS + tuple(
 PLAIN_COLUMNS = (*PLAIN_PARAMETERS, "status", "run_after", "enqueued_at", "ready_at")
 # The columns of any new task.
 COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS, *PLACEMENT_COLUMNS)
-NO_KEY = dict.fromkeys(KEY_COLUMNS) | {
-    "unique_scope": "", "unique_for": "", "unique_in": None, "holds_unique_key": False,
-}  # fmt: skip
-NOT_PLACED = dict.fromkeys(PLACEMENT_COLUMNS)
-
-
-def payload_columns(payload: Payload) -> dict[str, Any]:
-    """The columns that a payload decides."""
-    id, args, kwargs, unique_key, placement = payload
-    own = {"id": id, "args": args, "kwargs": kwargs, **placement_columns(placement)}
-    if unique_key is None:
-        return own | NO_KEY
-    return own | {"unique_key": unique_key, "holds_unique_key": True}
-
-
-def placement_columns(placement: Placement | None) -> dict[str, Any]:
-    """The columns of a placement; of a task that is limited also its route."""
-    if placement is None:
-        return NOT_PLACED
-    return {**placement._asdict(), "route": Route.PARTITION.value}
 
 
 def claim_columns(

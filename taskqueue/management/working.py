@@ -20,7 +20,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.conf import Settings, get_settings
 from taskqueue.declarations.checks import check_transactions, definitions_unread
-from taskqueue.declarations.limits import check_tags
+from taskqueue.declarations.names import check_tags
 from taskqueue.declarations.serving import parse_definition_slots
 from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.exceptions import InvalidTask

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.specs import Enqueued
+from taskqueue.engine.payloads import Enqueued
 from taskqueue.models import Lease, Task
 from taskqueue.results.reading import (
     AttemptError,

@@ -133,6 +133,11 @@ class Template:
             self._process = None
         self.is_loading = False
 
+    @property
+    def makes_copies(self) -> bool:
+        """Whether the next child is to be a copy of it."""
+        return self.socket is not None and not self.is_loading
+
     def _receive(self) -> bytes:
         assert self.socket is not None
         with suppress(OSError):

@@ -10,9 +10,10 @@ from datetime import timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome
-from taskqueue.engine.limits.claiming import Claimant, Limited, claim_limited
+from taskqueue.engine.limit_rows import Place
+from taskqueue.engine.limits.claimant import Claimant, Limited
 from taskqueue.engine.limits.lanes import NEWS
-from taskqueue.engine.rows import Claimed, Place
+from taskqueue.engine.rows import Claimed
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
 
@@ -115,6 +116,9 @@ class LimitedClaims:
         if now >= self._behind_until:
             self._behind.clear()
             self._behind_until = now + PASSED_FOR
+        # Only here: a worker's first claim does not wait for it.
+        from taskqueue.engine.limits.claiming import claim_limited
+
         # Not with what it has recorded, which others would wait for too.
         waits = self._vain >= PATIENT_AFTER and not is_within
         self.last = limited = claim_limited(

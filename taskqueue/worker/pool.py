@@ -18,6 +18,8 @@ logger = logging.getLogger("taskqueue.worker")
 SHORTEST_RESPAWN, LONGEST_RESPAWN = 0.5, 30.0
 BROKEN_AFTER = 3
 PLENTY = 32  # Orders behind the running bodies of a child.
+# Seconds after which the next copy of the template is made: the last one takes orders, or late.
+NEXT_COPY, LONGEST_BEGIN = 0.002, 0.05
 LONGEST_EXIT = 5.0  # Seconds for idle children to end in; they give themselves less.
 
 
@@ -40,6 +42,7 @@ class Pool:
         self.has_declared = False
         self._failed_starts = 0
         self._respawn_at = 0.0
+        self._next_copy_at = 0.0
 
     # Looking
 
@@ -98,7 +101,10 @@ class Pool:
     def respawn_at(self) -> float | None:
         """When missing children are started, if any are missing and need not wait for others."""
         missing = len(self.staying) < self._size and not self._state.is_stopping
-        return self._respawn_at if missing and not self.template.is_loading else None
+        if not missing or self.template.is_loading:
+            return None
+        next_at = self._next_copy_at if self.template.makes_copies else 0.0
+        return max(self._respawn_at, next_at)
 
     def running(self) -> Iterator[Job]:
         """The jobs whose bodies have started."""
@@ -116,8 +122,8 @@ class Pool:
         """Start the children that are missing, and return them."""
         if self._state.is_stopping or now < self._respawn_at:
             return []
-        started = []
-        while len(self.staying) < self._size and not self.template.is_loading:
+        started: list[ChildProcess] = []
+        while len(self.staying) < self._size and not self._must_wait(now):
             child = ChildProcess(
                 self._options,
                 slots=1 if self.can_kill else self._state.concurrency,
@@ -129,7 +135,16 @@ class Pool:
             self._meter.children_started += 1
             self.children.append(child)
             started.append(child)
+            self._next_copy_at = now + LONGEST_BEGIN
         return started
+
+    def _must_wait(self, now: float) -> bool:
+        """Whether the template still loads, or has only just made a copy.
+
+        The worker waits while a copy is made: it claims for the last one before.
+        """
+        is_early = self.template.makes_copies and now < self._next_copy_at
+        return self.template.is_loading or is_early
 
     @property
     def _lacks_declarer(self) -> bool:
@@ -141,6 +156,7 @@ class Pool:
     def on_started(self, child: ChildProcess, files: list[str]) -> None:
         """A child takes orders; it has imported these files."""
         child.is_ready, child.files = True, files
+        self._next_copy_at = time.monotonic() + NEXT_COPY
         self._failed_starts, self.trouble = 0, ""
 
     # Ending

@@ -26,6 +26,7 @@ from taskqueue.engine.connections import (
 from taskqueue.engine.registration import Holder, Registered, Registration, register, unregister
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
+from taskqueue.models import Worker
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.forks import Template
 from taskqueue.worker.main_loop import MainLoop
@@ -187,8 +188,11 @@ def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Reg
 
 def _take_name(registration: Registration, replacing: datetime | None) -> Registered | Holder:
     try:
-        # First: under a new incarnation the name would not tell whose leases these are.
-        Departures(EndPolicy.of(get_settings()), Tally()).step(project_connection())
+        known = Worker.objects.using(project_connection().alias).filter(name=registration.name)
+        if known.exists():
+            # First: under a new incarnation the name would not tell whose leases these are. A new
+            # name has left none, and what others have left waits for the duties.
+            Departures(EndPolicy.of(get_settings()), Tally()).step(project_connection())
         return register(registration, replacing=replacing)
     except (DatabaseError, InterfaceError):
         project_connection().close()

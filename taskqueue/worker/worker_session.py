@@ -3,56 +3,43 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
-from django.db import DatabaseError, InterfaceError
-from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db import DatabaseError
 
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Recorded
 from taskqueue.engine import workers
-from taskqueue.engine.connections import open_worker_connection, transaction
+from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limits.claiming import make
-from taskqueue.engine.notify import Listener, NoWitness, has_own_session
 from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held
-from taskqueue.engine.sessions import (
-    cancel_statement,
-    is_sqlite,
-    leave_session,
-    own_session,
-    set_wanted_events,
-)
+from taskqueue.engine.sessions import set_wanted_events
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.outcomes import all_aged
+from taskqueue.worker.own_connection import OwnConnection
 from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.workflows import StepEnds, ended_steps
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds until the next try to prove a session, where there was no connection for a witness.
-PROOF_INTERVAL = 60.0
 
-
-class WorkerSession:
-    """One connection, on which the worker records, claims and, where it is heard, listens."""
+class WorkerSession(OwnConnection):
+    """The connection on which the worker records, claims and, where it is heard, listens."""
 
     def __init__(
         self, state: WorkerState, *, heard: Callable[[str], None] | None, tally: Tally
     ) -> None:
+        super().__init__(state, heard=heard)
         options, settings = state.options, state.settings
         self._policy = EndPolicy.of(settings)
-        self._lease_seconds = state.lease_seconds
         self._worker_name = options.name
         self._claims = Claims(
             options.queues,
@@ -62,77 +49,7 @@ class WorkerSession:
             host=this_host(),
             tags=options.tags,
         )
-        self._state, self._registered = state, state.registered
-        self._heard = heard
         self._tally = tally
-        self._connection: BaseDatabaseWrapper | None = None
-        self._is_idle = False
-        self._prove_at = 0.0  # When to find out whether the session is the worker's own.
-        self._listens: bool | None = None  # The value in the worker's row.
-        self.listener: Listener | None = None
-
-    def open(self) -> None:
-        """Connect, and begin to listen on a session of the worker's own."""
-        if self._connection is None:
-            self._connection = open_worker_connection(silence=self._lease_seconds / 3)
-            self._is_idle = False
-            self._prove_at = 0.0
-        if time.monotonic() >= self._prove_at:
-            self._try_to_listen(self._connection)
-
-    def _try_to_listen(self, connection: BaseDatabaseWrapper) -> None:
-        if is_sqlite(connection):
-            self._prove_at = math.inf
-            return
-        is_own: bool | None = None
-        try:
-            is_own = has_own_session(connection, silence=self._lease_seconds / 3)
-            self._prove_at = math.inf
-        except NoWitness as error:
-            self._prove_at = time.monotonic() + PROOF_INTERVAL
-            logger.debug("No second connection, polling for now error=%s", one_line(error))
-        if is_own:
-            own_session(connection)
-        if self._heard is None:
-            return
-        if is_own:
-            listener = Listener(connection, self._heard)
-            listener.start()
-            self.listener = listener
-        if is_own != self._listens:
-            workers.set_listening(connection, worker_id=self._registered.id, listens=is_own)
-            self._listens = is_own
-
-    @property
-    def connection(self) -> BaseDatabaseWrapper:
-        """The connection; `open` comes first."""
-        assert self._connection is not None
-        return self._connection
-
-    def want_events(self, kinds: str) -> None:
-        """Let what this worker changes from now on cause events of these kinds, on all sessions."""
-        self._state.wanted_events = kinds
-        set_wanted_events(self.connection, kinds)
-
-    def cancel(self) -> None:
-        """Cancel the statement under way, if there is one. Another thread may call it."""
-        if (connection := self._connection) is not None:
-            cancel_statement(connection)
-
-    def end(self) -> None:
-        """Reset the session, and close the connection."""
-        if self._connection is not None:
-            try:
-                leave_session(self._connection)
-            except (DatabaseError, InterfaceError) as error:
-                logger.debug("Session was not left clean error=%s", one_line(error))
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        connection, self._connection = self._connection, None
-        self.listener = None
-        close_quietly(connection)
 
     def carry_out(self, exchange: Exchange) -> None:
         """Carry out a request; the exchange tells how far it got, also where this raises."""
@@ -187,6 +104,8 @@ class WorkerSession:
         exchange.is_limited_left = last.is_left
         if last.needs_another:
             # Also where this worker wants nothing more: others would wait behind what it takes.
+            from taskqueue.engine.limits.claiming import make
+
             make(self.connection, last)
             self._claim_limited(exchange, is_first=True)
         left = exchange.want - len(exchange.claimed)

@@ -13,7 +13,7 @@ from django.test import Client
 from taskqueue import control
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.models import Audit, Task
-from taskqueue.results.enqueueing import enqueue_by_hand
+from taskqueue.results.by_hand import enqueue_by_hand
 from tests.admin.conftest import LogIn
 from tests.admin.schedule_rows import messages_of
 from tests.admin.test_admin import read, url

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from taskqueue import alerts
 from taskqueue.alerts.duty import look
-from taskqueue.engine.alerts.messages import MAIL
+from taskqueue.declarations.own_tasks import MAIL
 from taskqueue.models import AlertRule, Incident, Task
 
 MOMENTS = (

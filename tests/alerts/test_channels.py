@@ -14,7 +14,7 @@ from django.db import connection
 
 from taskqueue import alerts, webhooks
 from taskqueue.alerts.duty import look
-from taskqueue.engine.alerts.messages import HEARTBEAT
+from taskqueue.declarations.own_tasks import HEARTBEAT
 from taskqueue.engine.events.numbering import pump
 from taskqueue.models import (
     AlertRule,

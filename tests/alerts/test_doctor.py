@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskqueue.engine.alerts.messages import EXAMINATION
+from taskqueue.declarations.own_tasks import EXAMINATION
 from taskqueue.models import (
     AlertRule,
     Task,

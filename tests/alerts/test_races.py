@@ -10,8 +10,8 @@ from django.db import IntegrityError, connection, transaction
 
 from taskqueue.alerts.duty import look
 from taskqueue.core.alerts import Judged
+from taskqueue.declarations.own_tasks import MAIL
 from taskqueue.engine.alerts.incidents import follow
-from taskqueue.engine.alerts.messages import MAIL
 from taskqueue.engine.alerts.telling import tell
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import AlertRule, Incident, Task

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from taskqueue.engine.alerts.messages import MAIL
+from taskqueue.declarations.own_tasks import MAIL
 from taskqueue.models import AlertRule, Incident, Schedule, Task
 from tests.alerts.steps import make_rule
 from tests.conftest import StartWorker

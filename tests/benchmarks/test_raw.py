@@ -12,7 +12,7 @@ from django.db import connection as default_connection
 
 from benchmarks import raw
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.postgresql.enqueue import COPY
+from taskqueue.engine.postgresql.copying import COPY
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import own_session
 from taskqueue.engine.statement import change
@@ -121,6 +121,8 @@ def test_raw_inserts_leave_the_row_of_an_enqueue() -> None:
     with raw.session() as cursor:
         row = raw.Row(cursor, str(first.id))
         cursor.execute(row.insert(), ("0190a0b0-0000-7000-8000-000000000001", "[]"))
+        cursor.execute(row.procedure())
+        cursor.execute("CALL pg_temp.raw_insert('0190a0b0-0000-7000-8000-000000000002', '[]')")
         with cursor.copy(COPY) as copy:
             copy.write(raw.rows_of_copy(noop, 1))
 
@@ -129,7 +131,7 @@ def test_raw_inserts_leave_the_row_of_an_enqueue() -> None:
         {name: value for name, value in each.items() if name not in own}
         for each in Task.objects.values()
     ]
-    assert rows == [rows[0]] * 3
+    assert rows == [rows[0]] * 4
 
 
 def engine_plan(verb: Verb, claimed: Sequence[Claimed]) -> Plan:

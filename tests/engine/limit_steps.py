@@ -9,7 +9,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.apart import look_apart
-from taskqueue.engine.limits.claiming import Claimant, Limited, claim_limited
+from taskqueue.engine.limits.claimant import Claimant, Limited
+from taskqueue.engine.limits.claiming import claim_limited
 from taskqueue.engine.limits.sweeping import Sweep
 from taskqueue.engine.rows import Claimed
 from tests.engine.steps import LEASE

@@ -14,7 +14,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.states import TaskStatus
 from taskqueue.exceptions import ArgumentsDoNotBind
 from taskqueue.models import Audit, Task
-from taskqueue.results.enqueueing import enqueue_by_hand
+from taskqueue.results.by_hand import enqueue_by_hand
 from tests.engine.steps import claim_one, end, task_of
 from tests.engine.test_control import task_that_is
 from tests.sample.tasks import add, log_in, noop, unique

@@ -11,7 +11,8 @@ from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair, Rate, Sequence
 from taskqueue.engine.apart import look_apart
-from taskqueue.engine.rows import MOST_LOOKED_AT, Claimed, Place
+from taskqueue.engine.limit_rows import Place
+from taskqueue.engine.rows import MOST_LOOKED_AT, Claimed
 from taskqueue.models import Partition, Task
 from taskqueue.worker.limited_claims import LimitedClaims
 from taskqueue.worker.limits import NO_LIMITS

@@ -12,8 +12,9 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import Cron, DailyWindow, Every, Once, Scheduled, schedules, task
-from taskqueue.declarations.checks import check_schedules, definitions_unread
+from taskqueue.declarations.checks import check_definitions, definitions_unread
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.definition_checks import check_schedules
 from taskqueue.definitions import Definition
 from taskqueue.engine.schedules import syncing
 from taskqueue.exceptions import InvalidSchedule, InvalidTask
@@ -101,8 +102,9 @@ def test_the_check_warns_of_definitions_that_cannot_be_imported(
     (warning,) = check_schedules()
     assert isinstance(warning, Warning)
     assert warning.id == "taskqueue.W002"
+    assert check_definitions() == [warning]
     with definitions_unread():
-        assert check_schedules() == []
+        assert check_definitions() == []
 
 
 def test_a_schedule_stands_in_the_decorator_not_in_using(declare: Declare) -> None:

@@ -261,6 +261,9 @@ def test_a_worker_takes_its_name_where_it_may_not_look_for_others(
 
     monkeypatch.setattr(presence.os, "listdir", refuse)
     assert enrolled("w1", lambda: False) is not None
+    # Under a name that is known it looks first for what the name has left.
+    Worker.objects.update(status="stopped")
+    assert enrolled("w1", lambda: False) is not None
 
 
 def kill_at_work(start_worker: StartWorker, tmp_path: Path, *flags: str) -> tuple[Any, Any]:

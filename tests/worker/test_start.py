@@ -16,6 +16,19 @@ OF_THE_DUTIES = {
     "taskqueue.engine.control.task_verbs",
     "taskqueue.engine.pruning",
 }
+# What tasks and enqueues need: of a worker's processes only those that import the tasks.
+OF_THE_TASKS = {
+    "taskqueue.definitions",
+    "taskqueue.declarations.definition",
+    "taskqueue.engine.specs",
+    "taskqueue.rules",
+}
+# What bringing the declarations to the database needs: a first body does without.
+OF_DECLARING = {
+    "taskqueue.worker.bodies.declaring",
+    "taskqueue.engine.schedules.syncing",
+    "taskqueue.engine.enqueue",
+}
 
 
 BARE = """
@@ -47,7 +60,8 @@ def _imported(module: str, *, of: Iterable[str]) -> set[str]:
     [
         # The template is copied first: it imports the tasks while the worker imports the rest.
         ("taskqueue.management.commands.runworker", {"taskqueue.worker.supervisor"}),
-        ("taskqueue.management.working", OF_THE_DUTIES),
+        ("taskqueue.management.working", {*OF_THE_DUTIES, *OF_THE_TASKS, *OF_DECLARING}),
+        ("taskqueue.worker.bodies.orders", OF_DECLARING),
     ],
 )
 def test_what_is_needed_later_is_imported_later(module: str, later: set[str]) -> None:
@@ -56,3 +70,7 @@ def test_what_is_needed_later_is_imported_later(module: str, later: set[str]) ->
 
 def test_the_duties_need_what_is_left_for_them() -> None:
     assert _imported("taskqueue.worker.duties", of=OF_THE_DUTIES) == OF_THE_DUTIES
+    assert _imported("taskqueue.worker.bodies.declaring", of=OF_DECLARING) == OF_DECLARING
+    assert _imported("taskqueue.definitions", of=OF_THE_TASKS) == OF_THE_TASKS - {
+        "taskqueue.engine.specs"
+    }

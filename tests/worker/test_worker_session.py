@@ -13,7 +13,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.statement import change
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Worker
-from taskqueue.worker import worker_session
+from taskqueue.worker import own_connection, worker_session
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.state import WorkerOptions, WorkerState
@@ -47,7 +47,7 @@ def new_session() -> worker_session.WorkerSession:
 def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
     role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_session, "PROOF_INTERVAL", 0.0)
+    monkeypatch.setattr(own_connection, "PROOF_INTERVAL", 0.0)
     session = new_session()
     try:
         session.open()

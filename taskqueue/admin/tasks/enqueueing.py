@@ -35,7 +35,7 @@ from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import options_from_json
 from taskqueue.declarations.parameters import call_of, parameters
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError, UnknownTask
-from taskqueue.results.enqueueing import enqueue_by_hand
+from taskqueue.results.by_hand import enqueue_by_hand
 
 # Definitions of taskqueue itself, which nobody enqueues by hand.
 OF_ITSELF = "taskqueue."

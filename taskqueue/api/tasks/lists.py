@@ -31,7 +31,7 @@ from taskqueue.monitoring.read_models.task import (
     task_columns,
 )
 from taskqueue.monitoring.searching.finding import find
-from taskqueue.results.enqueueing import enqueue_batches_by_hand, enqueue_by_hand
+from taskqueue.results.by_hand import enqueue_batches_by_hand, enqueue_by_hand
 
 MOST = 1000
 # Where each has options of its own, comparing it with all others would take long.

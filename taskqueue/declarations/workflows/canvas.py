@@ -7,13 +7,14 @@ in a builder, or in a fan-out.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from asgiref.sync import sync_to_async
 
 from taskqueue.core.workflow_states import After, StepKind
+from taskqueue.declarations.hooks import ENQUEUE_GRAPH
 from taskqueue.declarations.workflows.assembly import (
     Assembly,
     Entry,
@@ -36,9 +37,6 @@ from taskqueue.declarations.workflows.graph import Callback, CompiledCall, Graph
 from taskqueue.declarations.workflows.reference_data import Target
 from taskqueue.declarations.workflows.references import Reference
 from taskqueue.exceptions import InvalidWorkflow
-
-# What writes a graph; the app sets it once models can be loaded.
-ENQUEUE: list[Callable[[Graph], Any]] = []
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,7 +107,7 @@ class Canvas(ABC):
 
         Raises `InvalidWorkflow` before anything is written.
         """
-        return ENQUEUE[0](self.build())
+        return ENQUEUE_GRAPH[0](self.build())
 
     async def aenqueue(self) -> Any:
         """Async version of `enqueue`."""

@@ -1,7 +1,4 @@
-"""The tasks of alerts: messages, calls of a heartbeat, examinations; `alerts.tasks` has the bodies.
-
-They go before all else on the internal queue: an alert about a backlog must not stand at its end.
-"""
+"""Enqueueing the tasks of alerts: messages, calls of a heartbeat, examinations."""
 
 from __future__ import annotations
 
@@ -10,29 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from taskqueue.conf import get_settings
-from taskqueue.core.retries import Exponential
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.options import HIGHEST_PRIORITY, Options, check_options
+from taskqueue.declarations.options import Options, check_options
+from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT, MAIL
 from taskqueue.engine.enqueue import enqueue
-from taskqueue.engine.specs import Payload, spec_of
-
-PREFIX = "taskqueue.alerts."
-HOUR, DAY = 3600, 86_400
-# What each is called, with its options; `alerts.tasks` declares them with the same ones.
-MAIL: dict[str, Any] = {
-    "name": f"{PREFIX}mail", "priority": HIGHEST_PRIORITY, "max_attempts": 8, "timeout": 60,
-    "backoff": Exponential(base=10, cap=HOUR), "retention": 7 * DAY,
-}  # fmt: skip
-# The next one comes soon: an old one would tell the watcher nothing.
-HEARTBEAT: dict[str, Any] = {
-    "name": f"{PREFIX}heartbeat", "priority": HIGHEST_PRIORITY, "max_attempts": 1, "timeout": 30,
-    "max_crashes": 1, "expires_after": 60, "retention": HOUR,
-}  # fmt: skip
-EXAMINATION: dict[str, Any] = {
-    "name": f"{PREFIX}examine", "priority": HIGHEST_PRIORITY, "max_attempts": 1, "timeout": 300,
-    "max_crashes": 1, "expires_after": HOUR, "retention": DAY,
-}  # fmt: skip
+from taskqueue.engine.payloads import Payload
+from taskqueue.engine.specs import spec_of
 
 
 def _body(**arguments: Any) -> None:

@@ -12,6 +12,7 @@ from django.db.transaction import atomic
 from taskqueue.core.alerts import AlertKind, RuleSource
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.option_kinds import Moment
+from taskqueue.declarations.own_tasks import HEARTBEAT, MAIL
 from taskqueue.engine.alerts.editing import (
     WELL,
     check_name,
@@ -21,7 +22,7 @@ from taskqueue.engine.alerts.editing import (
     require_endpoints,
     told,
 )
-from taskqueue.engine.alerts.messages import HEARTBEAT, MAIL, enqueue_message
+from taskqueue.engine.alerts.messages import enqueue_message
 from taskqueue.engine.alerts.telling import end_incidents
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person

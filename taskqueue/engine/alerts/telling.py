@@ -9,8 +9,9 @@ from typing import NamedTuple
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import GATHERED, KINDS, REPEAT, AlertKind, IncidentStatus
+from taskqueue.declarations.own_tasks import MAIL
 from taskqueue.engine.alerts.announcing import announce, tell_endpoints
-from taskqueue.engine.alerts.messages import MAIL, enqueue_message
+from taskqueue.engine.alerts.messages import enqueue_message
 from taskqueue.models import AlertRule, Incident
 
 RAISED, MORE, REMINDER, CLEARED, PASSED = "raised", "more", "reminder", "cleared", "passed"

@@ -20,7 +20,8 @@ from taskqueue.declarations.batch import BRACKETS
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.dialect import dialect_for, select
-from taskqueue.engine.specs import EnqueueSpec, Payload
+from taskqueue.engine.payloads import Payload
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Collected
 

@@ -23,8 +23,9 @@ from taskqueue.engine.control.audit import Act
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.mutable_options import apply_changes, check_changes
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.payloads import Payload
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec, Payload
+from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec
 from taskqueue.exceptions import EnqueuedBefore, InvalidArguments, TaskQueueError
 from taskqueue.models import Task
 

@@ -11,7 +11,8 @@ from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.payload import encode
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.events.reading import as_json, feed_event
-from taskqueue.engine.specs import EnqueueSpec, Payload
+from taskqueue.engine.payloads import Payload
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.models import Event, Subscription
 from taskqueue.models.event import Subscriber
 

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 
 from taskqueue.core.rates import Tokens, tokens_of
 from taskqueue.declarations.placement import is_ahead_allowed
-from taskqueue.engine.rows import LimiterRow, PartitionRow, ReadyTask
+from taskqueue.engine.limit_rows import LimiterRow, PartitionRow, ReadyTask
 
 # What sorts the partitions of a lane.
 Order = tuple[float, int, float, str]

@@ -13,47 +13,20 @@ again after every one of them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.limits.claimant import Claimant
+from taskqueue.engine.limit_rows import Place
+from taskqueue.engine.limits.claimant import Claimant, Limited
 from taskqueue.engine.limits.lanes import lane_from, served_lanes
 from taskqueue.engine.limits.making import make_missing, restore_limiters
 from taskqueue.engine.limits.turn import Turn
-from taskqueue.engine.rows import Claimed, Place
-
-__all__ = ["Claimant", "Limited", "claim_limited", "make"]
 
 # Transactions of one call: the first may make partitions, or find places that others wait for.
 MOST_ROUNDS = 3
-
-
-@dataclass(kw_only=True)
-class Limited:
-    """The result of a claim under limits."""
-
-    claimed: list[Claimed]
-    # Whether something is left that could be taken as soon as others let go of it.
-    is_left: bool = False
-    # Whether a further transaction could take more.
-    needs_another: bool = False
-    # Whether a task waits that belongs to no partition.
-    has_others: bool = False
-    # Subjects of notes of which there is no row, and what limits partitions without their limiters:
-    # where the caller's transaction claimed, they are to be made after it.
-    missing: list[str] = field(default_factory=list)
-    broken: list[Mapping[str, Any]] = field(default_factory=list)
-    # When the next token comes for what was left, by the monotonic clock; infinite: nothing waits
-    # for one.
-    opens_at: float = math.inf
-    # The lanes of partitions that were opened.
-    opened: set[tuple[str, str]] = field(default_factory=set)
 
 
 def claim_limited(

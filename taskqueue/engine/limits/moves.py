@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.engine.limits.allotting import Share
-from taskqueue.engine.rows import (
+from taskqueue.engine.limit_rows import (
     Counted,
     Holder,
     LimiterRow,
@@ -17,6 +16,7 @@ from taskqueue.engine.rows import (
     Place,
     ReadyTask,
 )
+from taskqueue.engine.limits.allotting import Share
 from taskqueue.models.limit import PartitionState
 
 

@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for
+from taskqueue.engine.limit_rows import Counted, Locked, PartitionRow, Place, ReadyTask, Taking
 from taskqueue.engine.limits.allotting import Limiter, Share, allot
 from taskqueue.engine.limits.claimant import Claimant
 from taskqueue.engine.limits.lanes import lane_from
@@ -32,7 +33,7 @@ from taskqueue.engine.limits.moves import (
     with_places,
 )
 from taskqueue.engine.notify import PLACES
-from taskqueue.engine.rows import Claimed, Counted, Locked, PartitionRow, Place, ReadyTask, Taking
+from taskqueue.engine.rows import Claimed
 from taskqueue.models.limit import PartitionState
 
 # Subjects of notes of one transaction, and partitions of a lane beyond those that are wanted.

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from struct import Struct, pack
-from typing import Any, cast
+from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import (
-    DateTimeField,
-    DurationField,
-    IntegerField,
-    JSONField,
-    SmallIntegerField,
-)
 
-from taskqueue.core.lazy import LazySequence
 from taskqueue.engine.notify import ANYWHERE
-from taskqueue.engine.sessions import BEGIN_BULK
-from taskqueue.engine.specs import (
-    COLUMNS,
-    LIMIT_COLUMNS,
-    OWN_COLUMNS,
-    PLACEMENT_COLUMNS,
-    PLAIN_COLUMNS,
-    PLAIN_PARAMETERS,
-    Enqueued,
-    EnqueueSpec,
-    Payload,
-    payload_columns,
-)
+from taskqueue.engine.payloads import OWN_COLUMNS, Enqueued, Payload, payload_columns
+from taskqueue.engine.specs import COLUMNS, PLAIN_PARAMETERS, EnqueueSpec
 from taskqueue.engine.statement import fetch
-from taskqueue.models import Task
 from taskqueue.models.task import Route
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -133,48 +112,6 @@ SELECT
 FROM task
 """  # noqa: S608  (the columns are constants)
 
-# The caller's transaction may be a long one: what it changes later must be heard by whoever has
-# subscribed until then. `set_config` gives back the text, which is not null.
-ARRIVED = """
-WITH counted AS (
-    INSERT INTO taskqueue_arrival (id, queue_name, name, number)
-    SELECT 0, %s, %s, %s WHERE set_config('taskqueue.events', %s, true) IS NOT NULL
-)
-SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1
-"""
-
-SHARED_COLUMNS = tuple(
-    column for column in (*PLAIN_COLUMNS, *LIMIT_COLUMNS) if column not in OWN_COLUMNS
-)
-# Of a task of a partition, behind its own columns.
-PLACED_COLUMNS = ("route", *PLACEMENT_COLUMNS)
-# Binary: the server reads a row of text a fifth slower.
-COPY = f"""
-COPY taskqueue_task ({", ".join((*OWN_COLUMNS, *SHARED_COLUMNS))}) FROM STDIN (FORMAT binary)
-"""
-COPY_PLACED = f"""
-COPY taskqueue_task ({", ".join((*OWN_COLUMNS, *PLACED_COLUMNS, *SHARED_COLUMNS))})
-FROM STDIN (FORMAT binary)
-"""
-COPY_BEGINS = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
-COPY_ENDS = b"\xff\xff"
-NULL = b"\xff\xff\xff\xff"
-JSONB_VERSION = 1
-# A number of columns, a UUID, and how long the first JSON text is, with its version.
-HEAD = Struct("!hi16siB")
-LENGTH = Struct("!iB")
-# A route, and the partition's UUID.
-PLACE = Struct("!ihi16s")
-# What binary timestamps count from.
-YEAR_2000 = datetime(2000, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-ROWS_A_BLOCK = 500
-
-
-def now(connection: BaseDatabaseWrapper) -> datetime:
-    """The moment by the database's clock."""
-    return cast(datetime, fetch(connection, "SELECT clock_timestamp()")[0][0])
-
 
 def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued | None:
     """Insert one task; None if another holds its unique key."""
@@ -188,7 +125,7 @@ def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload)
     if not rows:
         return None
     status, enqueued_at, ready_at, _ = rows[0]
-    return Enqueued(payload.id, status, _utc(enqueued_at), ready_at and _utc(ready_at))
+    return Enqueued(payload.id, status, utc(enqueued_at), ready_at and utc(ready_at))
 
 
 def insert_keyed(
@@ -208,7 +145,7 @@ def insert_keyed(
     }
     rows = fetch(connection, INSERT_KEYED, spec.parameters | own)
     return [
-        Enqueued(id.hex, status, _utc(enqueued_at), ready_at and _utc(ready_at))
+        Enqueued(id.hex, status, utc(enqueued_at), ready_at and utc(ready_at))
         for id, status, enqueued_at, ready_at, _ in rows
     ]
 
@@ -227,97 +164,6 @@ def _call_of(values: tuple[Any, ...]) -> str:
     return INSERT_PLAIN.format(arguments=", ".join(f"{name} => {value}" for name, value in named))
 
 
-def insert_many(
-    connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
-) -> Sequence[Enqueued]:
-    """Insert tasks without unique keys.
-
-    By COPY: twice as fast as an INSERT from arrays.
-    """
-    ((moment, wanted, _),) = fetch(connection, BEGIN_BULK)
-    shared = spec.columns_at(_utc(spec.at or moment))
-    is_placed = any(payload.placement for payload in payloads)
-    statement, rows_of = (COPY_PLACED, _placed_rows) if is_placed else (COPY, plain_rows)
-    with connection.cursor() as cursor:
-        encoding = cast(Any, cursor).connection.info.encoding
-        tail = binary(shared, encoding)
-        # Django's wrapper hands unknown names to psycopg's cursor, and does not wrap its errors.
-        with connection.wrap_database_errors, cast(Any, cursor).copy(statement) as copy:
-            copy.write(COPY_BEGINS)
-            for start in range(0, len(payloads), ROWS_A_BLOCK):
-                copy.write(rows_of(payloads[start : start + ROWS_A_BLOCK], tail))
-            copy.write(COPY_ENDS)
-        is_one_queue = shared["status"] == "ready" and not is_placed
-        announced = spec.queue_name if is_one_queue else ANYWHERE
-        counted = (spec.queue_name, spec.name, len(payloads))
-        cursor.execute(ARRIVED, (*counted, wanted or "", announced))
-    times = shared["status"], shared["enqueued_at"], shared["ready_at"]
-    return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
-
-
-def plain_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
-    """Rows for a binary COPY; they differ in their payloads alone, whose JSON text is ASCII."""
-    count = len(OWN_COLUMNS) + len(SHARED_COLUMNS)
-    parts: list[bytes] = []
-    latest, rest = "", b""
-    for id, args, kwargs, _, _ in payloads:
-        if kwargs != latest:
-            # Most have none, or the same as the one before.
-            latest = kwargs
-            rest = LENGTH.pack(len(kwargs) + 1, JSONB_VERSION) + kwargs.encode("ascii") + tail
-        parts += (
-            HEAD.pack(count, 16, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
-            args.encode("ascii"),
-            rest,
-        )
-    return b"".join(parts)
-
-
-def _placed_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
-    """The same for tasks that are limited, and those of the same definition that are not."""
-    count = len(OWN_COLUMNS) + len(PLACED_COLUMNS) + len(SHARED_COLUMNS)
-    parts: list[bytes] = []
-    for id, args, kwargs, _, placement in payloads:
-        parts += (
-            HEAD.pack(count, 16, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
-            args.encode("ascii"),
-            LENGTH.pack(len(kwargs) + 1, JSONB_VERSION),
-            kwargs.encode("ascii"),
-        )
-        if placement is None:
-            parts += (pack("!ih", 2, Route.ORDINARY), NULL, NULL, tail)
-            continue
-        limits = placement.limits.encode("ascii")
-        parts += (
-            PLACE.pack(2, Route.PARTITION, 16, bytes.fromhex(placement.partition)),
-            LENGTH.pack(len(limits) + 1, JSONB_VERSION),
-            limits,
-            tail,
-        )
-    return b"".join(parts)
-
-
-def binary(shared: Mapping[str, Any], encoding: str) -> bytes:
-    """The values of `SHARED_COLUMNS` as a binary COPY reads them."""
-    return b"".join(_binary(column, shared[column], encoding) for column in SHARED_COLUMNS)
-
-
-def _binary(column: str, value: Any, encoding: str) -> bytes:
-    if value is None:
-        return NULL
-    kind = Task._meta.get_field(column)
-    if isinstance(kind, DateTimeField):
-        packed = pack("!q", (value - YEAR_2000) // MICROSECOND)
-    elif isinstance(kind, DurationField):
-        microseconds = timedelta(seconds=value.seconds, microseconds=value.microseconds)
-        packed = pack("!qii", microseconds // MICROSECOND, value.days, 0)
-    elif isinstance(kind, IntegerField):
-        packed = pack("!h" if isinstance(kind, SmallIntegerField) else "!i", value)
-    else:
-        version = bytes([JSONB_VERSION]) if isinstance(kind, JSONField) else b""
-        packed = version + value.encode(encoding)
-    return pack("!i", len(packed)) + packed
-
-
-def _utc(moment: datetime) -> datetime:
+def utc(moment: datetime) -> datetime:
+    """The same moment in UTC."""
     return moment.astimezone(UTC)

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.postgresql.claim import PAUSES
-from taskqueue.engine.postgresql.limit_lock import PARTITION, bare, partitions_from
-from taskqueue.engine.rows import (
-    MOST_LOOKED_AT,
+from taskqueue.engine.limit_rows import (
     Counted,
     Holder,
     Locked,
@@ -18,6 +15,9 @@ from taskqueue.engine.rows import (
     ReadyTask,
     least_by_lane,
 )
+from taskqueue.engine.postgresql.claim import PAUSES
+from taskqueue.engine.postgresql.limit_lock import PARTITION, bare, partitions_from
+from taskqueue.engine.rows import MOST_LOOKED_AT
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
+from taskqueue.engine.limit_rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.limit_rows import Counted, PartitionRow, Taking
 from taskqueue.engine.postgresql.claim import CLAIMED
-from taskqueue.engine.rows import Claimed, Counted, PartitionRow, Taking
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import change, fetch
 

@@ -1,9 +1,19 @@
-"""Arrays as text for PostgreSQL: those that every batch sends."""
+"""The database's clock, and arrays as text for PostgreSQL: those that every batch sends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.statement import fetch
+
+
+def now(connection: BaseDatabaseWrapper) -> datetime:
+    """The moment by the database's clock."""
+    return cast(datetime, fetch(connection, "SELECT clock_timestamp()")[0][0])
 
 
 def numbers(values: Sequence[float | None]) -> str:

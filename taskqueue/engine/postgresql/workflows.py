@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.postgresql.enqueue import (
+from taskqueue.engine.payloads import OWN_COLUMNS
+from taskqueue.engine.postgresql.copying import (
     COPY_BEGINS,
     COPY_ENDS,
     HEAD,
@@ -22,13 +23,7 @@ from taskqueue.engine.postgresql.enqueue import (
 from taskqueue.engine.postgresql.values import numbers
 from taskqueue.engine.rows import Folded, StepTask
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
-from taskqueue.engine.specs import (
-    CLAIM_COLUMNS,
-    LIMIT_COLUMNS,
-    OWN_COLUMNS,
-    PLAIN_COLUMNS,
-    EnqueueSpec,
-)
+from taskqueue.engine.specs import CLAIM_COLUMNS, LIMIT_COLUMNS, PLAIN_COLUMNS, EnqueueSpec
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models.task import Route
 
@@ -125,7 +120,7 @@ FROM inserted
 # Its arrays, in the order of the fields of `StepTask`.
 ARRAYS = ("ids", "arguments", "keywords", "steps", "places", "partitions", "limits")
 
-# By COPY, binary as in `postgresql.enqueue`, from so many on; so many batches by one statement,
+# By COPY, binary as in `postgresql.copying`, from so many on; so many batches by one statement,
 # which then takes some tenths of a second.
 FEWEST_COPIED, MOST_BATCHES = 50, 40
 COPY_TASKS = f"""

@@ -20,8 +20,9 @@ from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.enqueue import enqueue
+from taskqueue.engine.payloads import Enqueued, Payload
 from taskqueue.engine.schedules.reading import resting_reason
-from taskqueue.engine.specs import Enqueued, EnqueueSpec, Payload
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.workflows import verbs as workflow_verbs
 from taskqueue.engine.workflows.enqueueing import enqueue_workflow
 from taskqueue.engine.workflows.inserting import Origin

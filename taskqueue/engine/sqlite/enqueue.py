@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
 from operator import itemgetter
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.lazy import LazySequence
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.specs import (
-    COLUMNS,
-    DURATIONS,
+from taskqueue.engine.payloads import (
     NO_KEY,
     NOT_PLACED,
     OWN_COLUMNS,
     Enqueued,
-    EnqueueSpec,
     Payload,
     payload_columns,
 )
+from taskqueue.engine.specs import COLUMNS, DURATIONS, EnqueueSpec
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
 from taskqueue.engine.statement import fetch
 
@@ -37,10 +34,6 @@ in_order, in_order_behind_own = itemgetter(*COLUMNS), itemgetter(*COLUMNS[len(OW
 TIMES = "run_after", "enqueued_at", "ready_at", "deadline_at", "expires_at", "unique_until"
 INSERTED = "SELECT id FROM taskqueue_task WHERE id IN (SELECT value FROM json_each(%s))"
 ARRIVED = "INSERT INTO taskqueue_arrival (queue_name, name, number) VALUES (%s, %s, %s)"
-
-
-def now(connection: BaseDatabaseWrapper) -> datetime:
-    return clock()
 
 
 def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued | None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import (
-    MOST_LOOKED_AT,
+from taskqueue.engine.limit_rows import (
     Counted,
     Holder,
     Locked,
@@ -16,6 +15,7 @@ from taskqueue.engine.rows import (
     ReadyTask,
     least_by_lane,
 )
+from taskqueue.engine.rows import MOST_LOOKED_AT
 from taskqueue.engine.sqlite.claim import PAUSES
 from taskqueue.engine.sqlite.limit_lock import PARTITION, partition_from
 from taskqueue.engine.sqlite.values import clock, stored

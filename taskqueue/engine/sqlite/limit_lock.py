@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
+from taskqueue.engine.limit_rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
 from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import fetch
 

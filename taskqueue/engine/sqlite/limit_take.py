@@ -9,7 +9,8 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.rows import Claimed, Counted, Move, PartitionRow, Taking
+from taskqueue.engine.limit_rows import Counted, Move, PartitionRow, Taking
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sqlite.claim import CLAIM, CLAIMED
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, dashed, rows, stored
 from taskqueue.engine.statement import change, fetch

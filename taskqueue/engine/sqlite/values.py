@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db.backends.base.base import BaseDatabaseWrapper
+
 from taskqueue.engine.retention import Retention
 
 # Of the primary key. Statistics from when there were few tasks would have SQLite read all of them
@@ -23,6 +25,10 @@ ahead = timedelta(0)
 def clock() -> datetime:
     """The moment."""
     return datetime.now(UTC) + ahead
+
+
+def now(connection: BaseDatabaseWrapper) -> datetime:
+    return clock()
 
 
 def stored(moment: datetime | None) -> str | None:

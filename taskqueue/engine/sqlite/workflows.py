@@ -10,12 +10,12 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.payloads import PLACEMENT_COLUMNS
 from taskqueue.engine.rows import Folded, StepTask
 from taskqueue.engine.specs import (
     CLAIM_COLUMNS,
     DURATIONS,
     LIMIT_COLUMNS,
-    PLACEMENT_COLUMNS,
     PLAIN_COLUMNS,
     EnqueueSpec,
 )

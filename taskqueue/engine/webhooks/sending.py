@@ -13,30 +13,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.limits import Concurrency
 from taskqueue.declarations.options import Options, check_options
+from taskqueue.declarations.own_tasks import DELIVER, TELL
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
-from taskqueue.engine.specs import Payload, spec_of
-
-AT_ONCE = 4
-DELIVER_PRIORITY, TELL_PRIORITY = 50, 100
-# The options of the definitions, whose bodies stand in `taskqueue.webhooks.tasks`.
-DELIVER: dict[str, Any] = {
-    "name": "taskqueue.webhooks.deliver",
-    "priority": DELIVER_PRIORITY,
-    "concurrency": Concurrency(AT_ONCE, key="endpoint"),
-    # Of errors of our own, such as an unreachable database; an answer is not an error.
-    "max_attempts": 10,
-    "max_crashes": 10,
-    "timeout": 60,
-}
-TELL: dict[str, Any] = {
-    "name": "taskqueue.webhooks.tell_owner",
-    "priority": TELL_PRIORITY,
-    "max_attempts": 5,
-    "timeout": 60,
-}
+from taskqueue.engine.payloads import Payload
+from taskqueue.engine.specs import spec_of
 
 
 def enqueue_deliveries(

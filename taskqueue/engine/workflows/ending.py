@@ -16,8 +16,9 @@ from taskqueue.core.workflow_states import FINAL_WORKFLOWS, After, WorkflowStatu
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.workflows.resolution import resolved_call
 from taskqueue.engine.dialect import dialect_for, execute
+from taskqueue.engine.payloads import Payload
 from taskqueue.engine.rows import Ended
-from taskqueue.engine.specs import EnqueueSpec, Payload
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.step_ends import note_ends
 from taskqueue.engine.workflows.compensating import compensate_next, note_failures

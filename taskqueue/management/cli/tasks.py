@@ -40,7 +40,7 @@ from taskqueue.monitoring.timeline import timeline_of
 from taskqueue.monitoring.why import why as reasons_why
 from taskqueue.monitoring.why import why_workflow
 from taskqueue.results import TaskResult
-from taskqueue.results.enqueueing import enqueue_by_hand
+from taskqueue.results.by_hand import enqueue_by_hand
 from taskqueue.results.reading import row_of
 
 MOST = 1000

@@ -14,9 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import (
-    check_limits,
-    check_option_defaults,
-    check_schedules,
+    check_definitions,
     check_settings,
     check_transactions,
 )
@@ -31,10 +29,10 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """Yield problems of the settings; ask no database."""
     databases = [get_settings().DATABASE]
     messages = [
-        *check_settings(), *check_transactions(databases=databases), *check_schedules(),
-        *check_limits(),
-        *check_option_defaults(),
-    ]  # fmt: skip
+        *check_settings(),
+        *check_transactions(databases=databases),
+        *check_definitions(),
+    ]
     found = [*map(_of_message, messages), *_debug(), *_connections(connection), *_retention()]
     yield from found or [SETTINGS.ok("The settings have no problems.")]
 

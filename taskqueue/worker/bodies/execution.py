@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from contextvars import Token
 from functools import partial
 from typing import Any, cast
 
@@ -14,22 +14,22 @@ from django.db import InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue import signals, tracing
+from taskqueue import tracing
 from taskqueue.conf import get_settings
-from taskqueue.core.outcomes import Outcome, OutcomeKind, is_final
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import class_path
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.making_snapshots import unknown_in_text
 from taskqueue.declarations.payload import encode, storable
 from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.declarations.workflows.signing import FanOut
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.record import record_success
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workflows.results import Arguments, arguments_of
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.announcing import announce_end, announce_start
 from taskqueue.worker.bodies.context import Context, StepReading, _current
 from taskqueue.worker.bodies.failure_log import log_raised, trim_traceback
 from taskqueue.worker.bodies.order import Order
@@ -38,7 +38,6 @@ from taskqueue.worker.bodies.verdicts import verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.outcomes import aged
 
-logger = logging.getLogger("taskqueue.worker")
 _loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.
 
 # Starts a coroutine on an event loop.
@@ -64,10 +63,7 @@ class Attempt:
         """Run the attempt and return the frame for the parent. Never raises."""
         if parked := self._prepare():
             return self._parked(parked)
-        self.started_at = time.monotonic()
-        token = _current.set(self.context)
-        if tracing.active is not None or StepReading.is_wanted:
-            begin_span(self)
+        token = self._start()
         try:
             return self._run_body(call)
         except BaseException as error:
@@ -84,10 +80,7 @@ class Attempt:
         """
         if parked := self._prepare():
             return self._parked(parked)
-        self.started_at = time.monotonic()
-        token = _current.set(self.context)
-        if tracing.active is not None or StepReading.is_wanted:
-            begin_span(self)
+        token = self._start()
         try:
             definition, args, kwargs = self._called()
             start(partial(definition.body, *args, **kwargs))
@@ -116,6 +109,13 @@ class Attempt:
                 self.context._span.end()
             _current.reset(token)
 
+    def _start(self) -> Token[Context | None]:
+        self.started_at = time.monotonic()
+        token = _current.set(self.context)
+        if tracing.active is not None or StepReading.is_wanted:
+            begin_span(self)
+        return token
+
     def _parked(self, why: str) -> Frame:
         return self._frame(
             Outcome(
@@ -139,7 +139,7 @@ class Attempt:
             )
         if order.options:
             self.snapshot = snapshots.loaded(order.options)
-            if unknown := snapshots.unknown_in_text(order.options):
+            if unknown := unknown_in_text(order.options):
                 return f"This worker does not know the option {unknown}."
         return ""
 
@@ -165,15 +165,16 @@ class Attempt:
         args, kwargs = definition.loaded(args, kwargs)
         if definition.options.takes_context:
             args = [definition.context_for(self.context), *args]
-        if signals.task_started.receivers and signals.task_started.has_listeners(definition):
-            self._send(signals.task_started)
-        definition.announce_start(self.context)
+        announce_start(self, definition)
         return definition, args, kwargs
 
     def _run_atomic(
         self, call: Runner, definition: BaseDefinition[Any, Any], args: Any, kwargs: Any
     ) -> Frame:
         """Body and record of success commit together, or neither."""
+        # Only here: a body that is not atomic does without the engine's record.
+        from taskqueue.engine.record import record_success
+
         connection = project_connection()
         has_begun = has_returned = is_recorded = False
         try:
@@ -199,11 +200,14 @@ class Attempt:
                 )
             )
         outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
-        self._tell_finished(outcome, None)
+        announce_end(self, outcome, None)
         return self._frame(outcome, frames.RECORDED)
 
-    def _arguments_of_step(self) -> Arguments:
+    def _arguments_of_step(self) -> tuple[list[Any], dict[str, Any]]:
         """Return arguments in which references to steps are replaced by their results."""
+        # Few bodies need it.
+        from taskqueue.engine.workflows.results import arguments_of
+
         order, alias = self.order, project_connection().alias
         return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
 
@@ -230,7 +234,7 @@ class Attempt:
 
     def _succeeded(self, return_value: str | None) -> Frame:
         outcome = self._outcome(OutcomeKind.SUCCEEDED, return_value)
-        self._tell_finished(outcome, None)
+        announce_end(self, outcome, None)
         return self._frame(outcome)
 
     def _failed(self, error: BaseException) -> Frame:
@@ -240,7 +244,7 @@ class Attempt:
             log_raised(self.order, outcome, error)
             if self.context._span is not None:
                 note_raised(self, error)
-        self._tell_finished(outcome, error)
+        announce_end(self, outcome, error)
         return self._frame(outcome)
 
     def _outcome(self, kind: OutcomeKind, return_value: str | None = None) -> Outcome:
@@ -260,27 +264,3 @@ class Attempt:
         is_plain = outcome.updates is None and not outcome.has_fan
         kept = PLAIN if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
         return (what, (outcome[0], str(outcome[1]), *outcome[2:kept]))
-
-    def _tell_finished(self, outcome: Outcome, error: BaseException | None) -> None:
-        if signals.task_finished.receivers and signals.task_finished.has_listeners(self.definition):
-            self._send(signals.task_finished, outcome=outcome, error=error)
-        if self.definition is not None:
-            order = self.order
-            # As far as this process knows.
-            may_be_retried = (
-                outcome.kind == OutcomeKind.FAILED
-                and not self.context._is_stopped
-                and not is_final(outcome, failures=order.failures, max_attempts=order.max_attempts)
-            )
-            self.definition.announce_end(self.context, outcome, may_be_retried=may_be_retried)
-
-    def _send(self, signal: Any, **named: Any) -> None:
-        """Send a signal; exceptions of receivers are logged, and change no outcome."""
-        try:
-            result = self.context.task_result
-        except Exception:
-            logger.exception("Signal not sent task=%s id=%s", self.order.name, self.order.task_id)
-            return
-        for _, answer in signal.send_robust(self.definition, task_result=result, **named):
-            if isinstance(answer, Exception):
-                logger.error("Signal receiver failed", exc_info=answer)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -15,15 +13,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from taskqueue.conf import get_settings
-from taskqueue.core.log_text import one_line
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.engine.alerts.declaring import sync_rules
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.events.declaring import sync_handlers
-from taskqueue.engine.limits.declaring import sync_limits
-from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker import frames
 from taskqueue.worker.bodies.execution import Attempt
 from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, TimeLimits
@@ -36,6 +27,8 @@ from taskqueue.worker.frames import WHOLE, Frame, Unpacker
 from taskqueue.worker.memory import resident_megabytes
 
 READ_SIZE = 1 << 18
+# Seconds for which a first body goes before the declarations, which need much of the engine.
+FIRST_BODY = 0.1
 
 
 class OrderRunner:
@@ -68,6 +61,7 @@ class OrderRunner:
         self._limits = TimeLimits(self._interrupt)
         self._channel.on_progress = self._limits.renew
         self._lock = threading.Lock()
+        self._has_ended = threading.Event()  # Whether a first attempt has.
 
     def run(self) -> None:
         """Work until the parent says otherwise, or is gone."""
@@ -77,14 +71,22 @@ class OrderRunner:
         self._tell_per_slot(registry.all())
         self._channel.send((frames.READY, _imported_files()))
         if self._declares:
-            declare = partial(declare_schedules, self._channel, worker_name=self._worker_name)
-            _start_thread("declare", declare)
+            _start_thread("declare", self._declare)
         if isinstance(self._slots[0], MainSlot):
             self._work(self._slots[0])
             return
         threads = [_start_thread("slot", partial(self._work, slot)) for slot in self._slots]
         for thread in threads:
             thread.join()
+
+    def _declare(self) -> None:
+        self._has_ended.wait(FIRST_BODY)
+        # Only now: the first body needs little of the engine. A copy that a body makes meanwhile
+        # would find a module half imported.
+        with unforked():
+            from taskqueue.worker.bodies.declaring import declare
+
+        declare(self._channel, worker_name=self._worker_name)
 
     # In the threads of slots
 
@@ -120,6 +122,8 @@ class OrderRunner:
         self._channel.send(frame)
         self._channel.forget(lease_id)
         slot.freshness.after_task()
+        if not self._has_ended.is_set():
+            self._has_ended.set()
         if self._max_memory is not None and resident_megabytes() > self._max_memory:
             self._channel.send((frames.OVERWEIGHT,))
 
@@ -226,45 +230,3 @@ def _imported_files() -> list[str]:
     """The files of the project's modules, and of what they import outside of site-packages."""
     paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return [path for path in paths if path and "site-packages" not in path]
-
-
-logger = logging.getLogger("taskqueue.worker")
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
-
-
-def declare_schedules(channel: Channel, *, worker_name: str) -> None:
-    """Synchronise limits, schedules and alert rules, and tell the parent; again while the database
-    is away.
-    """
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            with unforked():
-                sync_limits()
-                sync_handlers()
-                refused = sync_rules()
-                synced = sync_schedules(worker=worker_name)
-        except Exception as error:
-            if is_of_session(error):
-                logger.warning("Declarations not synchronised yet error=%s", one_line(error))
-                _close()
-                time.sleep(pause)
-                pause = min(LONGEST_PAUSE, pause * 2)
-                continue
-            logger.exception("Declarations not synchronised")
-        else:
-            for message in refused:
-                logger.error("Alert rule refused reason=%s", one_line(message))
-            for message in synced.refused:
-                logger.error("Schedule refused reason=%s", one_line(message))
-            for name in synced.removed:
-                logger.warning("No code declares the schedule any more schedule=%s", one_line(name))
-        _close()
-        channel.send((frames.SYNCED,))
-        return
-
-
-def _close() -> None:
-    with unforked():
-        project_connection().close()

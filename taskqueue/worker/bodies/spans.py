@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from taskqueue import tracing
 from taskqueue.declarations.handlers import declared
-from taskqueue.engine.webhooks.sending import DELIVER
+from taskqueue.declarations.own_tasks import DELIVER
 from taskqueue.tracing.spans import MOST_LINKS
 from taskqueue.worker.bodies.context import Context
 

@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue.declarations.handlers import declared
+from taskqueue.declarations.own_tasks import DELIVER
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.webhooks.sending import DELIVER
 from taskqueue.models import Delivery, Task
 from taskqueue.tracing.metadata import PARENT
 

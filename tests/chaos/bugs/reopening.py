@@ -60,7 +60,8 @@ def group_fired_without_lock(planting: Planting) -> None:
     from taskqueue.engine.batches import firing
     from taskqueue.engine.connections import orm_transaction
     from taskqueue.engine.dialect import dialect_for
-    from taskqueue.engine.specs import EnqueueSpec, Payload
+    from taskqueue.engine.payloads import Payload
+    from taskqueue.engine.specs import EnqueueSpec
     from taskqueue.models import Collected
 
     def fire(connection: Any, first_id: int) -> Any:

@@ -14,7 +14,7 @@ from django.test import override_settings
 
 from taskqueue import webhooks
 from taskqueue.models import Delivery, Event, Task
-from taskqueue.webhooks.tasks import message_id
+from taskqueue.webhooks.delivering import message_id
 from tests.chaos import event_bodies
 from tests.chaos.event_bodies import CANARY
 from tests.chaos.faults.base import Fault

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from taskqueue import Cron, Every, InvalidSchedule, Scheduled, workflow
-from taskqueue.declarations.checks import check_schedules
 from taskqueue.declarations.declared_schedules import named
+from taskqueue.declarations.definition_checks import check_schedules
 from taskqueue.declarations.workflows.scheduling import call_of, check_scheduled_workflow
 from taskqueue.declarations.workflows.workflow import workflows
 from taskqueue.workflows import Builder, Workflow

@@ -1,0 +1,15 @@
+"""Functions of higher rooms that declarations call; the app sets them when Django is set up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from taskqueue.declarations.definition import BaseDefinition
+    from taskqueue.declarations.workflows.graph import Graph
+
+# What writes a graph.
+ENQUEUE_GRAPH: list[Callable[[Graph], Any]] = []
+# What is asked, in turn, for definitions that are not registered.
+FINDERS: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []

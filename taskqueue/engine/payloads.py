@@ -1,0 +1,96 @@
+"""What each task of an enqueue has of its own, and what an enqueue gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, overload
+
+from taskqueue.declarations.placement import Placement
+from taskqueue.models.task import Route
+
+OWN_COLUMNS = ("id", "args", "kwargs")
+PLACEMENT_COLUMNS = ("partition", "limits")
+KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
+NO_KEY = dict.fromkeys(KEY_COLUMNS) | {
+    "unique_scope": "", "unique_for": "", "unique_in": None, "holds_unique_key": False,
+}  # fmt: skip
+NOT_PLACED = dict.fromkeys(PLACEMENT_COLUMNS)
+
+
+class Payload(NamedTuple):
+    """One task's id, as 32 hexadecimal digits, its arguments, as JSON text, and its key.
+
+    Of a task that is limited also its placement.
+    """
+
+    id: str
+    args: str
+    kwargs: str
+    unique_key: str | None
+    placement: Placement | None = None
+
+
+class LatePayloads(Sequence[Payload]):
+    """Payloads without keys and limits, of which blocks are made as somebody looks at them.
+
+    So a COPY can make one while the server reads the one before: nothing but Python's own code runs
+    then, which asks the database for nothing.
+    """
+
+    def __init__(self, size: int, blocks: Iterator[list[Payload]]) -> None:
+        self._size = size
+        self._blocks = blocks
+        self._made: list[Payload] = []
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> Payload: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Payload]: ...
+    def __getitem__(self, place: int | slice) -> Payload | list[Payload]:
+        wanted = range(self._size)[place]
+        if isinstance(wanted, int):
+            self._make(wanted + 1)
+            return self._made[wanted]
+        self._make(max(wanted, default=-1) + 1)
+        return [self._made[each] for each in wanted]
+
+    def __iter__(self) -> Iterator[Payload]:
+        self._make(self._size)
+        return iter(self._made)
+
+    def _make(self, number: int) -> None:
+        while len(self._made) < number:
+            self._made += next(self._blocks)
+
+
+class Enqueued(NamedTuple):
+    """The result of one enqueue."""
+
+    id: str
+    status: str
+    enqueued_at: datetime
+    ready_at: datetime | None
+    created: bool = True
+    updated: bool = False
+    # Of the definition, where a task holds the unique key: it may be another's.
+    name: str | None = None
+
+
+def payload_columns(payload: Payload) -> dict[str, Any]:
+    """The columns that a payload decides."""
+    id, args, kwargs, unique_key, placement = payload
+    own = {"id": id, "args": args, "kwargs": kwargs, **placement_columns(placement)}
+    if unique_key is None:
+        return own | NO_KEY
+    return own | {"unique_key": unique_key, "holds_unique_key": True}
+
+
+def placement_columns(placement: Placement | None) -> dict[str, Any]:
+    """The columns of a placement; of a task that is limited also its route."""
+    if placement is None:
+        return NOT_PLACED
+    return {**placement._asdict(), "route": Route.PARTITION.value}
