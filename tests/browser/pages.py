@@ -116,6 +116,7 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
     """Lists, searched and sorted otherwise, and pages that ask before they act."""
     start = reverse("admin:taskqueue_operation_start")
     return {
+        "task-sorted": lists["task"] + "?q=status%3Afailed&sort=-run_time",
         "dashboard-day": lists["dashboard"] + "?span=day",
         "dashboard-week": lists["dashboard"] + "?span=week",
         "doctor": reverse("admin:taskqueue_dashboard_doctor"),
