@@ -150,6 +150,18 @@ class InvalidWebhook(InvalidTask):
     """An endpoint of webhooks that cannot work, such as one of a host that is not public."""
 
 
+class InvalidSavedSearch(InvalidTask):
+    """A search that cannot be saved: without a name, too long, or one too many."""
+
+
+class SavedSearchExists(InvalidSavedSearch):
+    """The owner has saved a search of that name already."""
+
+
+class SavedSearchDoesNotExist(TaskQueueError, LookupError):
+    """No saved search has that id, or only one that is not shared with the user."""
+
+
 class EndpointDoesNotExist(TaskQueueError, LookupError):
     """No endpoint of webhooks has that id."""
 

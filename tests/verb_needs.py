@@ -78,6 +78,9 @@ NEEDS = {
             "delete",
         )
     },
+    ("search", "create"): "view_task",
+    ("search", "edit"): "view_task",
+    ("search", "delete"): "view_task",
     ("", "prune"): "",
 }
 """By noun and verb; an operation needs what its verb needs."""

@@ -16,6 +16,8 @@ EDIT_SCHEDULES = "taskqueue.edit_schedules"
 # Create, change, silence and delete alert rules. Acknowledging an alert takes `OPERATE`.
 MANAGE_ALERTS = "taskqueue.manage_alerts"
 PURGE = "taskqueue.purge"
+# Share saved searches, and change the shared ones of others. One's own take `VIEW_TASKS`.
+MANAGE_SEARCHES = "taskqueue.manage_searches"
 # View and change endpoints of webhooks, their deliveries, and what receivers answered.
 MANAGE_WEBHOOKS = "taskqueue.manage_webhooks"
 VIEW_QUEUES = "taskqueue.view_queue"

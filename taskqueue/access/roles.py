@@ -23,7 +23,9 @@ VIEW = frozenset({
     "view_operation", "view_queue", "view_rollup", "view_schedule", "view_task", "view_tasklog",
     "view_worker", "view_workflow",
 })  # fmt: skip
-OPERATE = frozenset({"enqueue", "operate", "stop", "control_queues", "edit_schedules"})
+OPERATE = frozenset({
+    "enqueue", "operate", "stop", "control_queues", "edit_schedules", "manage_searches",
+})  # fmt: skip
 ADMINISTER = frozenset({"manage_alerts", "manage_webhooks", "purge", "view_arguments"})
 
 VIEWER = Role(group="taskqueue viewer", permissions=VIEW)

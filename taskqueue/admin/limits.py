@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue.admin.acts import ActsAdmin, tell_errors
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.tables import LISTING, Column, Show, Table, part
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.control.queue_verbs import LIMIT_VERBS
@@ -61,7 +62,6 @@ class NumbersForm(forms.Form):
 class LimitAdmin(ActsAdmin, RowReportAdmin):
     """A limit has a row after a worker has started whose code declares it."""
 
-    list_template = "admin/taskqueue/limit/change_list.html"
     page_template = "admin/taskqueue/limit/page.html"
     routes = (("<int:object_id>/act/", "act"),)
 
@@ -73,15 +73,39 @@ class LimitAdmin(ActsAdmin, RowReportAdmin):
         text = request.GET.get("q", "").strip()
         found = list(limit_rows()[:MOST_LIMITS])
         rows = [row for row in found if text in row.name]
-        return report(
-            self, request, self.list_template, _("Limits"),
-            limits=[
-                (row, limit, COUNTED_FOR[limit.per])
-                for row, limit in zip(rows, shown_limits(rows), strict=True)
-            ],
-            text=text,
-            is_cut=len(found) == MOST_LIMITS,
+        keys = {row.name: row.pk for row in rows}
+        table = Table(
+            key="taskqueue-title",
+            table_id="taskqueue-limits",
+            title=_("Limits matching “%(text)s”") % {"text": text} if text else _("All limits"),
+            columns=self._columns(request, keys),
+            rows=shown_limits(rows),
+            empty=_("No limit matches.") if text else _(
+                "No limits yet. A limit appears when a worker starts whose code declares it, or "
+                "when a queue is limited."
+            ),
+            note=_("Only the first limits are listed.") if len(found) == MOST_LIMITS else "",
         )  # fmt: skip
+        return report(
+            self, request, LISTING, _("Limits"),
+            tables=[table], text=text, search_label=_("Name"),
+        )  # fmt: skip
+
+    def _columns(self, request: HttpRequest, keys: dict[str, int]) -> list[Column]:
+        def cell_of(template: str) -> Show:
+            return part(f"admin/taskqueue/limit/{template}.html", request, "limit")
+
+        return [
+            Column(
+                title=_("Limit"),
+                show=lambda limit: self.links.to_row(Limit, keys[limit.name], limit.name),
+            ),
+            Column(title=_("Counted for"), show=lambda limit: COUNTED_FOR[limit.per]),
+            Column(title=_("Allowed"), show=cell_of("allowed")),
+            Column(title=_("Fullest key"), show=cell_of("fullest")),
+            Column(title=_("Running"), show=lambda limit: limit.running, is_number=True),
+            Column(title=_("Waiting"), show=lambda limit: limit.waiting_count, is_number=True),
+        ]
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Show the page of a limit."""

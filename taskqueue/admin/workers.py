@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
 from taskqueue.admin.acts import ActsAdmin, reason_of
+from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, live_report, report
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
@@ -72,7 +73,6 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
     routes = (("<int:object_id>/act/", "act"), ("resume/", "resume_all"))
     page_template = "admin/taskqueue/worker/page.html"
     live_template = "admin/taskqueue/worker/live.html"
-    kill_template = "admin/taskqueue/worker/kill.html"
 
     class Media:
         css = {"all": ["taskqueue/pages.css"]}
@@ -133,15 +133,29 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
             refusal = _("A worker cannot be asked for “%(verb)s”.") % {"verb": name}
             self.message_user(request, refusal, messages.ERROR)
         elif verb.is_grave and not request.POST.get("confirmed"):
-            return report(
-                self, request, self.kill_template, _("Kill %(worker)s?") % {"worker": worker.name},
-                worker=worker, reason=reason_of(request), next=request.POST.get("next", ""),
-            )  # fmt: skip
+            return confirm(self, request, self._about_killing(worker))
         elif verb.name == "change":
             self._change(request, verb, worker)
         else:
             self.act(request, verb, worker)
         return back(request, self.links.url("worker_change", worker.pk))
+
+    def _about_killing(self, worker: Worker) -> Question:
+        told = _(
+            "%(name)s (host %(host)s, process %(pid)s) will be killed now. The tasks that it runs "
+            "are interrupted, and other workers run them again from the beginning."
+        )
+        named = {"name": worker.name, "host": worker.host, "pid": worker.pid}
+        return Question(
+            title=_("Kill %(worker)s?") % {"worker": worker.name},
+            crumb=str(WORKER_VERBS["kill"].label),
+            subject=worker.name,
+            about=[told % named],
+            url=self.links.url("worker_act", worker.pk),
+            hidden=[("verb", "kill"), ("confirmed", "yes")],
+            button=_("Kill worker"),
+            back=self.links.url("worker_change", worker.pk),
+        )
 
     def _change(self, request: HttpRequest, verb: Verb, worker: Worker) -> None:
         """Do the verb with the fields that differ from what the worker does or is to do."""

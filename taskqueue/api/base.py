@@ -38,6 +38,7 @@ TRIES = 3
 KEYS = {
     "task": "task_id", "operation": "operation_id", "schedule": "name", "workflow": "workflow_id",
     "limit": "name", "webhook": "endpoint_id", "delivery": "delivery_id",
+    "search": "search_id",
     "alert": "alert_id", "alert-rule": "name",
 }  # fmt: skip
 

@@ -46,6 +46,7 @@ Everything that the admin of taskqueue can do, for other languages and for scrip
 TAGS = {
     "tasks": "Enqueue, view, wait for, change and end tasks.",
     "operations": "Actions on many tasks in the background.",
+    "searches": "Saved searches for tasks.",
     "queues": "Queues of tasks.",
     "pauses": "Pauses of definitions, and of everything.",
     "webhooks": "Endpoints that are told of events, and what was delivered to them.",

@@ -13,12 +13,13 @@ from rest_framework.response import Response
 from taskqueue import control
 from taskqueue.access.permissions import ENQUEUE, OPERATE, VIEW_OPERATIONS, VIEW_TASKS
 from taskqueue.api.base import endpoint
-from taskqueue.api.fields import Flag, Reasoned, Strict
+from taskqueue.api.fields import Flag, Reasoned, Seconds, Strict
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks.detail import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.api.views import OneView, Paged, act_view, page, page_of, rows_after
 from taskqueue.engine.control.task_verbs import BULK_VERBS
+from taskqueue.engine.operations.asking import LONGEST_DELAY
 from taskqueue.engine.operations.walking import estimate
 from taskqueue.engine.verbs import KNOWN_VERBS, OPERATION_VERBS
 from taskqueue.exceptions import TaskQueueError
@@ -50,6 +51,10 @@ class Start(Reasoned, TaskChoice):
 
     verb = serializers.ChoiceField(choices=list(BULK_VERBS))
     arguments = Arguments(required=False)
+    delay = Seconds(
+        required=False, default=0, min_value=0, max_value=LONGEST_DELAY,
+        help_text="Seconds until it begins; cancel undoes it until then.",
+    )  # fmt: skip
     dry_run = Flag(required=False, default=False, help_text="Only count the tasks: 200.")
 
 
@@ -103,7 +108,7 @@ class OperationList(OperationView):
         def act() -> Response:
             begun = control.start_operation(
                 verb.name, which, query=start.get("q", ""), by=request.user,
-                reason=start["reason"], arguments=arguments,
+                reason=start["reason"], arguments=arguments, delay=start["delay"],
             )  # fmt: skip
             return self.answer(begun.id, status=202, Location=self.address("operation", begun.id))
 

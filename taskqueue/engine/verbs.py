@@ -19,6 +19,7 @@ from taskqueue.engine.control.queue_verbs import (
     LIMIT_VERBS,
     QUEUE_VERBS,
 )
+from taskqueue.engine.control.searches import SEARCH_VERBS
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import Verb, verb_table
 from taskqueue.engine.control.worker_verbs import WORKER_VERBS
@@ -93,7 +94,7 @@ OTHER_VERBS = verb_table(
 TABLES: tuple[Mapping[str, Verb], ...] = (
     TASK_VERBS, QUEUE_VERBS, LIMIT_VERBS, ALL_VERBS, DEFINITION_VERBS, WORKER_VERBS,
     SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, ALERT_VERBS, ALERT_RULE_VERBS,
-    MAKING_WORKFLOWS, WEBHOOK_VERBS, OTHER_VERBS,
+    MAKING_WORKFLOWS, WEBHOOK_VERBS, SEARCH_VERBS, OTHER_VERBS,
 )  # fmt: skip
 # The verbs that operations do, by their names.
 KNOWN_VERBS: Mapping[str, Verb] = {**BULK_VERBS, "replay": WEBHOOK_VERBS["replay"]}

@@ -305,6 +305,32 @@ class Migration(migrations.Migration):
             options={"default_permissions": ()},
         ),
         migrations.CreateModel(
+            name="SavedSearch",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=100)),
+                ("query", models.TextField()),
+                ("owner", models.CharField(max_length=150)),
+                ("owner_name", models.CharField(default="", max_length=150)),
+                ("is_shared", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("changed_at", models.DateTimeField(db_default=DatabaseClock())),
+            ],
+            options={
+                "verbose_name": "saved search",
+                "verbose_name_plural": "saved searches",
+                "default_permissions": (),
+                "permissions": [
+                    ("manage_searches", "Can share searches, and change those of others")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("owner", "name"), name="taskqueue_search_unique"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="IdempotencyKey",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -344,6 +370,7 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(default="", max_length=1000)),
                 ("error", models.TextField(default="")),
                 ("created_at", models.DateTimeField(db_default=DatabaseClock())),
+                ("starts_at", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("progressed_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),

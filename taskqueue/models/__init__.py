@@ -15,6 +15,7 @@ from taskqueue.models.pause import Pause
 from taskqueue.models.queue import Queue
 from taskqueue.models.rollup import Arrival, Depth, Rollup, Total
 from taskqueue.models.schedule import Occurrence, Schedule
+from taskqueue.models.search import SavedSearch
 from taskqueue.models.stay import Stay
 from taskqueue.models.task import Task
 from taskqueue.models.webhook import Delivery, Endpoint
@@ -53,6 +54,7 @@ __all__ = [
     "Performance",
     "Queue",
     "Rollup",
+    "SavedSearch",
     "Schedule",
     "Slot",
     "Stay",

@@ -56,6 +56,8 @@ class Operation(models.Model):
     reason = models.CharField(max_length=1000, default="")
     error = models.TextField(default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())
+    # Until then nothing is done, so that it can be undone; null: it begins at once.
+    starts_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     progressed_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -23,7 +23,7 @@ from taskqueue.engine.failures import log_failed_tasks
 from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, promote
 from taskqueue.engine.limits.lanes import HAS_PARTITIONS, NEXT_TOKEN
 from taskqueue.engine.operations import serving as operations
-from taskqueue.engine.operations.serving import HAS_OPERATIONS
+from taskqueue.engine.operations.serving import NEXT_OPERATION
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.schedules.ends import HAS_ENDED_RUNS
 from taskqueue.engine.schedules.serving import NEXT_SCHEDULE, Scheduler
@@ -57,8 +57,8 @@ BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 PUMP_PAUSE, OTHER_PUMP_PAUSE = 0.1, 1.0
 # All that the duties look at, in the statement that promotes.
 LOOKS = (
-    NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE,
-    HAS_READY, HAS_APART, HAS_ENDED_RUNS, HAS_OPERATIONS, RANK,
+    NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE, NEXT_OPERATION,
+    HAS_READY, HAS_APART, HAS_ENDED_RUNS, RANK,
     HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE, HAS_COLLECTED, HAS_PARTITIONS, NEXT_TOKEN,
     WANTED_KINDS, HAS_NEW_EVENTS, NEXT_ALERT, HAS_STAYS,
 )  # fmt: skip
@@ -176,8 +176,8 @@ class Duties:
 
         It rests for as long as the chunk took, so that claiming and recording have their turn.
         """
-        if not turn.forecast.holds(HAS_OPERATIONS):
-            return None
+        if not turn.forecast.is_over(NEXT_OPERATION):
+            return turn.wait_for(turn.forecast.until(NEXT_OPERATION))
         started = time.monotonic()
         if not operations.step(turn.connection):
             return OPERATION_PAUSE

@@ -31,6 +31,7 @@ from taskqueue.models import (
     Pause,
     Queue,
     Rollup,
+    SavedSearch,
     Schedule,
     Step,
     Task,
@@ -283,6 +284,9 @@ def _make_records(made: Everything, name: str) -> None:
         chosen={"which": TaskFilter(queue_name=text).to_json()},
         arguments={"changes": {"queue_name": text}},
     )  # fmt: skip
+    made.rows["search"] = SavedSearch.objects.create(
+        name=text, query=f'queue:"{text}"', owner=text, owner_name=text, is_shared=True
+    )
     subjects = [str(made.tasks["failed"].pk), text, made.rows["schedule"].name]
     for subject in subjects:
         made.rows["audit"] = Audit.objects.create(

@@ -83,8 +83,8 @@ def test_there_are_permissions_to_view_and_one_for_each_kind_of_act(db: None) ->
 
     names = Permission.objects.filter(content_type__app_label="taskqueue")
     assert sorted(names.values_list("codename", flat=True)) == [
-        "control_queues", "edit_schedules", "enqueue", "manage_alerts", "manage_webhooks",
-        "operate", "purge", "stop",
+        "control_queues", "edit_schedules", "enqueue", "manage_alerts", "manage_searches",
+        "manage_webhooks", "operate", "purge", "stop",
         "view_alertrule", "view_arguments", "view_audit", "view_incident", "view_lease",
         "view_limit", "view_occurrence",
         "view_operation", "view_queue", "view_rollup", "view_schedule", "view_task",

@@ -68,7 +68,9 @@ def test_a_rule_is_made_changed_silenced_tested_and_deleted_by_forms(log_in_as: 
     assert "deploy" in read(client, url("alertrule", "change", rule.pk))
     client.post(act, {"verb": "unsilence"})
     assert "no channel to test" in client.post(act, {"verb": "test"}, follow=True).content.decode()
-    client.post(act, {"verb": "delete"})
+    assert "is deleted with its alerts" in client.post(act, {"verb": "delete"}).content.decode()
+    assert AlertRule.objects.exists()
+    client.post(act, {"verb": "delete", "confirmed": "1"})
     assert not AlertRule.objects.exists()
     assert not Task.objects.exists()
 

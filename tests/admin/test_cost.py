@@ -13,6 +13,7 @@ from taskqueue.models import Task
 from tests.admin.conftest import LogIn
 from tests.admin.rows import Rows, fail_many
 from tests.admin.test_admin import MODELS, read, url
+from tests.admin.test_task_list import SHORT
 
 MOST_QUERIES = 15
 """Session, user, the user's and the groups' permissions, then the page's own."""
@@ -44,6 +45,9 @@ def test_a_list_reads_no_large_column_and_counts_no_further_than_it_pages(
         ) as queries:
             read(client, url(model, "changelist"))
         asked = " ".join(query["sql"] for query in queries if "taskqueue_" in query["sql"])
+        # A list of tasks reads arguments, where they take few bytes.
+        assert bool(SHORT.search(asked)) == (model == "task"), model
+        asked = SHORT.sub("", asked)
         assert "DISTINCT" not in asked
         for column in ("args", "kwargs", "return_value", "traceback", "error_message", "trouble"):
             assert f'"{column}"' not in asked, model

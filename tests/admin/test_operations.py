@@ -20,7 +20,7 @@ from taskqueue.models import Audit, Operation, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
 from tests.admin.test_admin import read, url
-from tests.engine.operation_steps import fail, figures, fill, serve_all, statuses
+from tests.engine.operation_steps import fail, figures, fill, let_begin, serve_all, statuses
 from tests.engine.steps import claim
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,10 @@ def page_of(operation: Operation) -> str:
 
 
 def confirm(client: Client, verb: str, **given: Any) -> Any:
-    return client.post(START, {"verb": verb, "confirmed": "yes", **given})
+    """Confirm it, and let the seconds pass in which it can be undone."""
+    response = client.post(START, {"verb": verb, "confirmed": "yes", **given})
+    let_begin()
+    return response
 
 
 def test_the_question_says_which_tasks_how_many_and_shows_some(log_in_as: LogIn) -> None:
@@ -179,7 +182,7 @@ def test_a_new_time_and_new_terms_are_asked_for(log_in_as: LogIn) -> None:
             assert "errorlist" in response.content.decode(), (verb, given)
     assert not Operation.objects.exists()
     page = read(client, START + "?verb=reschedule&q=status:scheduled")
-    assert "in 5 minutes. In the time zone of the admin.</p>" in page
+    assert "in 5 minutes. In the time zone of the admin.</span>" in page
     confirm(client, "update", q="status:scheduled", priority="7", queue_name="mail")
     confirm(client, "reschedule", q="status:scheduled", run_after="2030-01-02T03:04")
     serve_all()

@@ -173,10 +173,10 @@ def test_a_page_asks_before_it_deletes(log_in_as: LogIn) -> None:
 def test_what_code_declares_is_deleted_only_once_it_does_not_any_more(log_in_as: LogIn) -> None:
     schedule, client = declared_schedule(), log_in_as("superuser")
     address = url("schedule", "delete", schedule.pk)
-    assert "Yes, I" not in read(client, address)
+    assert "taskqueue-danger" not in read(client, address)
     assert "declared in code" in messages_of(client, address, {"post": "yes"})
     Schedule.objects.update(removed_at=schedule.created_at)
-    assert "Yes, I" in read(client, address)
+    assert "taskqueue-danger" in read(client, address)
     assert "deleted" in messages_of(client, address, {"post": "yes"})
 
 

@@ -24,7 +24,8 @@ from tests.sample.tasks import add, log_in, noop
 
 LIST = reverse("admin:taskqueue_task_changelist")
 # Three of them tell why the tasks of the page wait.
-MOST_QUERIES = 19
+MOST_QUERIES = 20
+SHORT = re.compile(r"CASE WHEN \((?:pg_column_size|length)\(.{1,200}?\) <= \(?2000.{1,60}? END")
 
 
 def get(client: Client, text: str = "", **more: str) -> Any:
@@ -265,6 +266,8 @@ def test_a_page_reads_no_large_column(log_in_as: LogIn) -> None:
     with CaptureQueriesContext(connection) as queries:
         get(client)
     asked = " ".join(query["sql"] for query in queries)
+    # Arguments are read where they take few bytes.
+    asked = SHORT.sub("", asked)
     for column in ("args", "kwargs", "return_value", "error_message", "metadata"):
         assert f'"{column}"' not in asked
     assert "OFFSET" not in asked

@@ -14,7 +14,7 @@ from tests.admin.test_admin import read, url
 from tests.admin.test_dashboard import URL
 from tests.admin.test_task_acts import press, shown_buttons
 from tests.engine.lost_workers import held_by_lost
-from tests.engine.operation_steps import serve_all
+from tests.engine.operation_steps import let_begin, serve_all
 from tests.engine.steps import task_of
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +74,7 @@ def test_a_bulk_retry_of_what_is_ticked_warns_and_frees_what_a_lost_worker_holds
     assert "2 tasks are held by lost workers." in page
     given = {"verb": "retry", "ids": ids, "confirmed": "yes"}
     assert client.post("/admin/taskqueue/operation/start/", given).status_code == 302
+    let_begin()
     serve_all()
     assert {Task.objects.get(id=each).status for each in ids} == {"ready"}
 
@@ -87,6 +88,7 @@ def test_a_bulk_retry_leaves_what_runs_to_those_who_may_stop(log_in_as: LogIn) -
     client.post(
         "/admin/taskqueue/operation/start/", {"verb": "retry", "ids": ids, "confirmed": "1"}
     )
+    let_begin()
     serve_all()
     assert Task.objects.get(id=ids[0]).status == "running"
 

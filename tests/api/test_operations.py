@@ -209,3 +209,13 @@ def test_sent_again_it_is_begun_once(root: ApiClient) -> None:
     assert again["Location"] == first["Location"]
     assert Operation.objects.count() == 1
     assert not Task.objects.exists()
+
+
+def test_an_operation_begins_after_its_delay_and_is_undone_until_then(root: ApiClient) -> None:
+    make_task(add.name, status="failed")
+    told = root.act("operations/", {**EVERYTHING, "delay": 30}).json()
+    assert told["starts_at"] > told["created_at"]
+    undone = root.act(f"operations/{told['id']}/cancel/").json()
+    assert (undone["status"], undone["started_at"], undone["done"]) == ("cancelled", None, 0)
+    for delay in (-1, 3601, "soon"):
+        assert root.act("operations/", {**EVERYTHING, "delay": delay}).status_code == 422

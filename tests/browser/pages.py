@@ -118,6 +118,7 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
     start = reverse("admin:taskqueue_operation_start")
     return {
         "lease-gantt": reverse("admin:taskqueue_lease_gantt") + "?span=1d",
+        "task-sorted": lists["task"] + "?q=status%3Afailed&sort=-run_time",
         "dashboard-day": lists["dashboard"] + "?span=day",
         "dashboard-week": lists["dashboard"] + "?span=week",
         "doctor": reverse("admin:taskqueue_dashboard_doctor"),

@@ -22,6 +22,11 @@ def serve_all(most: int = 500) -> int:
     raise AssertionError(f"Not done after {most} chunks.")
 
 
+def let_begin() -> None:
+    """Let the time pass in which operations can be undone."""
+    Operation.objects.update(starts_at=None)
+
+
 def seen(operation: Operation) -> Operation:
     """The row as it stands."""
     return Operation.objects.get(id=operation.id)

@@ -15,7 +15,7 @@ from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.operations import serving
 from taskqueue.engine.operations.asking import cancel_operation, held_count, start_operation
-from taskqueue.engine.operations.serving import HAS_OPERATIONS
+from taskqueue.engine.operations.serving import NEXT_OPERATION
 from taskqueue.engine.statement import change
 from taskqueue.models import Operation, Task
 from tests.engine.operation_steps import audited, fail, figures, fill, seen, statuses
@@ -220,10 +220,10 @@ def test_an_idle_look_costs_no_statement_more(django_assert_num_queries: Any) ->
     """Whether there is an operation is asked with what the duties ask anyhow."""
     from tests.engine.steps import promote
 
-    assert not promote().holds(HAS_OPERATIONS)
+    assert not promote().is_over(NEXT_OPERATION)
     with django_assert_num_queries(1):
         promote()
     operation = start_operation("retry", FAILED)
-    assert promote().holds(HAS_OPERATIONS)
+    assert promote().is_over(NEXT_OPERATION)
     cancel_operation(operation.id)
-    assert not promote().holds(HAS_OPERATIONS)
+    assert not promote().is_over(NEXT_OPERATION)

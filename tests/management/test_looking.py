@@ -187,3 +187,11 @@ def test_a_task_that_ended_says_how() -> None:
     end(claim_one(), OutcomeKind.FAILED, error_class="builtins.KeyError", error_message="'x'\nline")
     text: Any = run("why", result.id)
     assert "with builtins.KeyError: 'x' line" in text
+
+
+def test_a_list_is_sorted_by_a_key() -> None:
+    found = [noop.using(priority=priority).enqueue().id for priority in (3, 9, 5)]
+    third, first, second = map(str, found)
+    assert ids("--sort=-priority") == [first, second, third]
+    assert ids("--sort", "priority", "--limit", "1") == [third]
+    assert exit_code(["list", "--sort", "args"]) == 2

@@ -8,17 +8,21 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from taskqueue.access.permissions import VIEW_ALERTS
+from taskqueue.access.permissions import VIEW_ALERT_RULES, VIEW_ALERTS
 from taskqueue.admin.acts import ActsAdmin, noted, reason_of
 from taskqueue.admin.alerts.words import KINDS
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.core.alerts import IncidentStatus
+from taskqueue.display import breakable, moment
 from taskqueue.engine.alerts.alert_verbs import ALERT_VERBS
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.models import Incident
 from taskqueue.monitoring.read_models.alert import alert_rows, shown_alerts
 
 MOST = 200
@@ -28,7 +32,6 @@ ACKNOWLEDGE = ALERT_VERBS["acknowledge"]
 class IncidentAdmin(ActsAdmin, RowReportAdmin):
     """The list has what is firing first; the page of one tells what to do about it."""
 
-    list_template = "admin/taskqueue/alert/change_list.html"
     page_template = "admin/taskqueue/alert/page.html"
     routes = (("<int:object_id>/act/", "act"),)
 
@@ -44,14 +47,63 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
             rows = rows.filter(found) if is_storable(text) else rows.none()
         firing = rows.filter(is_settled=False, status=IncidentStatus.FIRING).order_by("-id")
         ended = rows.filter(ended_at__isnull=False).order_by("-ended_at")
+        tools = []
+        if request.user.has_perm(VIEW_ALERT_RULES):
+            tools = [(_("Alert rules"), self.links.url("alertrule_changelist"))]
         return report(
-            self, request, self.list_template, _("Alerts"),
-            firing=[(alert, KINDS[alert.kind]) for alert in shown_alerts(firing[:MOST])],
-            ended=[(alert, KINDS[alert.kind]) for alert in shown_alerts(ended[:MOST])],
+            self, request, LISTING, _("Alerts"),
+            tables=[self._firing(request, firing[:MOST]), self._ended(ended[:MOST])],
             text=text,
-            may_act=ACKNOWLEDGE.is_for(request.user),
-            verb=ACKNOWLEDGE,
+            search_label=_("Rule or subject"),
+            search_tools=tools,
         )  # fmt: skip
+
+    def _firing(self, request: HttpRequest, rows: Any) -> Table:
+        state = Column(
+            title=_("State"), show=part("admin/taskqueue/alert/state.html", request, "alert")
+        )
+        acts = Column(
+            title=_("Actions"),
+            is_quiet=True,
+            show=part(
+                "admin/taskqueue/alert/acknowledge.html", request, "alert",
+                verb=ACKNOWLEDGE, here=request.get_full_path(),
+            ),
+        )  # fmt: skip
+        return Table(
+            key="taskqueue-firing",
+            title=_("Firing"),
+            columns=[
+                *self._columns(),
+                state,
+                *([acts] if ACKNOWLEDGE.is_for(request.user) else ()),
+            ],
+            rows=shown_alerts(rows),
+            empty=_("Nothing is firing."),
+        )
+
+    def _ended(self, rows: Any) -> Table:
+        until = Column(title=_("Until"), show=lambda alert: moment(alert.ended_at))
+        return Table(
+            key="taskqueue-ended",
+            title=_("History"),
+            columns=[*self._columns(), until],
+            rows=shown_alerts(rows),
+            empty=_("No alert has ended yet."),
+        )
+
+    def _columns(self) -> list[Column]:
+        return [
+            Column(
+                title=_("Alert"),
+                show=lambda alert: self.links.to_row(Incident, alert.id, breakable(alert.summary)),
+            ),
+            Column(
+                title=_("Rule"),
+                show=lambda alert: format_html("{}: {}", KINDS[alert.kind], breakable(alert.rule)),
+            ),
+            Column(title=_("Since"), show=lambda alert: moment(alert.began_at)),
+        ]
 
     def row(self, text: str) -> Any:
         """Return the alert with that key, raised already; None if there is none."""

@@ -9,18 +9,24 @@ from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.access.permissions import VIEW_ALERT_RULES
+from taskqueue.access.permissions import VIEW_ALERT_RULES, VIEW_ALERTS
 from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.alerts.form import RuleForm
 from taskqueue.admin.alerts.words import KINDS, SCOPES
+from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.core.alerts import RuleSource
+from taskqueue.display import breakable
 from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS
+from taskqueue.engine.control.verb import Verb
 from taskqueue.exceptions import TaskQueueError
+from taskqueue.models import AlertRule
 from taskqueue.monitoring.read_models.alert import (
     alert_rows,
     rule_rows,
@@ -52,7 +58,6 @@ class ActForm(forms.Form):
 class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
     """A rule of code has a row after a worker has started."""
 
-    list_template = "admin/taskqueue/alert/rules.html"
     page_template = "admin/taskqueue/alert/rule.html"
     form_template = "admin/taskqueue/alert/form.html"
     routes = (
@@ -68,14 +73,44 @@ class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
         """Show all rules, or those whose names contain the search text."""
         text = request.GET.get("q", "").strip()
         rows = [row for row in rule_rows()[:MOST_RULES] if text in row.name]
-        return report(
-            self, request, self.list_template, _("Alert rules"),
-            rules=[
-                (row, rule, KINDS[rule.kind], SCOPES[rule.scope])
-                for row, rule in zip(rows, shown_rules(rows, request.user), strict=True)
+        tools = []
+        if request.user.has_perm(VIEW_ALERTS):
+            tools.append((_("Alerts"), self.links.url("incident_changelist")))
+        if _may_manage(request):
+            tools.append((_("New alert rule"), self.links.url("alertrule_new")))
+        keys = {row.name: row.pk for row in rows}
+        table = Table(
+            key="taskqueue-title",
+            title=_("Rules matching “%(text)s”") % {"text": text} if text else _("All rules"),
+            columns=[
+                Column(
+                    title=_("Rule"),
+                    show=lambda rule: self.links.to_row(
+                        AlertRule, keys[rule.name], breakable(rule.name)
+                    ),
+                ),
+                Column(title=_("Condition"), show=lambda rule: KINDS[rule.kind]),
+                Column(
+                    title=_("Scope"),
+                    show=lambda rule: format_html(
+                        "{} {}", SCOPES[rule.scope], breakable(rule.pattern)
+                    ),
+                ),
+                Column(
+                    title=_("State"),
+                    show=part("admin/taskqueue/alert/rule_state.html", request, "rule"),
+                ),
+                Column(title=_("Firing"), show=lambda rule: rule.firing, is_number=True),
             ],
-            text=text,
-            may_manage=_may_manage(request),
+            rows=shown_rules(rows, request.user),
+            empty=_("No rule matches.") if text else _(
+                "No rules yet. The setting ALERTS gives the default ones, and notify= of a "
+                "definition one of its own."
+            ),
+        )  # fmt: skip
+        return report(
+            self, request, LISTING, _("Alert rules"),
+            tables=[table], text=text, search_label=_("Name"), search_tools=tools,
         )  # fmt: skip
 
     def row(self, text: str) -> Any:
@@ -111,10 +146,24 @@ class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
         form = ActForm(request.POST)
         if form.is_valid():
             verb = BUTTONS[form.cleaned_data["verb"]]
+            if verb.is_grave and not request.POST.get("confirmed"):
+                return confirm(self, request, self._about_deleting(verb, row))
             if self.act(request, verb, row, **form.arguments) and verb.name == "delete":
                 return self.links.redirect("alertrule_changelist")
         tell_errors(self, request, form)
         return back(request, self.links.url("alertrule_change", row.pk))
+
+    def _about_deleting(self, verb: Verb, row: Any) -> Question:
+        return Question(
+            title=_("Delete alert rule %(name)s?") % {"name": row.name},
+            crumb=str(verb.label),
+            subject=row.name,
+            about=[_("The rule is deleted with its alerts. This cannot be undone.")],
+            url=self.links.url("alertrule_act", row.pk),
+            hidden=[("verb", verb.name), ("confirmed", "1")],
+            button=str(verb.label),
+            back=self.links.url("alertrule_change", row.pk),
+        )
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
         """The form of a new rule."""

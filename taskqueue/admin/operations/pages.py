@@ -16,12 +16,15 @@ from django.utils.translation import gettext_lazy
 from taskqueue.admin.acts import noted, reason_of
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
+from taskqueue.admin.links import back
 from taskqueue.admin.operations.starting import OperationStart
+from taskqueue.admin.operations.undoing import label_of, undoing_of
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.control import get_operation
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import badge, number
+from taskqueue.engine.operations.asking import undoable
 from taskqueue.engine.verbs import KNOWN_VERBS, OPERATION_VERBS
 from taskqueue.engine.webhooks.replaying import REPLAY
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
@@ -56,7 +59,7 @@ class OperationAdmin(SignalAdmin, OperationStart):
 
     class Media:
         css = {"all": ["taskqueue/operations.css"]}
-        js = ["taskqueue/refresh.js"]
+        js = ["taskqueue/refresh.js", "taskqueue/undo.js"]
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """Which tasks are meant is told by what is stored, which may be long and is not read."""
@@ -70,7 +73,7 @@ class OperationAdmin(SignalAdmin, OperationStart):
             )
         )
 
-    what = cell(gettext_lazy("Operation"), lambda operation: verb_label(operation))
+    what = cell(gettext_lazy("Operation"), lambda operation: label_of(operation))
 
     @admin.display(description=gettext_lazy("Tasks"))
     def which(self, operation: Any) -> str:
@@ -101,14 +104,15 @@ class OperationAdmin(SignalAdmin, OperationStart):
             self,
             request,
             (self.page_template, self.fragment_template),
-            _("Operation: %(verb)s") % {"verb": verb_label(operation)},
+            _("Operation: %(verb)s") % {"verb": label_of(operation)},
             stream_url=self.stream_url(request, operation.pk),
             operation=operation,
             progress=operation_details(operation, request.user),
-            verb_label=verb_label(operation),
+            verb_label=label_of(operation),
             arguments=_arguments(operation),
             has_worker=not is_open or any(worker.is_alive for worker in read_workers()),
             may_cancel=is_open and self._may_cancel(request, operation),
+            undoable=undoing_of(operation),
         )
 
     def events_of(self, object_id: UUID | None) -> EventFilter:
@@ -118,28 +122,30 @@ class OperationAdmin(SignalAdmin, OperationStart):
         """The button of the page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        operation = _found(object_id) if self.has_view_permission(request) else None
+        may_view = self.has_view_permission(request)
+        # Whoever has asked for it may undo it, though not look at operations.
+        rows = undoable(request.user).filter(pk=object_id)
+        operation = _found(object_id) if may_view else rows.first()
         if operation is None or not self._may_cancel(request, operation):
             raise PermissionDenied
         reason = reason_of(request)
         try:
-            CANCEL.act_by(request.user, operation.id, reason=reason)
+            ended = CANCEL.act_by(request.user, operation.id, reason=reason)
         except TransitionRefused as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            self.log_change(request, operation, noted(CANCEL.done, reason))
-            self.message_user(request, str(CANCEL.done), messages.SUCCESS)
-        return self.links.redirect("operation_change", operation.pk)
+            done = CANCEL.done
+            if ended.started_at is None and ended.starts_at is not None:
+                done = _("Undone. Nothing was changed.")
+            self.log_change(request, operation, noted(done, reason))
+            self.message_user(request, str(done), messages.SUCCESS)
+        if may_view:
+            return back(request, self.links.url("operation_change", operation.pk))
+        return back(request, self.links.url("task_changelist"))
 
     def _may_cancel(self, request: HttpRequest, operation: Operation) -> bool:
         verb = KNOWN_VERBS.get(operation.verb)
         return verb is not None and verb.is_for(request.user)
-
-
-def verb_label(operation: Operation) -> str:
-    """Return the verb in words; the name of a verb of a newer version."""
-    verb = KNOWN_VERBS.get(operation.verb)
-    return operation.verb if verb is None else str(verb.label)
 
 
 def _of_how_many(operation: Operation) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -21,20 +19,21 @@ from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
 from taskqueue.admin.acts import ReasonField, noted
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.confirming import Question, confirm
+from taskqueue.admin.operations.choosing import Choice, ticked, uuids
+from taskqueue.admin.operations.undoing import UNDO_SECONDS
+from taskqueue.admin.reports import LOOKING
 from taskqueue.admin.tasks.option_fields import WhenField, changeable_options, option_fields
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.walking import estimate
 from taskqueue.models import Operation
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.read_models.worker import read_workers
-from taskqueue.monitoring.searching.search import NEEDED_TO_SEE, parse, permitted_search, without
+from taskqueue.monitoring.searching.search import NEEDED_TO_SEE, without
 from taskqueue.monitoring.searching.search_tokens import SearchError
 
 
@@ -75,18 +74,47 @@ class OperationStart(ReadOnlyAdmin):
             }
         except SearchError as error:
             shown = {"problem": str(error)}
-        return report(
+        return confirm(
             self,
             request,
-            self.start_template,
-            str(verb.title),
+            self._question(verb, choice, shown),
+            template=self.start_template,
+            form=form,
             verb=verb,
             choice=choice,
-            form=form,
-            operation_id=uuid7(),
             leaves_out_running=verb.leaves_out_running(request.user),
             has_worker=any(worker.is_alive for worker in read_workers()),
             **shown,
+        )
+
+    def _question(self, verb: TaskVerb, choice: Choice, shown: dict[str, Any]) -> Question:
+        """Return the question; its button says how many tasks are meant, if that is known."""
+        count, button = shown.get("doable"), ""
+        if count is not None and (count.value or count.is_capped):
+            button = str(verb.label)
+            if count.value:
+                told = ngettext(
+                    "%(verb)s: %(count)s task", "%(verb)s: %(count)s tasks", count.value
+                )
+                button = told % {"verb": verb.label, "count": count}
+        told = ngettext(
+            "It starts %(count)s second after you confirm it. You can undo it until then.",
+            "It starts %(count)s seconds after you confirm it. You can undo it until then.",
+            UNDO_SECONDS,
+        )
+        return Question(
+            title=str(verb.title),
+            about=[told % {"count": UNDO_SECONDS}] if button and not verb.is_urgent else [],
+            url=self.links.url("operation_start"),
+            hidden=[
+                ("verb", verb.name),
+                ("operation", uuid7()),
+                *choice.fields,
+                ("confirmed", "yes"),
+            ],
+            button=button,
+            is_grave=verb.is_grave,
+            back=self.links.url("task_changelist") + choice.address,
         )
 
     def _start(
@@ -103,6 +131,7 @@ class OperationStart(ReadOnlyAdmin):
                 reason=arguments.pop("reason"),
                 arguments=arguments,
                 operation_id=next(iter(uuids(request.POST.getlist("operation"))), None),
+                delay=0 if verb.is_urgent else UNDO_SECONDS,
             )
         except ValueError as error:  # InvalidTask and SearchError are such.
             form.add_error(None, str(error))
@@ -111,6 +140,8 @@ class OperationStart(ReadOnlyAdmin):
             told = f"{verb.label}: {without(NEEDED_TO_SEE, choice.words)}"
             self.log_addition(request, operation, noted(told, operation.reason))
             told = _("It is asked for; a worker does it in the background.")
+            if not verb.is_urgent:
+                told = _("It starts shortly; until then you can undo it.")
             self.message_user(request, told, messages.SUCCESS)
         else:
             self.message_user(request, _("It was begun already."), messages.INFO)
@@ -203,7 +234,7 @@ class TaskBulk(ReadOnlyAdmin):
     ) -> HttpResponse | None:
         """Leave out ticked values that are not ids: the ORM would refuse them."""
         request.POST = request.POST.copy()
-        request.POST.setlist(ACTION_CHECKBOX_NAME, list(map(str, _ticked(request))))
+        request.POST.setlist(ACTION_CHECKBOX_NAME, list(map(str, ticked(request))))
         answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
         return answer
 
@@ -212,65 +243,7 @@ class TaskBulk(ReadOnlyAdmin):
         if request.POST.get("select_across") == "1":
             choice = Choice(query=request.GET.get("q", "").strip(), is_all=True)
         else:
-            choice = Choice(ids=_ticked(request))
+            choice = Choice(ids=ticked(request))
         operations = self.admin_site.get_model_admin(Operation)
         assert isinstance(operations, OperationStart)
         return operations.ask(request, verb, choice, StartForm(verb))
-
-
-def _ticked(request: HttpRequest) -> tuple[UUID, ...]:
-    return uuids(request.POST.getlist(ACTION_CHECKBOX_NAME))
-
-
-# Tasks that can be ticked; a page of the list shows fewer.
-MOST_CHOSEN = 1000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice:
-    """The tasks, as they were chosen."""
-
-    query: str = ""
-    ids: tuple[UUID, ...] | None = None
-    # Whether a search for nothing means every task: that must be said.
-    is_all: bool = False
-
-    @classmethod
-    def of(cls, given: QueryDict) -> Choice:
-        """Read the choice from a form or an address; ticked tasks take precedence over a search."""
-        if "ids" in given:
-            return cls(ids=uuids(given.getlist("ids")))
-        return cls(query=given.get("q", "").strip(), is_all=given.get("everything") == "1")
-
-    def which(self, user: Any) -> TaskFilter:
-        """Return the filter. Raises `SearchError` if nothing is chosen or the search is invalid."""
-        if not (self.ids or self.query or (self.is_all and self.ids is None)):
-            raise SearchError(_("No tasks are chosen. Choose some, and try again."))
-        if self.ids is None:
-            connection = project_connection()
-            which = parse(self.query, now=dialect_for(connection).now(connection)).which
-            return permitted_search(which, user)
-        if len(self.ids) > MOST_CHOSEN:
-            told = _("At most %(most)s tasks are ticked; search for more.")
-            raise SearchError(told % {"most": MOST_CHOSEN})
-        return TaskFilter(ids=self.ids)
-
-    @property
-    def words(self) -> str:
-        """Which tasks, in words; a search stands as it was typed."""
-        if self.ids is None:
-            return self.query or (_("all tasks") if self.is_all else "")
-        words = ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids))
-        return words % {"count": len(self.ids)}
-
-
-def uuids(texts: Iterable[str]) -> tuple[UUID, ...]:
-    """Return the ids among the texts, each once, in their order."""
-    found: dict[UUID, None] = {}
-    for text in texts:
-        for part in text.split(","):
-            try:
-                found[UUID(part.strip())] = None
-            except ValueError:
-                continue
-    return tuple(found)

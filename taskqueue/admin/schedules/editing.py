@@ -1,4 +1,4 @@
-"""The buttons and actions of schedules, and the pages that create, edit and delete them."""
+"""The buttons and actions of schedules, and the pages that create and edit them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from django.utils.translation import gettext as _
 
 from taskqueue import schedules
 from taskqueue.access.permissions import ENQUEUE
-from taskqueue.admin.acts import ActsAdmin, ReasonForm, reason_of
+from taskqueue.admin.acts import ReasonForm
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.schedules.deleting import DELETE, ScheduleDeleting
 from taskqueue.admin.schedules.form import ScheduleForm, rule_typed
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES
 from taskqueue.admin.schedules.page import times_table
@@ -40,7 +41,6 @@ CALL = ("args", "kwargs", *OWN_FIELDS, *MORE_FIELDS, "options")
 
 logger = logging.getLogger("taskqueue.admin")
 
-DELETE = SCHEDULE_VERBS["delete"]
 BUTTONS = {name: SCHEDULE_VERBS[name] for name in ("run_now", "pause", "resume")}
 
 
@@ -57,17 +57,11 @@ def _action(verb: Verb) -> Any:
     return admin.action(permissions=[permission], description=verb.label)(act)
 
 
-def is_deletable(schedule: Schedule) -> bool:
-    """Whether no code declares it."""
-    return schedule.source != "code" or schedule.removed_at is not None
-
-
-class ScheduleActs(ActsAdmin):
+class ScheduleActs(ScheduleDeleting):
     """Buttons of the page and actions of the list, for those who may edit schedules."""
 
     actions: Any = tuple(map(_action, (*BUTTONS.values(), DELETE)))
     action_form = ReasonForm
-    delete_template = "admin/taskqueue/schedule/delete.html"
 
     def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether they may pause and delete: what makes no task."""
@@ -98,27 +92,12 @@ class ScheduleActs(ActsAdmin):
             return HttpResponseNotAllowed(["POST"])
         schedule: Any = self.get_object(request, str(object_id))
         if schedule is None:
-            return self._missing(request)
+            return self.missing(request)
         if verb is not None:
             self.act(request, verb, schedule)
         else:
             refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": name}
             self.message_user(request, refusal, messages.ERROR)
-        return self.links.redirect("schedule_change", schedule.pk)
-
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """The page that asks, and the deletion. Its occurrences are not read for it."""
-        if not DELETE.is_for(request.user):
-            raise PermissionDenied
-        schedule: Any = self.get_object(request, object_id)
-        if schedule is None:
-            return self._missing(request)
-        if request.method != "POST":
-            return self.ask_before_deleting(request, [schedule])
-        if self.act(request, DELETE, schedule):
-            return self.links.redirect("schedule_changelist")
         return self.links.redirect("schedule_change", schedule.pk)
 
     def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
@@ -131,24 +110,6 @@ class ScheduleActs(ActsAdmin):
             named = {"schedule": row.name, "error": type(error).__name__}
             self.message_user(request, refusal % named, messages.ERROR)
             return False
-
-    def ask_before_deleting(self, request: HttpRequest, chosen: list[Schedule]) -> HttpResponse:
-        """Show the page that asks; it changes nothing."""
-        return report(
-            self,
-            request,
-            self.delete_template,
-            _("Delete schedules"),
-            chosen=[(schedule, is_deletable(schedule)) for schedule in chosen],
-            is_any_deletable=any(map(is_deletable, chosen)),
-            selected_name=ACTION_CHECKBOX_NAME,
-            reason=reason_of(request),
-            is_action="action" in request.POST,
-        )
-
-    def _missing(self, request: HttpRequest) -> HttpResponse:
-        self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
-        return self.links.redirect("schedule_changelist")
 
 
 class ScheduleEditing(ScheduleActs):

@@ -14,9 +14,11 @@ from django.utils.translation import gettext as _
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import noted, reason_of
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.confirming import confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tasks.forms import FORMS
+from taskqueue.admin.tasks.questions import about_deleting, about_lost
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.redaction import REDACTED
@@ -40,8 +42,6 @@ AHEAD = 300
 class TaskActs(ReadOnlyAdmin):
     """Verbs on one task, for those who have the permission of the verb's kind."""
 
-    delete_template = "admin/taskqueue/task/act_delete.html"
-    lost_template = "admin/taskqueue/task/act_lost.html"
     edit_template = "admin/taskqueue/task/edit_form.html"
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
@@ -64,7 +64,7 @@ class TaskActs(ReadOnlyAdmin):
         verb = _permitted(verb, task, request)
         # The dialog of the dashboard confirms too, but does not know that the worker is lost.
         if request.POST.get("confirmed") != "lost" and _ends_lost(verb, task, request.user):
-            return self._ask_first(request, task, self.lost_template, str(verb.label), verb=verb)
+            return confirm(self, request, about_lost(self.links, verb, task))
         # A button that says so does not stop what has started meanwhile.
         only_pending = {"statuses": PENDING} if verb is CANCEL else {}
         try:
@@ -88,7 +88,7 @@ class TaskActs(ReadOnlyAdmin):
                 told = _("Only a finished task is deleted. Its worker is lost: stop it first.")
             return self.refuse(request, task, told)
         if request.method != "POST" or "post" not in request.POST:
-            return self._ask_first(request, task, self.delete_template, _("Delete task"))
+            return confirm(self, request, about_deleting(self.links, task))
         try:
             self.do(request, task, DELETE, reason_of(request))
         except TaskQueueError as error:
@@ -184,15 +184,6 @@ class TaskActs(ReadOnlyAdmin):
             return None
         rows = Task.objects.using(database_alias()).filter(pk=task_id)
         return rows.defer("args", "kwargs", "return_value", "error_message").first()
-
-    def _ask_first(
-        self, request: HttpRequest, task: Task, template: str, title: str, **more: Any
-    ) -> HttpResponse:
-        """The page that asks before something grave is done."""
-        return report(
-            self, request, template, title,
-            task=task, reason=reason_of(request), next=request.POST.get("next", ""), **more,
-        )  # fmt: skip
 
 
 def new_id_of(request: HttpRequest) -> UUID | None:

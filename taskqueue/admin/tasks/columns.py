@@ -28,6 +28,15 @@ def _id(key: object) -> SafeString:
     return format_html('<code title="{}">…{}</code>', key, str(key)[-SHORT:])
 
 
+def _name(task: Any) -> SafeString:
+    """Show the name, and the arguments as far as a list shows them."""
+    preview = getattr(task, "preview", None)
+    if preview is None:
+        return breakable(task.name)
+    quiet = '{}<span class="taskqueue-preview"> {}</span>'
+    return format_html(quiet, breakable(task.name), preview)
+
+
 def _queue(name: str) -> SafeString:
     return format_html('<a href="?{}">{}</a>', urlencode({"q": search_text(queue=name)}), name)
 
@@ -110,7 +119,7 @@ class TaskColumns(ReadOnlyAdmin):
             _("Select this task for an action: %(task)s") % {"task": obj},
         )
 
-    shown_name = cell(gettext_lazy("name"), breakable, "name")
+    shown_name = cell(gettext_lazy("name"), _name)
     short_id = cell(gettext_lazy("id"), _id, "pk")
     shown_status = cell(gettext_lazy("status"), badge, "status")
     shown_queue = cell(gettext_lazy("queue"), _queue, "queue_name")

@@ -27,9 +27,9 @@ from taskqueue.monitoring.exporting import FORMATS, Format
 from taskqueue.monitoring.read_models.base import json_form
 from taskqueue.monitoring.read_models.task import ExportedTask, task_as, task_columns
 from taskqueue.monitoring.searching.finding import Effort, Page, find
+from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.search import SearchNotAllowed
 from taskqueue.monitoring.searching.search_tokens import SearchError
-from taskqueue.monitoring.searching.streams import is_cursor
 
 BATCH = 500
 MOST_ROWS = 1_000_000

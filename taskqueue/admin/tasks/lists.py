@@ -17,6 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from taskqueue.admin.base import LeanList
+from taskqueue.admin.operations.undoing import may_act_on_many, undoable_by
 from taskqueue.admin.tasks.columns import TaskColumns
 from taskqueue.admin.tasks.export import MOST_ROWS, TaskExport
 from taskqueue.admin.tasks.narrowing import (
@@ -27,6 +28,9 @@ from taskqueue.admin.tasks.narrowing import (
     status_tabs,
     with_old_filters,
 )
+from taskqueue.admin.tasks.previews import note_arguments, short_arguments
+from taskqueue.admin.tasks.searches import TaskSearches
+from taskqueue.admin.tasks.sorting import sortable, sorting_of
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
@@ -36,6 +40,7 @@ from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.qualifiers import is_id
 from taskqueue.monitoring.searching.search import Search
 from taskqueue.monitoring.searching.search_tokens import SearchError
+from taskqueue.monitoring.searching.sorting import Sorting, find_sorted
 from taskqueue.monitoring.why.briefly import why_they_wait
 
 TOGGLE = 'id="action-toggle"'
@@ -47,6 +52,9 @@ class TaskPages(LeanList):
     # None if the text is not a valid search; then nothing is shown.
     search: Search | None = None
     search_error = ""
+    # None for the usual order.
+    sorting: Sorting | None = None
+    sort = ""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         """Return all tasks that match; the page is not read from this."""
@@ -65,23 +73,35 @@ class TaskPages(LeanList):
     def get_results(self, request: HttpRequest) -> None:
         model_admin: Any = self.model_admin
         page, given = Page(tasks=()), set[str]()
+        self.sorting = sorting_of(request.GET.get("sort", ""))
+        self.sort = "" if self.sorting is None else str(self.sorting)
         if self.search is not None:
-            page = find(
-                self.search.which,
-                tasks=self.root_queryset.only(*model_admin.columns).annotate(now=DatabaseClock()),
-                before=request.GET.get("before", ""),
-                after=request.GET.get("after", ""),
-                limit=self.list_per_page,
+            place: dict[str, Any] = {
+                "tasks": self.root_queryset.only(*model_admin.columns).annotate(
+                    now=DatabaseClock(), **short_arguments()
+                ),
+                "before": request.GET.get("before", ""),
+                "after": request.GET.get("after", ""),
+                "limit": self.list_per_page,
+            }
+            which = self.search.which
+            page = (
+                find(which, **place)
+                if self.sorting is None
+                else find_sorted(which, self.sorting, **place)
             )
-            given = set(self.search.which.given)
+            given = set(which.given)
         self.page = page
-        self.newer_url = address(self.text, after=page.newer) if page.newer else ""
-        self.older_url = address(self.text, before=page.older) if page.older else ""
+        sort = self.sort
+        self.first_url = address(self.text, sort=sort)
+        self.newer_url = address(self.text, sort=sort, after=page.newer) if page.newer else ""
+        self.older_url = address(self.text, sort=sort, before=page.older) if page.older else ""
         self.counts = status_counts() if given <= {"statuses", "everything"} else None
         self.matching = matching(page, self.search, self.counts)
         self.result_list = [*page.tasks, *page.holders]
         _note_last_runs(self.result_list)
         _note_reasons(self.result_list)
+        note_arguments(self.result_list, request.user)
         self.result_count: int = self.matching
         self.full_result_count, self.show_full_result_count = None, False
         self.show_admin_actions = True
@@ -98,7 +118,9 @@ class TaskPages(LeanList):
     def headers(self) -> list[dict[str, Any]]:
         """Return the column headers; some themes find the box that selects all by a class."""
         headers: list[dict[str, Any]] = list(result_headers(self))
-        for header in headers:
+        for header, column in zip(headers, self.list_display, strict=True):
+            name = column if isinstance(column, str) else column.__name__
+            sortable(header, name, self.text, self.sorting)
             if isinstance(header["text"], SafeString):
                 text = header["text"].replace(TOGGLE, f'{TOGGLE} class="action-toggle"')
                 header["text"] = SafeString(text)
@@ -140,7 +162,7 @@ def _labelled(cell: SafeString, label: str) -> SafeString:
     return format_html('<td data-label="{}"', label) + SafeString(cell.removeprefix("<td"))
 
 
-class TaskList(TaskColumns, TaskExport):
+class TaskList(TaskColumns, TaskExport, TaskSearches):
     """The list with its search; `?status=failed` redirects to the search."""
 
     change_list_template = "admin/taskqueue/task/change_list.html"
@@ -158,7 +180,7 @@ class TaskList(TaskColumns, TaskExport):
 
     class Media:
         css = {"all": ["taskqueue/tasks.css"]}
-        js = ["taskqueue/suggest.js"]
+        js = ["taskqueue/suggest.js", "taskqueue/undo.js"]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return TaskPages
@@ -169,7 +191,7 @@ class TaskList(TaskColumns, TaskExport):
             moved = self._page_of_typed_id(request.GET.get("q", "").strip())
         if moved is not None:
             return HttpResponseRedirect(moved)
-        return self._with_search(super().changelist_view(request, extra_context))
+        return self._with_search(request, super().changelist_view(request, extra_context))
 
     def _page_of_typed_id(self, text: str) -> str | None:
         """Return the address of the task whose id was typed, if there is such a task."""
@@ -178,15 +200,18 @@ class TaskList(TaskColumns, TaskExport):
         found = Task.objects.using(database_alias()).filter(pk=UUID(text)).only("pk").first()
         return None if found is None else self.links.url("task_change", found.pk)
 
-    def _with_search(self, response: HttpResponse) -> HttpResponse:
+    def _with_search(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         context = getattr(response, "context_data", None) or {}
         if "cl" in context:
             pages = context["cl"]
             context |= {
                 "search": pages.text,
                 "matching": pages.matching,
-                "tabs": status_tabs(pages.search, pages.counts),
-                "queues": queue_links(pages.search),
+                "tabs": status_tabs(pages.search, pages.counts, sort=pages.sort),
+                "queues": queue_links(pages.search, sort=pages.sort),
+                "undoable": undoable_by(request.user) if may_act_on_many(request.user) else [],
+                "here": request.get_full_path(),
+                **self.saved_searches(request, pages.text),
                 "most_exported": Count(MOST_ROWS),
                 "title": capfirst(self.opts.verbose_name_plural),
             }

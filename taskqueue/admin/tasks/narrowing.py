@@ -65,9 +65,10 @@ def searched(request: HttpRequest, text: str) -> Search:
     return replace(search, which=permitted_search(search.which, request.user))
 
 
-def address(text: str, **cursor: str) -> str:
-    """Return the address of the list with this search."""
-    return "?" + urlencode({**({"q": text} if text else {}), **cursor})
+def address(text: str, **more: str) -> str:
+    """Return the address of the list with this search, and with the parameters that say more."""
+    given = {"q": text, **more}
+    return "?" + urlencode({name: value for name, value in given.items() if value})
 
 
 def with_old_filters(request: HttpRequest, links: Links) -> str | None:
@@ -79,15 +80,16 @@ def with_old_filters(request: HttpRequest, links: Links) -> str | None:
     return links.url("task_changelist") + address(text)
 
 
-def status_tabs(search: Search | None, counts: Counts | None) -> list[Link]:
+def status_tabs(search: Search | None, counts: Counts | None, *, sort: str) -> list[Link]:
     """Return links to all tasks and to each status, keeping the rest of the search."""
     if search is None:
         return []
     choices = {status.value: WORDS[status.value] for status in TABS}
-    return _links(search, "status", {"": _("all"), **choices}, {"": _all(counts), **(counts or {})})
+    known = {"": _all(counts), **(counts or {})}
+    return _links(search, "status", {"": _("all"), **choices}, known, sort)
 
 
-def queue_links(search: Search | None) -> list[Link]:
+def queue_links(search: Search | None, *, sort: str) -> list[Link]:
     """Return links to queues by name; none if there is only one."""
     if search is None:
         return []
@@ -96,18 +98,23 @@ def queue_links(search: Search | None) -> list[Link]:
     names = [*rows.values_list("name", flat=True)[:MOST_QUEUES], *chosen]
     if len(names) < 2 and not chosen:
         return []
-    return _links(search, "queue", {"": _("all queues"), **{name: name for name in names}}, {})
+    choices = {"": _("all queues"), **{name: name for name in names}}
+    return _links(search, "queue", choices, {}, sort)
 
 
 def _links(
-    search: Search, qualifier: str, choices: Mapping[str, Any], counts: Mapping[str, Count | None]
+    search: Search,
+    qualifier: str,
+    choices: Mapping[str, Any],
+    counts: Mapping[str, Count | None],
+    sort: str,
 ) -> list[Link]:
     """Return a link for each choice; the one of no value drops the qualifier."""
     chosen = search.values(qualifier) or ("",)
     return [
         Link(
             title,
-            address(search.narrowed(qualifier, *([value] if value else [])).text),
+            address(search.narrowed(qualifier, *([value] if value else [])).text, sort=sort),
             value in chosen,
             counts.get(value),
         )

@@ -51,6 +51,8 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
         ("<uuid:object_id>/stream/", "stream"),
         ("export/", "export"),
         ("suggest/", "suggest"),
+        ("searches/save/", "save"),
+        ("searches/<int:search_id>/", "search"),
         ("<uuid:object_id>/log/", "log"),
     )
     live_template = "admin/taskqueue/task/live.html"

@@ -14,8 +14,11 @@ from django.utils.translation import gettext as _
 from taskqueue import webhooks
 from taskqueue.access.permissions import MANAGE_WEBHOOKS
 from taskqueue.admin.acts import ActsAdmin, noted, reason_of, tell_errors
+from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.reports import RowReportAdmin, report
+from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.admin.webhooks.forms import EndpointForm, ReplayForm
+from taskqueue.display import breakable, moment
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.exceptions import ChangedMeanwhile, InvalidWebhook, TaskQueueError
@@ -39,10 +42,8 @@ FIELDS = ("url", "description", "kinds", "names", "queues", "errors_too")
 class EndpointAdmin(ActsAdmin, RowReportAdmin):
     """An endpoint has a page with its deliveries."""
 
-    list_template = "admin/taskqueue/endpoint/change_list.html"
     page_template = "admin/taskqueue/endpoint/page.html"
     secret_template = "admin/taskqueue/endpoint/secret.html"  # noqa: S105  (a template)
-    delete_template = "admin/taskqueue/endpoint/delete.html"
     edit_template = "admin/taskqueue/endpoint/edit_form.html"
     routes = (
         ("<int:object_id>/act/", "act"),
@@ -59,9 +60,35 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all endpoints."""
         rows = list(endpoint_rows()[:MOST_ENDPOINTS])
-        return report(
-            self, request, self.list_template, _("Webhooks"), endpoints=shown_endpoints(rows)
+        table = Table(
+            key="taskqueue-title",
+            table_id="taskqueue-endpoints",
+            title=_("Endpoints"),
+            tools=[(_("Create endpoint"), self.links.url("endpoint_add"))],
+            columns=[
+                Column(
+                    title=_("Endpoint"),
+                    show=lambda row: self.links.to_row(Endpoint, row.id, row.description or row.id),
+                ),
+                Column(title=_("URL"), show=lambda row: breakable(row.url)),
+                Column(
+                    title=_("State"),
+                    show=part("admin/taskqueue/endpoint/badge.html", request, "endpoint"),
+                ),
+                Column(
+                    title=_("Kinds of events"),
+                    show=lambda row: ", ".join(row.kinds) or _("all"),
+                ),
+                Column(title=_("Waiting"), show=lambda row: row.waiting_count, is_number=True),
+                Column(
+                    title=_("Last success"),
+                    show=lambda row: moment(row.succeeded_at) if row.succeeded_at else "-",
+                ),
+            ],
+            rows=shown_endpoints(rows),
+            empty=_("No endpoints yet. Create one to have events sent to another program."),
         )
+        return report(self, request, LISTING, _("Webhooks"), tables=[table])
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
         """Show the page of an endpoint, with a page of its deliveries."""
@@ -159,10 +186,15 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
 
     def _delete(self, request: HttpRequest, verb: Verb, row: Endpoint) -> HttpResponse:
         if not request.POST.get("confirmed"):
-            return report(
-                self, request, self.delete_template, _("Delete endpoint %(id)s?") % {"id": row.pk},
-                row=row, reason=reason_of(request), effect=verb.effect,
-            )  # fmt: skip
+            question = Question(
+                title=_("Delete endpoint %(id)s?") % {"id": row.pk},
+                about=[breakable(row.url), verb.effect],
+                url=self.links.url("endpoint_act", row.pk),
+                hidden=[("verb", "delete"), ("confirmed", "1")],
+                button=str(verb.label),
+                back=self.links.url("endpoint_change", row.pk),
+            )
+            return confirm(self, request, question)
         self.act(request, verb, row)
         return self.links.redirect("endpoint_changelist")
 

@@ -18,9 +18,10 @@ from django.utils.translation import ngettext
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_TASKS
 from taskqueue.admin.acts import noted
 from taskqueue.admin.audit import entry_words
+from taskqueue.admin.confirming import Question, confirm, subject_of
 from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.reports import LOOKING, live_report, report
+from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.pages import folded_json, shown_value
 from taskqueue.admin.workflows.chart import chart_of
@@ -52,7 +53,6 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
 
     page_template = "admin/taskqueue/workflow/page.html"
     fragment_template = "admin/taskqueue/workflow/fragment.html"
-    act_template = "admin/taskqueue/workflow/act.html"
     routes = (("<uuid:object_id>/act/", "act"), ("<uuid:object_id>/stream/", "stream"))
 
     class Media:
@@ -125,11 +125,18 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
         form = verb_form(verb, row, request.POST if is_sent else None, initial=given.dict())
         if is_sent and form.is_valid():
             return self._act(request, verb, row, dict(form.cleaned_data))
-        return report(
-            self, request, self.act_template,
-            f"{verb.label}: {row.name}",
-            verb=verb, workflow=row, form=form,
-        )  # fmt: skip
+        question = Question(
+            title=f"{verb.label}: {row.name}",
+            crumb=str(verb.label),
+            subject=row.name,
+            about=[subject_of(row.status, row.name, row.pk), *filter(None, [verb.effect])],
+            url=self.links.url("workflow_act", row.pk),
+            hidden=[("verb", verb.name), ("confirmed", "yes")],
+            button=str(verb.label),
+            is_grave=verb.is_grave,
+            back=self.links.url("workflow_change", row.pk),
+        )
+        return confirm(self, request, question, form=form)
 
     def _act(
         self, request: HttpRequest, verb: WorkflowVerb, row: Workflow, given: dict[str, Any]

@@ -23,6 +23,7 @@ from taskqueue.engine.control.conditions import Described, FilterKind
 from taskqueue.engine.control.filters import FILTERS, MOMENT, NUMBER, each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS
 from taskqueue.monitoring.reading import now
+from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.search import SearchNotAllowed, parse, permitted_search
 from taskqueue.monitoring.searching.search_tokens import (
     LONGEST,
@@ -31,7 +32,7 @@ from taskqueue.monitoring.searching.search_tokens import (
     Term,
     Value,
 )
-from taskqueue.monitoring.searching.streams import is_cursor
+from taskqueue.monitoring.searching.sorting import MOST_SORTED, SORTINGS
 
 MOST_WITH_ARGUMENTS = 50
 # By the name of a parameter, the filter that it sets.
@@ -48,6 +49,12 @@ class Page(Strict):
     limit = Digits(default=PAGE, min_value=1, max_value=MOST, help_text="Rows of a page.")
     before = Text(required=False, help_text="A cursor, from `next`.")
     after = Text(required=False, help_text="A cursor, from `previous`.")
+    ordering = serializers.ChoiceField(
+        choices=SORTINGS, required=False,
+        help_text="With `finished`, finished tasks by their end; with `due`, waiting ones by when"
+        " they are due. With `due`, `run_time`, `priority` and `name`, at most"
+        f" {MOST_SORTED} of the matching tasks are sorted: see `sorted_among`.",
+    )  # fmt: skip
     include = serializers.ChoiceField(
         choices=["arguments"], required=False,
         help_text=f"With it, a page has at most {MOST_WITH_ARGUMENTS} rows.",

@@ -31,6 +31,7 @@ from taskqueue.monitoring.read_models.task import (
     task_columns,
 )
 from taskqueue.monitoring.searching.finding import find
+from taskqueue.monitoring.searching.sorting import Sorting, find_sorted
 from taskqueue.results.by_hand import enqueue_batches_by_hand, enqueue_by_hand
 
 MOST = 1000
@@ -40,7 +41,7 @@ ListedTaskJSON = serializer_for(ListedTask, optional=frozenset({"args", "kwargs"
 
 
 class TaskPage(serializers.Serializer[Any]):
-    """A page of tasks, the newest first; by their end if the filter is for finished tasks."""
+    """A page of tasks as `ordering` says, else the newest first; by their end if all have ended."""
 
     results = ListedTaskJSON(many=True)
     next = serializers.URLField(allow_null=True, help_text="The page of older tasks.")
@@ -50,6 +51,11 @@ class TaskPage(serializers.Serializer[Any]):
         "continue with `next`."
     )
     searched_to = Moment(allow_null=True, help_text="About how far back it has searched then.")
+    sorted_among = serializers.IntegerField(
+        allow_null=True,
+        help_text="How many of the matching tasks were sorted, if others may match too: with an"
+        " `ordering` that no index has.",
+    )
     holders = ListedTaskJSON(
         many=True,
         help_text="The holders of a unique key in the filter, if the search stopped before them.",
@@ -105,13 +111,17 @@ class TaskList(ApiView):
         """Tasks that match, by pages; a search without an index reads a bounded number of rows."""
         query = self.parameters
         model = ListedTask if "include" in query else TaskSummary
-        found = find(
-            which_of(query, request.user),
-            tasks=Task.objects.using(database_alias()).only(*task_columns(model)),
-            before=query.get("before", ""),
-            after=query.get("after", ""),
-            limit=query["limit"],
-        )
+        which, sorting = which_of(query, request.user), query.get("ordering")
+        place: dict[str, Any] = {
+            "tasks": Task.objects.using(database_alias()).only(*task_columns(model)),
+            "before": query.get("before", ""),
+            "after": query.get("after", ""),
+            "limit": query["limit"],
+        }
+        if sorting is None:
+            found = find(which, **place)
+        else:
+            found = find_sorted(which, Sorting.of(sorting), **place)
 
         def shown(tasks: Sequence[Task]) -> list[TaskSummary]:
             return [task_as(model, task, request.user) for task in tasks]
@@ -122,6 +132,7 @@ class TaskList(ApiView):
             "previous": _page_url(request, "after", found.newer),
             "is_cut_short": found.is_cut_short,
             "searched_to": found.searched_to if found.is_cut_short else None,
+            "sorted_among": found.sorted_among,
             "holders": shown(found.holders),
         }
         return self.shown(page)

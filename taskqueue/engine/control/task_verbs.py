@@ -203,6 +203,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
             permissions=(STOP,),
             statuses=frozenset({TaskStatus.RUNNING}),
             each=request_stop_each,
+            is_urgent=True,
             ends_attempt=True,
             label=_("Stop"),
             title=_("Stop tasks"),

@@ -119,6 +119,8 @@ class TaskVerb(Verb):
     # Whether it is a bulk action and an operation too.
     for_many: bool = True
     parameters: tuple[Parameter, ...] = ()
+    # Whether it is needed at once, so that people get no time to undo it when done to many.
+    is_urgent: bool = False
     # Whether it may end an attempt that runs, which takes the permission to stop tasks.
     ends_attempt: bool = False
     # Narrow tasks in these statuses to those that it can be done to.

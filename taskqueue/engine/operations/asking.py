@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Self
 from uuid import UUID
 
@@ -24,10 +25,13 @@ from taskqueue.engine.operations.walking import estimate, newest_id
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
+from taskqueue.models.parts import DatabaseClock
 
 # Tasks that may be chosen one by one.
 MOST_IDS = 10_000
 LONGEST_QUERY = 2000
+# Seconds before an operation begins: what is planned for later is a schedule.
+LONGEST_DELAY = 3600
 
 
 def start_operation(
@@ -39,23 +43,27 @@ def start_operation(
     reason: str = "",
     arguments: Mapping[str, Any] | None = None,
     operation_id: UUID | None = None,
+    delay: float | timedelta = 0,
 ) -> Operation:
     """Start a verb on all matching tasks; any worker does it in the background.
 
     `verb` is one of `BULK_VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`,
     `update` takes `{"changes": {an option: its value}}`, the others no arguments. `query` is shown
-    where the filter was typed as a search. Tasks that are enqueued from now on are left out. Asked
-    for again with the same `operation_id`, it is begun once, and the first is given back, whose
-    `is_new` is False. Raises
-    ValueError or `InvalidTask` before anything is written, ValueError too where the operation of
-    that id is another: one with another verb, of other tasks, or asked for by somebody else.
+    where the filter was typed as a search. Tasks that are enqueued from now on are left out. It
+    begins after `delay`, in seconds or as a duration, at most an hour: `cancel_operation` undoes
+    it until then. Asked for again with the same `operation_id`, it is begun once, and the first is
+    given back, whose `is_new` is False. Raises ValueError or `InvalidTask` before anything is
+    written, ValueError too where the operation of that id is another: one with another verb, of
+    other tasks, or asked for by somebody else.
     """
     stored = bulk_verb(verb).stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
         raise ValueError(f"At most {MOST_IDS} tasks are chosen one by one; use a filter for more.")
+    pause = _delay_of(delay)
     who = person(by, reason)
     connection = project_connection()
     expected = estimate(verb, which, sample=0)
+    starts_at = dialect_for(connection).now(connection) + pause if pause else None
     operation = Operation(
         id=operation_id or uuid7(),
         verb=verb,
@@ -66,6 +74,7 @@ def start_operation(
         last_id=newest_id(connection),
         requested_by=who.by,
         reason=who.reason,
+        starts_at=starts_at,
     )
     try:
         with atomic(using=connection.alias):
@@ -108,6 +117,16 @@ def cancel_operation(
     return get_operation(found.id)
 
 
+def _delay_of(delay: float | timedelta) -> timedelta:
+    try:
+        pause = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+    except (TypeError, ValueError, OverflowError):
+        pause = timedelta(-1)
+    if not timedelta(0) <= pause <= timedelta(seconds=LONGEST_DELAY):
+        raise ValueError(f"delay must be from 0 to {LONGEST_DELAY} seconds, not {delay!r}.")
+    return pause
+
+
 def _is_same(found: Operation, asked: Operation) -> bool:
     """Searches are compared as they were typed: what `after:2h` means is another each second."""
     if (found.verb, found.requested_by) != (asked.verb, asked.requested_by):
@@ -129,6 +148,12 @@ def _words(which: TaskFilter, query: str) -> str:
 def operations() -> QuerySet[Operation]:
     """Return all of them, the newest first, without the ids that were chosen one by one."""
     return Operation.objects.using(database_alias()).order_by("-id").defer("chosen")
+
+
+def undoable(by: object) -> QuerySet[Operation]:
+    """Return those that this person has asked for and that have not begun, the newest first."""
+    open_ones = operations().filter(finished_at__isnull=True, started_at__isnull=True)
+    return open_ones.filter(requested_by=person(by, "").by, starts_at__gt=DatabaseClock())
 
 
 def get_operation(operation_id: UUID | str) -> Operation:

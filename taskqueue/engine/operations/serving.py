@@ -12,7 +12,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.fields.json import KeyTransform
 
 from taskqueue.declarations.payload import storable
@@ -25,14 +25,16 @@ from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.operations.asking import Walk, which_of
 from taskqueue.engine.operations.walking import Walker, fitting
-from taskqueue.engine.statement import Fact
+from taskqueue.engine.statement import Moment
 from taskqueue.engine.transient_errors import is_busy
 from taskqueue.engine.webhooks.replaying import REPLAY, replay_chunk
 from taskqueue.models.operation import Operation, OperationStatus
 
 logger = logging.getLogger("taskqueue.worker")
 
-HAS_OPERATIONS = Fact.of("EXISTS (SELECT 1 FROM taskqueue_operation WHERE finished_at IS NULL)")
+NEXT_OPERATION = Moment.of(
+    "SELECT min(COALESCE(starts_at, created_at)) FROM taskqueue_operation WHERE finished_at IS NULL"
+)
 # Tasks of one step; the worker claims and records between two.
 CHUNK = 200
 # Tasks that somebody holds that are remembered; then it comes back to them before it goes on.
@@ -69,7 +71,9 @@ def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
     """
     now = dialect_for(connection).now(connection)
     rows = Operation.objects.using(connection.alias).filter(
-        finished_at__isnull=True, verb__in=sorted(KNOWN_VERBS)
+        Q(starts_at=None) | Q(starts_at__lte=now),
+        finished_at__isnull=True,
+        verb__in=sorted(KNOWN_VERBS),
     )
     turns = rows.order_by(F("progressed_at").asc(nulls_first=True), "id").values_list(
         "id",

@@ -35,7 +35,14 @@ from taskqueue.models.task import Route
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns, task_history
 from taskqueue.monitoring.searching.finding import Page, find
-from taskqueue.monitoring.searching.streams import is_cursor
+from taskqueue.monitoring.searching.orders import is_cursor
+from taskqueue.monitoring.searching.sorting import (
+    MOST_SORTED,
+    SORTINGS,
+    Sorting,
+    SortKey,
+    find_sorted,
+)
 from taskqueue.monitoring.timeline import timeline_of
 from taskqueue.monitoring.why import why as reasons_why
 from taskqueue.monitoring.why import why_workflow
@@ -70,6 +77,11 @@ def _cursor(text: str) -> str:
         help="as in the admin's search, such as 'status:failed name:mail.* error:KeyError'",
     ),
     FILTER_FLAGS,
+    argument(
+        "--sort", choices=SORTINGS, metavar="KEY",
+        help=f"{', '.join(SortKey)}; `--sort=-priority`: from the other end; default: the newest "
+        f"first. By due, run_time, priority and name at most {MOST_SORTED} of them are sorted",
+    ),
     argument("--limit", type=whole_number(MOST), default=50, help=f"at most {MOST}; default: 50"),
     argument(
         "--cursor", type=_cursor,
@@ -84,7 +96,8 @@ def listed(flags: Namespace, output: Output) -> None:
             raise usage_error("Give the query as arguments or by --query, not both.")
         flags.query = " ".join(flags.words)
     which = filter_of(flags, everything=not has_filters(flags))
-    rows, last = _found(which, limit=flags.limit, cursor=flags.cursor or "")
+    sorting = Sorting.of(flags.sort) if flags.sort else None
+    rows, last = _found(which, sorting, limit=flags.limit, cursor=flags.cursor or "")
     summaries = [task_as(TaskSummary, task, COMMAND_LINE) for task in rows]
     if output.is_json and flags.cursor is not None:
         output.sheet({"tasks": summaries, "next": last.older or None})
@@ -93,13 +106,20 @@ def listed(flags: Namespace, output: Output) -> None:
     if last.searched_to is not None and last.older:
         searched_to = f"{last.searched_to:%Y-%m-%d %H:%M} UTC"
         output.note(f"Searched back to {searched_to}. Continue: --cursor {last.older}")
+    elif last.sorted_among is not None:
+        output.note(f"Sorted are {last.sorted_among} of the tasks that match: narrow the search.")
     elif last.older:
         output.note(f"More tasks match: --cursor {last.older}")
 
 
-def _found(which: TaskFilter, *, limit: int, cursor: str) -> tuple[list[Task], Page]:
+def _found(
+    which: TaskFilter, sorting: Sorting | None, *, limit: int, cursor: str
+) -> tuple[list[Task], Page]:
     """Return the tasks, and the last page that was read for them."""
     rows = Task.objects.using(database_alias()).only(*task_columns(TaskSummary))
+    if sorting is not None:
+        page = find_sorted(which, sorting, tasks=rows, before=cursor, limit=limit)
+        return list(page.tasks), page
     page = find(which, tasks=rows, before=cursor, limit=limit)
     found = {task.pk: task for task in (*page.tasks, *page.holders)}
     for _ in range(PAGES):

@@ -48,6 +48,9 @@ class ShownOperation:
     requested_by: str
     reason: str
     created_at: datetime
+    starts_at: datetime | None = about(
+        "Until then nothing is done, and cancel undoes it; null: it begins at once."
+    )
     started_at: datetime | None
     progressed_at: datetime | None
     finished_at: datetime | None

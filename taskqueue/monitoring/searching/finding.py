@@ -17,16 +17,8 @@ from django.db.models import Q, QuerySet
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.models import Task
-from taskqueue.monitoring.searching.streams import (
-    Place,
-    Plan,
-    Stream,
-    Walk,
-    cursor_of,
-    place_at,
-    plan,
-    time_of,
-)
+from taskqueue.monitoring.searching.orders import Order, Place, Walk, cursor_of, place_at, time_of
+from taskqueue.monitoring.searching.streams import Plan, Stream, plan
 
 PAGE = 50
 
@@ -62,11 +54,13 @@ class Page:
     holders: Sequence[Task] = ()
     # About how far a page that is cut short has searched.
     searched_to: datetime | None = None
+    # How many of the matching tasks were sorted, where there may be others.
+    sorted_among: int | None = None
 
     @property
     def is_all(self) -> bool:
         """Whether no other task matches."""
-        return not self.newer and not self.older
+        return not self.newer and not self.older and self.sorted_among is None
 
 
 @dataclass
@@ -114,19 +108,22 @@ def find(
     after: str = "",
     limit: int = PAGE,
     effort: Effort | None = None,
+    order: Order | None = None,
+    from_oldest: bool = False,
 ) -> Page:
     """Return the page older than the cursor `before` or newer than `after`; or the first.
 
-    Newest first: by id, or by their end where all matching tasks have ended. An invalid cursor, or
-    one of another order, gives the first page.
+    Newest first: by id, or by their end where all matching tasks have ended, unless another order
+    is given. An invalid cursor, or one of another order, gives the first page; `from_oldest`, that
+    of the oldest tasks.
     """
     rows = Task.objects.using(database_alias()) if tasks is None else tasks
-    how = plan(which, rows)
+    how = plan(which, rows, order)
     older, newer = place_at(how.order, before), place_at(how.order, after)
     place = older if newer is None else newer
     reader = _Reader(
         plan=how,
-        walk=Walk(how.order, is_to_newer=newer is not None),
+        walk=Walk(how.order, is_to_newer=newer is not None or (from_oldest and older is None)),
         rows=rows,
         fitting=which.among(rows),
         limit=limit,
@@ -135,8 +132,9 @@ def find(
         ),
     )
     page = reader.page(place)
-    if newer is not None and len(page.tasks) < limit and not page.newer and how.is_exact:
-        return find(which, tasks=tasks, limit=limit, effort=effort)  # The first page, and full.
+    is_short = len(page.tasks) < limit and not page.newer and not from_oldest
+    if newer is not None and is_short and how.is_exact:
+        return find(which, tasks=tasks, limit=limit, effort=effort, order=order)  # First and full.
     return page if place is not None else _with_holders(page, which, rows)
 
 

@@ -1,12 +1,10 @@
-"""Plans for reading the tasks that match a filter in the order of an index, and the orders."""
+"""Plans for reading the tasks that match a filter in the order of an index."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +15,7 @@ from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.control.filters import TaskFilter, each_of
 from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.reading import is_postgresql
+from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 
 # Rows that are filtered one by one at most; of more, only those that a page needs.
 MOST_CANDIDATES = 1_000
@@ -62,16 +61,21 @@ def literal(condition: str) -> Q:
     return Q(RawSQL(condition, (), output_field=BooleanField()))  # noqa: S611  (constants)
 
 
-def plan(which: TaskFilter, tasks: QuerySet[Task]) -> Plan:
-    """Return how to read the tasks that match."""
+def plan(which: TaskFilter, tasks: QuerySet[Task], order: Order | None = None) -> Plan:
+    """Return how to read the tasks that match: those that have all ended by their end.
+
+    Another order may be given.
+    """
     filters = which.given
     statuses = _statuses(filters)
-    order = BY_END if statuses is not None and statuses <= FINISHED else BY_ID
+    have_ended = statuses is not None and statuses <= FINISHED
+    order = order or (BY_END if have_ended else BY_ID)
     is_exact = filters.keys() <= {"statuses", "everything"} and not tasks.query.where
     short = _short(filters, tasks.db)
     if short is not None:
         return Plan(order, [Stream(Q(id__in=short), is_short=True)], is_exact=False)
-    if statuses is None or not (statuses <= FINISHED or statuses <= INDEXED | LIVE):
+    by_id_though_ended = have_ended and order == BY_ID
+    if by_id_though_ended or statuses is None or not (have_ended or statuses <= INDEXED | LIVE):
         everything = Stream(_around(filters))
         return Plan(order, [everything], is_exact and statuses is None)
     streams = [_of_status(status, filters, tasks) for status in sorted(statuses)]
@@ -174,122 +178,3 @@ def _live(status: TaskStatus, filters: dict[str, Any], alias: str) -> list[UUID]
 def _at_most(ids: Any) -> list[UUID] | None:
     candidates = list(ids[: MOST_CANDIDATES + 1])
     return candidates if len(candidates) <= MOST_CANDIDATES else None
-
-
-# The values of an order's columns in a row.
-Place = tuple[Any, ...]
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LONGEST_CURSOR = 100
-
-
-@dataclass(frozen=True)
-class Order:
-    """Columns whose values are unique together, in the order of an index."""
-
-    letter: str
-    columns: tuple[str, ...]
-
-    def of(self, task: Task) -> Place:
-        """Return the place of a task."""
-        return tuple(getattr(task, column) for column in self.columns)
-
-
-@dataclass(frozen=True)
-class Walk:
-    """A way through the tasks of an order: to newer, or to older ones."""
-
-    order: Order
-    is_to_newer: bool
-
-    def sorted(self, tasks: QuerySet[Any]) -> QuerySet[Any]:
-        """Sort the rows as they come on the way."""
-        sign = "" if self.is_to_newer else "-"
-        return tasks.order_by(*(f"{sign}{column}" for column in self.order.columns))
-
-    def beyond(self, place: Place | None) -> Q:
-        """Return a condition for rows after a place."""
-        lookup = "gt" if self.is_to_newer else "lt"
-        return self._past(place, lookup, lookup)
-
-    def up_to(self, place: Place | None) -> Q:
-        """Return a condition for rows up to a place."""
-        lookup = "lt" if self.is_to_newer else "gt"
-        return self._past(place, lookup, f"{lookup}e")
-
-    def _past(self, place: Place | None, lookup: str, last: str) -> Q:
-        """Return the condition so that the first column bounds the range of the index."""
-        if place is None:
-            return Q()
-        *before, task_id = place
-        by_id = Q(**{f"id__{last}": task_id})
-        if not before:
-            return by_id
-        [first], name = before, self.order.columns[0]
-        return Q(**{f"{name}__{lookup}e": first}) & (Q(**{f"{name}__{lookup}": first}) | by_id)
-
-    def is_past(self, place: Place, other: Place) -> bool:
-        """Whether a place comes after the other."""
-        return place > other if self.is_to_newer else place < other
-
-    def place_after(self, number: int, rows: QuerySet[Any]) -> Place | None:
-        """Return the place of so many rows further on; None where fewer are left."""
-        places = self.sorted(rows).values_list(*self.order.columns)
-        return next(iter(places[number - 1 : number]), None)
-
-    def beside(self, place: Place) -> Place:
-        """Return the place next to it, from where the way back includes the place itself."""
-        *before, task_id = place
-        number = task_id.int + (1 if self.is_to_newer else -1)
-        return (*before, UUID(int=min(max(number, 0), 2**128 - 1)))
-
-
-BY_ID = Order("i", ("id",))
-BY_END = Order("f", ("finished_at", "id"))
-ORDERS = {order.letter: order for order in (BY_ID, BY_END)}
-
-
-def cursor_of(order: Order, place: Place) -> str:
-    """Return a place as a cursor."""
-    *before, task_id = place
-    microseconds = [str((moment - EPOCH) // timedelta(microseconds=1)) for moment in before]
-    parts = [order.letter, *microseconds, task_id.hex]
-    return base64.urlsafe_b64encode(".".join(parts).encode()).decode().rstrip("=")
-
-
-def place_at(order: Order, cursor: str) -> Place | None:
-    """Return the place of a cursor; None for one that is invalid or of another order."""
-    if not cursor or len(cursor) > LONGEST_CURSOR:
-        return None
-    try:
-        text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode()
-        letter, *moments, digits = text.split(".")
-        before = tuple(EPOCH + timedelta(microseconds=int(moment)) for moment in moments)
-        place = (*before, UUID(hex=digits))
-    except (ValueError, OverflowError, binascii.Error):
-        return None
-    return place if letter == order.letter and len(place) == len(order.columns) else None
-
-
-def is_cursor(text: str) -> bool:
-    """Whether the text is a cursor of any order."""
-    return any(place_at(order, text) is not None for order in ORDERS.values())
-
-
-def first_id_at(moment: datetime) -> UUID:
-    """Return the lowest id of a time: ids begin with their time."""
-    milliseconds = max(0, (moment - EPOCH) // timedelta(milliseconds=1))
-    return UUID(int=min(milliseconds, 2**48 - 1) << 80)
-
-
-def time_of(place: Place) -> datetime | None:
-    """Return about when the task there ended or was enqueued; None for an unknown time."""
-    if len(place) > 1:
-        moment: datetime = place[0]
-        return moment
-    task_id: UUID = place[0]
-    if task_id.version != 7:
-        return None
-    try:
-        return EPOCH + timedelta(milliseconds=task_id.int >> 80)
-    except OverflowError:
-        return None

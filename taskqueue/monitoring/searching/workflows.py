@@ -14,7 +14,8 @@ from django.db.models import Q, QuerySet
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Schedule, Step, Workflow
-from taskqueue.monitoring.searching.streams import SKEW, first_id_at
+from taskqueue.monitoring.searching.orders import first_id_at
+from taskqueue.monitoring.searching.streams import SKEW
 
 HEX = re.compile(r"[0-9a-f]{1,32}")
 

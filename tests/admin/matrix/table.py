@@ -259,7 +259,8 @@ PAGES: dict[str, Page] = {
             Act(name="unsilence", on="silenced rule", needs=MANAGE_ALERTS,
                 body={"verb": "unsilence"}),
             Act(name="test", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "test"}),
-            Act(name="delete", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "delete"}),
+            Act(name="delete", on="alertrule", needs=MANAGE_ALERTS,
+                body={"verb": "delete", "confirmed": "1"}),
         ),
     ),
     **_of_rows("schedule", CAN_SEE_SCHEDULES),
@@ -305,6 +306,21 @@ PAGES: dict[str, Page] = {
     ),
     **_of_rows("task", VIEW_TASK),
     "task/add/": Page(look=ENQUEUE, query={"name": echo.name}, acts=(ENQUEUE_TASK,)),
+    "task/searches/save/": Page(
+        look=None,
+        acts=(
+            Act(name="save", on="", needs=VIEW_TASK, body={"query": "status:failed", "name": "f"}),
+        ),
+    ),
+    "task/searches/<int:search_id>/": Page(
+        look=None,
+        acts=(
+            Act(name="edit", on="search", needs=ways("view_task manage_searches"),
+                body={"verb": "edit", "name": "renamed", "is_shared": "on"}),
+            Act(name="delete", on="search", needs=ways("view_task manage_searches"),
+                body={"verb": "delete"}),
+        ),
+    ),
     "task/export/": Page(look=VIEW_TASK),
     "task/suggest/": Page(look=VIEW_TASK),
     "task/<uuid:object_id>/log/": Page(look=ways("view_task view_tasklog"), on="failed"),

@@ -188,6 +188,21 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "alert-rules/<str:name>/test/": (act(*ALERT_RULE, on="alertrule", answers=202),),
     "audit/": (look("view_audit"), look("view_audit", query="?subject=plain")),
     "rules/preview/": (act("view_schedule", body={"rule": RULE}, changes=False),),
+    "searches/": (
+        look("view_task"),
+        act("view_task", body={"name": "new", "query": "status:failed"}, answers=201),
+        act(
+            "view_task",
+            "manage_searches",
+            body={"name": "new", "query": "status:failed", "is_shared": True},
+            answers=201,
+        ),
+    ),
+    "searches/<str:search_id>/": (
+        look("view_task", on="search"),
+        act("view_task", "manage_searches", method="PATCH", on="search", body={"name": "other"}),
+        act("view_task", "manage_searches", method="DELETE", on="search", answers=204),
+    ),
     "operations/": (
         look("view_operation"),
         *map(_many, BULK_VERBS.values()),

@@ -16,7 +16,7 @@ from tests.admin.rows import SECRET, fail_many, make_rows
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
 from tests.engine.steps import HOUR, claim_one, end
-from tests.sample.tasks import echo, fail, log_in
+from tests.sample.tasks import echo, fail, log_in, noop
 
 pytestmark = pytest.mark.django_db
 
@@ -106,7 +106,7 @@ def test_an_id_finds_its_task(some: None, root: ApiClient) -> None:
         ({"limit": "ten"}, "limit"),
         ({"limit": "51", "include": "arguments"}, "limit"),
         ({"include": "everything"}, "include"),
-        ({"ordering": "priority"}, "ordering"),
+        ({"order": "priority"}, "order"),
         ({"before": "nonsense"}, "before"),
         ({"before": ""}, "before"),
         ({"after": "i.00"}, "after"),
@@ -125,7 +125,14 @@ def test_a_parameter_that_stands_twice_is_refused(root: ApiClient) -> None:
     problem(root.look("tasks/?status=ready&status=failed"), 400, "invalid")
 
 
-@pytest.mark.parametrize("query", [{}, {"status": "failed"}, {"name": "shop.tasks.gone"}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {}, {"status": "failed"}, {"name": "shop.tasks.gone"}, {"ordering": "created"},
+        {"ordering": "-created"}, {"ordering": "finished"}, {"ordering": "-priority"},
+        {"ordering": "run_time"},
+    ],
+)  # fmt: skip
 def test_pages_lead_on_and_back(query: dict[str, str], root: ApiClient) -> None:
     fail_many(7)
     seen, answer = [], root.look(f"tasks/?{urlencode({**query, 'limit': 3})}").json()
@@ -190,3 +197,12 @@ def test_moments_are_told_in_utc(root: ApiClient) -> None:
     (row,) = listed(root)
     assert row["enqueued_at"].endswith("Z")
     assert timezone.now().isoformat()[:4] == row["enqueued_at"][:4]
+
+
+def test_an_ordering_sorts_and_an_unknown_one_is_refused(root: ApiClient) -> None:
+    for priority in (3, 9, 5):
+        noop.using(priority=priority).enqueue()
+    answer = root.look("tasks/?ordering=-priority").json()
+    assert [each["priority"] for each in answer["results"]] == [9, 5, 3]
+    assert answer["sorted_among"] is None
+    problem(root.look("tasks/?ordering=args"), 400, "invalid")

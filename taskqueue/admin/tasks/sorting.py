@@ -1,0 +1,62 @@
+"""The sortable columns of the list of tasks: links in their headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue.admin.tasks.narrowing import address
+from taskqueue.monitoring.searching.sorting import Sorting, SortKey
+
+# By column, the keys that it is sorted by, each under its word; None: the label of the column.
+SORTED_COLUMNS: Mapping[str, tuple[tuple[SortKey, Any], ...]] = {
+    "shown_name": ((SortKey.NAME, None),),
+    "priority": ((SortKey.PRIORITY, None),),
+    "shown_enqueued": ((SortKey.CREATED, None),),
+    "shown_moment": ((SortKey.DUE, _("due")), (SortKey.FINISHED, _("finished"))),
+    "shown_duration": ((SortKey.RUN_TIME, None),),
+}
+# From the end that people look for first.
+DESCENDING_FIRST = frozenset(
+    {SortKey.CREATED, SortKey.FINISHED, SortKey.RUN_TIME, SortKey.PRIORITY}
+)
+
+
+def sorting_of(text: str) -> Sorting | None:
+    """Return the sorting that an address names; None for the usual one."""
+    try:
+        return Sorting.of(text) if text else None
+    except ValueError:
+        return None
+
+
+def sortable(header: dict[str, Any], column: str, text: str, current: Sorting | None) -> None:
+    """Give the header of a column its links, if the list can be sorted by it."""
+    keys = SORTED_COLUMNS.get(column)
+    if keys is None:
+        return
+    links = [_link(key, word or header["text"], text, current) for key, word in keys]
+    header["text"] = format_html_join(SafeString(" / "), "{}", ((link,) for link in links))
+    chosen = current is not None and any(current.key is key for key, _word in keys)
+    if current is not None and chosen:
+        direction = "descending" if current.is_descending else "ascending"
+        header["sort_attrib"] = format_html(' aria-sort="{}"', direction)
+
+
+def _link(key: SortKey, word: Any, text: str, current: Sorting | None) -> SafeString:
+    """Return the link of a key: where the list is sorted by it already, from the other end."""
+    sorting = Sorting(key=key, is_descending=key in DESCENDING_FIRST)
+    mark = ""
+    if current is not None and current.key is key:
+        sorting, mark = current.reversed, " ▼" if current.is_descending else " ▲"
+    return format_html(
+        '<a class="taskqueue-sort-link" href="{}">{}{}</a>',
+        address(text, sort=str(sorting)),
+        capfirst(str(word)),
+        mark,
+    )

@@ -1,0 +1,198 @@
+"""Saved searches: save, change and delete them. Those that are shared are audited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue.access.permissions import MANAGE_SEARCHES, VIEW_TASKS
+from taskqueue.access.users import identity_of
+from taskqueue.declarations.payload import storable
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.locking import Seen, require_seen
+from taskqueue.engine.control.verb import Verb, verb_table
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.sessions import take_write_lock
+from taskqueue.exceptions import InvalidSavedSearch, SavedSearchDoesNotExist, SavedSearchExists
+from taskqueue.models import SavedSearch
+from taskqueue.models.search import LONGEST_SEARCH_NAME
+
+NOUN = "search"
+# Searches of one owner.
+MOST_SEARCHES = 50
+LONGEST_SEARCH = 2000
+
+
+def save_search(
+    name: str, *, query: str, by: Any, reason: str = "", is_shared: bool = False
+) -> SavedSearch:
+    """Save the text of a search for the user `by`.
+
+    Raises `InvalidSavedSearch`, `SavedSearchExists` if the user has one of that name, and
+    PermissionDenied for one who may not share.
+    """
+    owner = _owner(by)
+    _check(name, query)
+    if is_shared:
+        _require_sharing(by)
+    connection = project_connection()
+    who = person(by, reason)
+    try:
+        with atomic(using=connection.alias):
+            take_write_lock(connection)
+            rows = SavedSearch.objects.using(connection.alias)
+            if rows.filter(owner=owner).count() >= MOST_SEARCHES:
+                raise InvalidSavedSearch(f"At most {MOST_SEARCHES} searches are saved for a user.")
+            row = rows.create(
+                name=name, query=query, owner=owner, owner_name=who.by, is_shared=is_shared
+            )
+            if is_shared:
+                audit(connection, NOUN, "create", [Act(name)], person=who)
+    except IntegrityError:
+        raise SavedSearchExists(f"You have a saved search {name!r} already.") from None
+    row.refresh_from_db(using=connection.alias)
+    return row
+
+
+def change_search(
+    key: object,
+    *,
+    by: Any,
+    reason: str = "",
+    seen: Seen = None,
+    name: str | None = None,
+    query: str | None = None,
+    is_shared: bool | None = None,
+) -> SavedSearch:
+    """Rename a saved search, give it another text, share it, or share it no longer.
+
+    What is not given stays. Raises `SavedSearchDoesNotExist`, also for one that the user may not
+    see, `InvalidSavedSearch`, `SavedSearchExists`, and PermissionDenied.
+    """
+    connection = project_connection()
+    given = {"name": name, "query": query, "is_shared": is_shared}
+    who = person(by, reason)
+    try:
+        with atomic(using=connection.alias):
+            row = _locked(connection, key, by, seen)
+            changes: dict[str, Any] = {
+                field: value
+                for field, value in given.items()
+                if value is not None and value != getattr(row, field)
+            }
+            _check(changes.get("name", row.name), changes.get("query", row.query))
+            if changes.get("is_shared"):
+                _require_sharing(by)
+            if changes:
+                was_shared, former = row.is_shared, row.name
+                vars(row).update(changes, changed_at=dialect_for(connection).now(connection))
+                row.save(using=connection.alias, update_fields=[*changes, "changed_at"])
+                if was_shared or row.is_shared:
+                    act = Act(former, detail=", ".join(map(str, _told(changes))))
+                    audit(connection, NOUN, "edit", [act], person=who)
+    except IntegrityError:
+        raise SavedSearchExists(f"The owner has a saved search {name!r} already.") from None
+    return row
+
+
+def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) -> None:
+    """Delete a saved search. Raises `SavedSearchDoesNotExist` and PermissionDenied."""
+    connection = project_connection()
+    with atomic(using=connection.alias):
+        row = _locked(connection, key, by, seen)
+        if row.is_shared:
+            audit(connection, NOUN, "delete", [Act(row.name)], person=person(by, reason))
+        SavedSearch.objects.using(connection.alias).filter(pk=row.pk).delete()
+
+
+def may_change(row: SavedSearch, user: Any) -> bool:
+    """Whether it is the user's own, or one that is shared and that the user may manage."""
+    is_managed = row.is_shared and user.has_perm(MANAGE_SEARCHES)
+    return row.owner == identity_of(user) or bool(is_managed)
+
+
+def _owner(user: Any) -> str:
+    owner = identity_of(user)
+    if owner is None:
+        raise PermissionDenied
+    return owner
+
+
+def _require_sharing(user: Any) -> None:
+    if not user.has_perm(MANAGE_SEARCHES):
+        raise PermissionDenied(f"Sharing searches requires the permission {MANAGE_SEARCHES}.")
+
+
+def _check(name: str, query: str) -> None:
+    for what, text, longest in (
+        ("name", name, LONGEST_SEARCH_NAME),
+        ("query", query, LONGEST_SEARCH),
+    ):
+        if not text.strip():
+            raise InvalidSavedSearch(f"The {what} of a saved search is not empty.")
+        if len(text) > longest:
+            raise InvalidSavedSearch(
+                f"The {what} of a saved search has at most {longest} characters, not {len(text)}."
+            )
+        if storable(text, limit=longest) != text:
+            raise InvalidSavedSearch(f"The {what} contains a character that cannot be stored.")
+
+
+def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen) -> SavedSearch:
+    """Lock the row that the user may change."""
+    missing = SavedSearchDoesNotExist(f"There is no saved search {key}.")
+    take_write_lock(connection)
+    rows = SavedSearch.objects.using(connection.alias).select_for_update()
+    try:
+        row = rows.get(pk=int(str(key)))
+    except (ValueError, OverflowError, SavedSearch.DoesNotExist):
+        raise missing from None
+    if not (row.is_shared or row.owner == identity_of(user)):
+        raise missing
+    if not may_change(row, user):
+        raise PermissionDenied
+    require_seen(row, seen, f"Saved search {row.pk}")
+    return row
+
+
+def _told(changes: dict[str, Any]) -> list[str]:
+    """Return the changes for the audit; a search may hold arguments, and is not told."""
+    told = {"query": "another search", "name": f"name: {changes.get('name')}"}
+    told["is_shared"] = "shared" if changes.get("is_shared") else "no longer shared"
+    return [told[field] for field in changes]
+
+
+SEARCH_VERBS = verb_table(
+    Verb(
+        noun=NOUN,
+        name="create",
+        permissions=(VIEW_TASKS,),
+        label=_("Save search"),
+        entry=_("save search"),
+        done=_("Search “%(name)s” saved."),
+    ),
+    Verb(
+        noun=NOUN,
+        name="edit",
+        function=change_search,
+        permissions=(VIEW_TASKS,),
+        label=_("Change"),
+        entry=_("change search"),
+        done=_("Search “%(name)s” changed."),
+    ),
+    Verb(
+        noun=NOUN,
+        name="delete",
+        function=delete_search,
+        permissions=(VIEW_TASKS,),
+        label=_("Delete"),
+        entry=_("delete search"),
+        done=_("Search “%(name)s” deleted."),
+    ),
+)

@@ -1,0 +1,147 @@
+"""Saved searches above the list of tasks: own ones, and those that are shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from taskqueue.access.users import identity_of
+from taskqueue.engine.control.searches import MOST_SEARCHES
+from taskqueue.models import Audit, SavedSearch
+from tests.admin.conftest import LogIn
+from tests.admin.rows import EVIL
+from tests.admin.test_admin import read, url
+
+pytestmark = pytest.mark.django_db
+SAVE = "/admin/taskqueue/task/searches/save/"
+
+
+def saved(name: str, query: str, **values: Any) -> SavedSearch:
+    """A search of somebody else."""
+    return SavedSearch.objects.create(
+        **{"name": name, "query": query, "owner": "auth.user:0", "owner_name": "bob", **values}
+    )
+
+
+def change(client: Client, search: SavedSearch, **given: str) -> Any:
+    address = reverse("admin:taskqueue_task_search", args=[search.pk])
+    return client.post(address, given)
+
+
+def listed(client: Client, query: str = "") -> str:
+    return read(client, url("task", "changelist") + (f"?q={query}" if query else ""))
+
+
+def test_one_click_saves_the_search_and_a_link_opens_it(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task")
+    assert "Save this search" not in listed(client)
+    assert "Save this search" in listed(client, "status:failed")
+    back = url("task", "changelist") + "?q=status%3Afailed"
+    assert client.post(SAVE, {"query": " status:failed", "next": back}).url == back
+    row = SavedSearch.objects.get()
+    assert (row.name, row.query, row.is_shared) == ("status:failed", "status:failed", False)
+    page = read(client, back)
+    assert 'href="?q=status%3Afailed" aria-current="true"' in page
+    assert "Save this search" not in page
+    assert "Change saved search…" in page
+    assert not Audit.objects.exists()
+
+
+def test_own_searches_are_renamed_and_deleted_by_their_owner(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task")
+    client.post(SAVE, {"query": "status:failed", "name": "broken"})
+    row = SavedSearch.objects.get()
+    change(client, row, verb="edit", name="broken today")
+    assert "broken today" in listed(client)
+    assert change(client, row, verb="edit", name="broken", is_shared="on").status_code == 403
+    change(client, row, verb="delete")
+    assert not SavedSearch.objects.exists()
+    assert not Audit.objects.exists()
+
+
+def test_searches_of_others_are_seen_only_where_they_are_shared(log_in_as: LogIn) -> None:
+    hidden = saved("mine alone", "status:failed")
+    shared = saved("for all", "status:cancelled", is_shared=True)
+    client = log_in_as("staff", "view_task")
+    page = listed(client)
+    assert "for all" in page
+    assert "mine alone" not in page
+    assert "shared by bob" in page
+    assert "Change saved search…" not in listed(client, "status:cancelled")
+    for verb in ("edit", "delete"):
+        assert change(client, shared, verb=verb, name="x").status_code == 403
+        change(client, hidden, verb=verb, name="x")
+    assert set(SavedSearch.objects.values_list("name", flat=True)) == {"mine alone", "for all"}
+
+
+def test_the_permission_allows_to_share_and_to_change_what_others_share(log_in_as: LogIn) -> None:
+    shared = saved("for all", "status:cancelled", is_shared=True)
+    hidden = saved("mine alone", "status:failed")
+    client = log_in_as("staff", "view_task", "manage_searches")
+    client.post(SAVE, {"query": "status:ready"})
+    own = SavedSearch.objects.get(query="status:ready")
+    change(client, own, verb="edit", name="ready", is_shared="on")
+    change(client, shared, verb="edit", name="cancelled", is_shared="on")
+    change(client, shared, verb="delete")
+    change(client, hidden, verb="delete")
+    assert set(SavedSearch.objects.values_list("name", flat=True)) == {"ready", "mine alone"}
+    acts = Audit.objects.filter(noun="search").order_by("id")
+    assert [(each.verb, each.subject, each.detail) for each in acts] == [
+        ("edit", "status:ready", "name: ready, shared"),
+        ("edit", "for all", "name: cancelled"),
+        ("delete", "cancelled", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("permissions", "names"),
+    [
+        (["view_task"], set()),
+        (["view_task", "view_arguments"], {"by an argument"}),
+        (["view_task", "view_lease"], {"by a worker"}),
+    ],
+)
+def test_a_shared_search_tells_nothing_that_its_reader_may_not_view(
+    log_in_as: LogIn, permissions: list[str], names: set[str]
+) -> None:
+    saved("by an argument", "args.token:42", is_shared=True)
+    saved("by a worker", "worker:web-1", is_shared=True)
+    page = listed(log_in_as("staff", *permissions))
+    assert {name for name in ("by an argument", "by a worker") if name in page} == names
+
+
+@pytest.mark.parametrize("query", ["", "stutus:failed", 'name:"', "a\0b", "x" * 2001])
+def test_what_is_no_search_is_not_saved(log_in_as: LogIn, query: str) -> None:
+    client = log_in_as("staff", "view_task")
+    assert client.post(SAVE, {"query": query}).status_code == 302
+    assert not SavedSearch.objects.exists()
+
+
+def test_names_are_unique_for_an_owner_and_their_number_is_bounded(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task")
+    client.post(SAVE, {"query": "status:failed", "name": "broken"})
+    client.post(SAVE, {"query": "status:ready", "name": "broken"})
+    assert "already" in listed(client)
+    assert SavedSearch.objects.get().query == "status:failed"
+    owner = SavedSearch.objects.get().owner
+    for number in range(MOST_SEARCHES):
+        saved(f"{number}", "status:ready", owner=owner)
+    client.post(SAVE, {"query": "status:cancelled"})
+    assert f"At most {MOST_SEARCHES} searches" in listed(client)
+    assert not SavedSearch.objects.filter(query="status:cancelled").exists()
+
+
+def test_names_and_owners_are_shown_as_text(log_in_as: LogIn) -> None:
+    saved(EVIL, f'"{EVIL}"', owner_name=EVIL, is_shared=True)
+    page = listed(log_in_as("superuser"))
+    assert EVIL not in page
+    assert "gotcha" in page
+
+
+def test_the_owner_is_the_user_and_not_the_name(admin_user: Any, client: Client) -> None:
+    client.force_login(admin_user)
+    client.post(SAVE, {"query": "status:failed"})
+    assert SavedSearch.objects.get().owner == identity_of(admin_user)
