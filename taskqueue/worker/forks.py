@@ -115,7 +115,7 @@ class Template:
             self._refused = "the kernel gives them to another process"
             return None
         if answer == STALE:
-            logger.info("Code changed since the template of children was loaded")
+            logger.info("Code changed on disk, new children load it")
         else:
             logger.warning("Template of children lost, another is started")
         self.close()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TextIO
 
+from django.conf import settings
 from django.utils.log import AdminEmailHandler
 
 from taskqueue.engine.failures import logger as failures_logger
 
 DEFAULT_LEVEL = logging.INFO  # The level of `--verbosity 1`.
+FORMATTER = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 
 
 def show_logs(level: int = DEFAULT_LEVEL) -> None:
@@ -27,6 +29,15 @@ def show_logs(level: int = DEFAULT_LEVEL) -> None:
         console = _Console()
         console.setLevel(logging.WARNING)
         failures_logger.addHandler(console)
+    if not settings.LOGGING:
+        _format_console_of_django()
+
+
+def _format_console_of_django() -> None:
+    """Let Django's own console, which DEBUG turns on, print times and levels too."""
+    for handler in logging.getLogger("django").handlers:
+        if type(handler) is logging.StreamHandler and handler.formatter is None:
+            handler.setFormatter(FORMATTER)
 
 
 class _Console(logging.StreamHandler[TextIO]):
@@ -37,7 +48,7 @@ class _Console(logging.StreamHandler[TextIO]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self.setFormatter(FORMATTER)
 
     def emit(self, record: logging.LogRecord) -> None:
         if not _is_shown(logging.getLogger(record.name), record.levelno):

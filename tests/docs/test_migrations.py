@@ -68,6 +68,23 @@ def test_a_task_of_celery_that_retries_itself_does_so_here(names: dict[str, Any]
     assert [run.status for run in runs] == ["retrying"] * 3 + ["failed"]
 
 
+def test_a_schedule_of_beat_in_seconds_is_one_here(names: dict[str, Any]) -> None:
+    exec(page("migrate-from-celery.md").titled("beat, after"), names)
+    [schedule] = names["poll"].options.schedule
+    assert schedule.rule.text == "Every 30 seconds"
+
+
+def test_what_a_base_class_of_celery_shares_is_a_decorator_and_a_handler(
+    names: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(page("migrate-from-celery.md").titled("base, after"), names)
+    names["send_invoice"].enqueue(7)
+    runs = testing.run_due("billing.invoice", backoff="skip")
+    assert [run.status for run in runs] == ["retrying"] * 3 + ["failed"]
+    names["tell"].call({"name": "billing.invoice", "details": {"error": runs[-1].name}})
+    assert capsys.readouterr().out == "billing.invoice gave up: billing.invoice\n"
+
+
 def test_tasks_of_django_q2_run_here(names: dict[str, Any], mailoutbox: list[Any]) -> None:
     guide = page("migrate-from-django-q2.md")
     exec(guide.titled(AFTER), names)

@@ -61,6 +61,12 @@ def test_what_no_task_can_have_is_refused_before_any_is_tried(change: str) -> No
     assert not any("timeout" in task.options for task in Task.objects.all())
 
 
+def test_a_search_in_place_of_ids_is_refused_with_the_flag_that_takes_it() -> None:
+    said = "To choose tasks by a search, write --query 'status:failed class:E'."
+    for flags in ((), ("--dry-run",), ("--yes",)):
+        assert tried("retry", "status:failed class:E", *flags)[:2] == (2, said)
+
+
 def test_where_all_are_refused_each_says_why() -> None:
     missing = uuid4()
     assert tried("cancel", "xx", missing) == (

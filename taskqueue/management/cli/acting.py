@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from shlex import quote
 from typing import Any
 from uuid import UUID
 
@@ -91,6 +92,9 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
         if bool(flags.ids) == by_filter:
             either = "not both" if by_filter else "or --all for every task"
             raise usage_error(f"Give either ids, or flags that choose tasks, {either}.")
+        for text in flags.ids:
+            if ":" in text:  # No id has one, and each qualifier of a search does.
+                raise usage_error(f"To choose tasks by a search, write --query {quote(text)}.")
         if by_filter:
             _act_on_many(flags, output, verb, arguments)
         elif flags.dry_run:

@@ -115,7 +115,7 @@ def _asked(connection: BaseDatabaseWrapper, name: str, look: Look, patience: str
 def _unreachable(error: Exception) -> Finding:
     return Check("database").problem(
         seen=f"The database cannot be reached: {_said(error)}",
-        remedy="Check that it is running, and that DATABASES has its host, user and password.",
+        remedy="Check that it is running, and its host, user, password and options in DATABASES.",
     )
 
 
