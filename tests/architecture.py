@@ -60,8 +60,8 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs checkpoints exports failures forecast idempotency rollups step_ends sums tally "
-        "totals wedged workers",
+        "backlogs checkpoints exports failures forecast idempotency result_parts rollups step_ends "
+        "sums tally totals wedged workers",
         siblings=True,
     ),
     _layer(

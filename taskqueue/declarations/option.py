@@ -23,10 +23,13 @@ class Use(Flag):
     REST = auto()
     # In a change of a task that has not finished.
     CHANGE = auto()
+    # In a change of a task that waits, and does not run.
+    EDIT = auto()
 
 
 ENQUEUE = Use.TASK | Use.USING | Use.SCHEDULE | Use.REST
 ALWAYS = ENQUEUE | Use.CHANGE
+EDITABLE = ENQUEUE | Use.EDIT
 NOT_SCHEDULED = Use.TASK | Use.USING | Use.REST
 
 

@@ -1,4 +1,4 @@
-"""The form of a schedule: the fields of all kinds of rules; those of the chosen kind count."""
+"""The form of a schedule: what it runs, by which rule, with which arguments and options."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
-from taskqueue.admin.schedules.fields import JsonField, MomentField, SpanField, restored
+from taskqueue.admin.schedules.call import ScheduleCall
+from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES, initial_values
+from taskqueue.admin.schedules.rule_form import RuleForm
 from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
-from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, rule_of
 from taskqueue.admin.tasks.option_fields import given_options, option_fields
 from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
-from taskqueue.declarations.options import OPTIONS
+from taskqueue.declarations.options import OPTIONS, check_options
 from taskqueue.declarations.scheduled import (
     LONGEST_NAME,
     MOST_FAILURES,
@@ -36,16 +36,14 @@ from taskqueue.declarations.workflows.scheduling import (
 )
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.engine.schedules.editing import target_of
-from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
+from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
-from taskqueue.rules import Cron, Rule
-from taskqueue.rules.values import DAYS
 
 WIDE = {"class": "vTextField"}
 
 
-class ScheduleForm(forms.Form):
+class ScheduleForm(RuleForm, ScheduleCall):
     """A form that checks what the verbs check, to show each error at its field."""
 
     name = forms.CharField(
@@ -54,46 +52,6 @@ class ScheduleForm(forms.Form):
     )  # fmt: skip
     task = forms.ChoiceField(label=_("Task or workflow"))
     enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
-    kind = forms.ChoiceField(label=_("Kind"), choices=list(KINDS.items()), initial=Cron.kind)
-    tz = forms.CharField(
-        label=_("Time zone"), initial="UTC", max_length=255,
-        widget=forms.TextInput({"list": "taskqueue-zones", **WIDE}),
-        help_text=_(
-            "Time zone for this rule, and for the times below that have no offset. For example "
-            "Europe/Berlin."
-        ),
-    )  # fmt: skip
-    expression = forms.CharField(
-        label=_("Expression"), required=False, widget=forms.TextInput(WIDE),
-        help_text=_(
-            "Minute, hour, day of the month, month, day of the week; an optional sixth field is "
-            "the second. For example 0 6 * * mon-fri."
-        ),
-    )  # fmt: skip
-    interval = SpanField(label=_("Interval"), help_text=_("At least 0.05 seconds."))
-    first = forms.CharField(
-        label=_("First"), required=False, help_text=_("A time of day, such as 09:00.")
-    )
-    last = forms.CharField(
-        label=_("Last"),
-        required=False,
-        help_text=_("For example 17:30. A time before the first is on the next day."),
-    )
-    every = SpanField(label=_("Every"), help_text=_("How often within the window."))
-    days = forms.MultipleChoiceField(
-        label=_("Days"), required=False, initial=list(DAYS),
-        choices=list(zip(DAYS, WEEKDAYS_ABBR.values(), strict=True)),
-        widget=forms.CheckboxSelectMultiple, help_text=_("Days on which the window begins."),
-    )  # fmt: skip
-    at = MomentField(label=_("At"), required=False, help_text=_("For example 2026-12-01 09:00."))
-    start = MomentField(
-        label=_("Start"), required=False,
-        help_text=_("Nothing runs before this time. For example 2026-12-01 09:00."),
-    )  # fmt: skip
-    end = MomentField(label=_("End"), required=False, help_text=_("Nothing runs after this time."))
-
-    args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
-    kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
     queue_name = forms.CharField(
         label=_("Queue"), required=False, help_text=_("Empty: as in the definition.")
     )
@@ -139,19 +97,20 @@ class ScheduleForm(forms.Form):
         schedule: Schedule | None = None,
         viewer: Viewer,
         copied: Schedule | None = None,
+        chosen: str = "",
     ) -> None:
         shown = schedule or copied
         super().__init__(data, initial=initial_values(shown, viewer) if shown else {})
         self.schedule = schedule
         more = {name: OPTIONS[name] for name in MORE_FIELDS}
         self.fields.update(option_fields(more, required=False))
+        if chosen:
+            self.initial.update(task=chosen, fields_for=chosen)
+        name = self.initial.get("fields_for", "") if data is None else data.get("fields_for", "")
+        self.add_arguments(chosen or name, shown)
         task: Any = self.fields["task"]
         task.choices = _choices()
         del self.fields["seen" if schedule is None else "name"]
-        for kind, parameters in PARAMETERS.items():
-            for name in set(parameters) - {"tz"}:
-                attributes = self.fields[name].widget.attrs
-                attributes["data-kinds"] = f"{attributes.get('data-kinds', '')} {kind}".strip()
 
     def clean_name(self) -> str:
         """Check that the name is valid and free."""
@@ -165,22 +124,12 @@ class ScheduleForm(forms.Form):
             return name
         raise ValidationError(gettext("A schedule with this name already exists."))
 
-    def clean_tz(self) -> str:
-        """Check that the time zone exists."""
-        return check_zone(self.cleaned_data["tz"])
-
     def clean(self) -> dict[str, Any]:
         """Check the fields together, as far as each is valid."""
         given = self.cleaned_data
-        kind = given.get("kind", "")
-        used = {"tz", *PARAMETERS.get(kind, ())}
-        for field in self.errors.keys() - used:  # What the kind does not use may be anything.
-            if field in self.fields and "data-kinds" in self.fields[field].widget.attrs:
-                del self.errors[field]
-        if kind and used.isdisjoint(self.errors):
-            given["rule"] = self._try("", rule_of, kind, given)
+        self.clean_rule()
         self._check_window(given)
-        if {"task", "args", "kwargs", "options"} <= given.keys():
+        if {"task", "options", *self.call_names} <= given.keys():
             self._check_call(given)
         return given
 
@@ -189,7 +138,7 @@ class ScheduleForm(forms.Form):
             given["missed_window"] = None
             self.errors.pop("missed_window", None)
         elif given.get("missed_window") is not None:
-            self._try("missed_window", window_of, given["missed_window"])
+            self.attempt("missed_window", window_of, given["missed_window"])
         elif "missed_window" not in self.errors:
             self.add_error("missed_window", gettext("Required for “window”."))
 
@@ -203,45 +152,37 @@ class ScheduleForm(forms.Form):
         for name in more.keys() & options.keys():
             twice = gettext("%(name)s has a field of its own.") % {"name": name}
             self.add_error("options", twice)
+        for name, value in more.items():
+            self.attempt(name, check_options, {name: value}, declared=False)
         options = {**options, **{name: option_to_json(more[name]) for name in more}}
-        target = self._try("task", self._target, given["task"])
+        target = self.attempt("task", self._target, given["task"])
         if target is None:
             return
         for name in OWN_FIELDS:
             value = given.get(name)
             if value not in (None, ""):
-                self._try(name, target.using, **{name: value})
+                self.attempt(name, target.using, **{name: value})
                 options = {**options, name: value}
         given["all_options"] = options
         if "rule" not in given or self.errors:
             return
-        call = (target, given["args"], given["kwargs"])
-        found = self._try("args", restored, self.schedule, *call)
+        found = self.read_call(given, target)
         if found is None:
             return
         given["args"], given["kwargs"] = found
+        at = "args" if "args" in self.fields else None
         scheduled = Scheduled(given["rule"], args=found[0], kwargs=found[1], options=options)
         if isinstance(target, BaseWorkflow):
-            if self._try("options", _workflow, scheduled, target) is not None:
-                self._try("args", call_of, scheduled, target)
-        elif self._try("options", definition_of, scheduled, target) is not None:
-            self._try("args", _encode, scheduled, target)
+            if self.attempt("options", _workflow, scheduled, target) is not None:
+                self.attempt(at, call_of, scheduled, target)
+        elif self.attempt("options", definition_of, scheduled, target) is not None:
+            self.attempt(at, _encode, scheduled, target)
 
     def _target(self, name: str) -> Target:
         """Return what the schedule is to run; without a new name it stays what it is."""
         schedule = self.schedule
         kept = target_of(schedule) if schedule and schedule.task_name == name else None
         return kept or target_named(name)
-
-    def _try(self, field: str, check: Any, *values: Any, **named: Any) -> Any:
-        """Return what the check returns; on an error None, with the error at the field."""
-        try:
-            return check(*values, **named)
-        except ValidationError as error:
-            self.add_error(None if hasattr(error, "error_dict") else field, error)
-        except (ValueError, TypeError, UnknownTask) as error:  # InvalidSchedule, InvalidTask too
-            self.add_error(field, str(error))
-        return None
 
     def is_current(self, row: Schedule) -> bool:
         """Whether the row is as the form showed it; saving once more replaces it knowingly."""
@@ -258,16 +199,6 @@ class ScheduleForm(forms.Form):
         given = self.cleaned_data
         names = ("task", "rule", "args", "kwargs", "enabled", *POLICIES)
         return {name: given[name] for name in names} | {"options": given["all_options"]}
-
-
-def rule_typed(given: Any, viewer: Viewer) -> tuple[Rule | None, str]:
-    """Return the rule of a form that may not be finished, or what is wrong with it."""
-    form = ScheduleForm(given, viewer=viewer)
-    form.full_clean()
-    kind = form.cleaned_data.get("kind", "")
-    used = ("tz", *PARAMETERS.get(kind, ()))
-    errors = [str(error) for name in used for error in form.errors.get(name, ())]
-    return (None, errors[0]) if errors else (form.cleaned_data.get("rule"), "")
 
 
 def _choices() -> list[Any]:

@@ -16,7 +16,8 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import Ran, kept_runs
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.schedules.editing import ScheduleEditing, is_deletable
+from taskqueue.admin.schedules.acts import is_deletable
+from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.admin.schedules.page import (
     StateFilter,
     newest_occurrences,

@@ -13,7 +13,8 @@ from taskqueue.conf import get_settings
 from taskqueue.core.retries import Exponential
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.options import HIGHEST_PRIORITY, Options, check_options
+from taskqueue.declarations.options import Options, check_options
+from taskqueue.declarations.run_options import HIGHEST_PRIORITY
 from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.specs import Payload, spec_of
 

@@ -3,6 +3,7 @@
 from taskqueue.management.cli import (
     acting,
     alerts,
+    calls,
     definitions,
     diagnosis,
     events,
@@ -10,6 +11,7 @@ from taskqueue.management.cli import (
     groups,
     limits,
     logs,
+    operations,
     queues,
     records,
     schedules,
@@ -23,10 +25,10 @@ from taskqueue.management.cli import (
 
 SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, logs.logs, export.export, definitions.tasks,
-    tasks.enqueue, *acting.VERBS,
+    tasks.enqueue, calls.enqueue_many, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,
-    webhooks.webhooks, acting.operations, stats.stats, top.top, records.failures, records.audit,
+    webhooks.webhooks, operations.operations, stats.stats, top.top, records.failures, records.audit,
     diagnosis.doctor, diagnosis.health, diagnosis.prune, diagnosis.roles,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A subcommand for each verb on tasks, made from the table of verbs; and `operations`."""
+"""A subcommand for each verb on tasks, made from the table of verbs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,19 @@ from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.lost import lost_attempts
-from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.management.cli.errors import TROUBLE, sentence_of, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (
-    ID,
     PERSON,
     Argument,
     Subcommand,
-    actions_of,
-    argument,
     group,
     person_of,
     subcommand,
 )
 from taskqueue.management.cli.values import (
     CALL,
-    FILTER_FLAGS,
     SELECTION,
     call_of,
     filter_of,
@@ -45,8 +40,6 @@ from taskqueue.management.cli.values import (
     options_of,
     point_in_time,
 )
-from taskqueue.monitoring.read_models.base import EVERYTHING
-from taskqueue.monitoring.read_models.operation import operation_details, shown_operation
 
 MAY_RUN = (
     "Its code may still be running if the worker's host is only disconnected, until the worker "
@@ -55,6 +48,7 @@ MAY_RUN = (
 EXAMPLES = {
     "retry": "retry --query 'status:failed error:SMTPException' --dry-run",
     "delete": "delete --query 'status:failed name:shop.*' --dry-run",
+    "update": "update 01a2022f-c607-74e3-a122-9f8b03c681f8 --args '[43]' --set deadline=2h",
 }
 # The flags for the parameters of the verbs.
 PARAMETERS: dict[str, Callable[[bool], Argument]] = {
@@ -62,8 +56,8 @@ PARAMETERS: dict[str, Callable[[bool], Argument]] = {
     "changes": lambda required: options_flag(
         "--set",
         "such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null stands "
-        "for the setting, or for none; priority and queue_name always have a value",
-        required=required,
+        "for the setting, or for none; priority and queue_name always have a value; deadline, "
+        "expires_after and metadata are for tasks that wait",
     ),
 }
 
@@ -72,7 +66,7 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
     """Return the subcommand that is made from a row of the table alone."""
     names = [parameter.name for parameter in verb.parameters]
     flags_of_verb = [PARAMETERS[name](True) for name in names]
-    if verb.name == "retry":
+    if verb.name in ("retry", "update"):
         flags_of_verb.append(group("in place of the old arguments", *CALL))
 
     @subcommand(
@@ -87,11 +81,14 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
         arguments: dict[str, Any] = {}
         if "run_after" in names:
             arguments["run_after"] = flags.run_after
+        call = call_of(flags)
         if "changes" in names:
             arguments["changes"] = options_of(flags, "--set")
+            if not (arguments["changes"] or call):
+                raise usage_error("Give --set, --args or --kwargs.")
             # What no task can have is refused before it is tried on any.
-            check_changes(arguments["changes"])
-        call = call_of(flags)
+            if arguments["changes"]:
+                check_changes(arguments["changes"])
         by_filter = has_filters(flags) or flags.all
         if call and len(flags.ids) != 1:
             raise usage_error("--args and --kwargs are for one task, given by its id.")
@@ -103,7 +100,8 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
         elif flags.dry_run:
             raise usage_error("--dry-run is for flags that choose tasks, not for ids.")
         elif call:
-            act_on_ids(flags, output, verb.name, partial(_retry_with, call))
+            name = "retry_with" if verb.name == "retry" else verb.name
+            act_on_ids(flags, output, verb.name, partial(_act_with, name, call | arguments))
         else:
             one = partial(verb.act, **arguments)
             act_on_ids(flags, output, verb.name, one, ends_attempt=verb.ends_attempt)
@@ -111,9 +109,9 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
     return act
 
 
-def _retry_with(call: dict[str, Any], task_id: UUID, **who: Any) -> Any:
+def _act_with(verb: str, arguments: dict[str, Any], task_id: UUID, **who: Any) -> Any:
     try:
-        return TASK_VERBS["retry_with"].act(task_id, **call, **who)
+        return TASK_VERBS[verb].act(task_id, **arguments, **who)
     except InvalidArguments as error:  # No task can have them.
         raise usage_error(str(error)) from None
 
@@ -230,73 +228,3 @@ def for_each(
     if refused:
         were = "was" if len(refused) == 1 else "were"
         raise CommandError(refused[0] if len(lines) == 1 else f"{len(refused)} {were} refused.")
-
-
-# Actions on many tasks in the background.
-MOST_OPERATIONS = 100
-OPERATIONS_SHOWN = (
-    "id", "verb", "status", "done", "expected", "requested_by", "query", "created_at",
-)  # fmt: skip
-CANCEL = OPERATION_VERBS["cancel"]
-
-
-@subcommand("list", "the newest operations")
-def listed(flags: Namespace, output: Output) -> None:
-    newest = control.operations()[:MOST_OPERATIONS]
-    output.models([shown_operation(row, EVERYTHING) for row in newest], OPERATIONS_SHOWN)
-
-
-@subcommand("show", "one operation, with its progress", ID)
-def show(flags: Namespace, output: Output) -> None:
-    output.sheet(operation_details(control.get_operation(flags.id), EVERYTHING))
-
-
-@subcommand("cancel", CANCEL.help, ID, *PERSON)
-def cancel(flags: Namespace, output: Output) -> None:
-    operation = CANCEL.act(flags.id, **person_of(flags))
-    output.say(f"{operation.id}  {CANCEL.done}", shown_operation(operation, EVERYTHING))
-
-
-@subcommand(
-    "start",
-    "an action on many tasks, which workers do in the background",
-    argument("verb", choices=sorted(BULK_VERBS), metavar="VERB", help=", ".join(BULK_VERBS)),
-    FILTER_FLAGS,
-    argument("--all", action="store_true", help="choose every task"),
-    group("for reschedule", PARAMETERS["run_after"](False)),
-    group("for update", PARAMETERS["changes"](False)),
-    *PERSON,
-    example="operations start retry --query 'status:failed name:mail.*' --reason 'server is back'",
-)
-def start(flags: Namespace, output: Output) -> None:
-    if has_filters(flags) == flags.all:
-        either = "not both" if flags.all else "or --all for every task"
-        raise usage_error(f"Give flags that choose tasks, {either}.")
-    given: dict[str, Any] = {}
-    if flags.run_after is not None:
-        given["run_after"] = flags.run_after
-    if flags.options:
-        given["changes"] = options_of(flags, "--set")
-    wanted = {parameter.name for parameter in BULK_VERBS[flags.verb].parameters}
-    if given.keys() != wanted:
-        needs = {"run_after": "--at or --in", "changes": "--set"}
-        told = " and ".join(needs[name] for name in sorted(wanted)) or "no --at, --in or --set"
-        raise usage_error(f"{flags.verb} takes {told}.")
-    try:
-        operation = control.start_operation(
-            flags.verb, filter_of(flags, everything=flags.all), query=flags.query or "",
-            arguments=given, **person_of(flags),
-        )  # fmt: skip
-    except ValueError as error:
-        raise usage_error(str(error)) from None
-    number = "" if operation.expected is None else f" of {operation.expected} tasks"
-    told = f"{operation.id}  {flags.verb}{number} started; workers do it"
-    output.say(told, shown_operation(operation, EVERYTHING))
-
-
-operations = Subcommand(
-    name="operations",
-    help="view, start and cancel actions on many tasks in the background",
-    arguments=[actions_of(listed, show, start, cancel)],
-    run=listed.run,
-)
