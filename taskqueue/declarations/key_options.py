@@ -6,11 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.utils.translation import gettext_noop as _
-
 from taskqueue.declarations.admission import AdmissionKind, Capacity, Debounce, Throttle
 from taskqueue.declarations.arguments import UniqueKey, check_scope
 from taskqueue.declarations.option import NOT_SCHEDULED, Use, option
+from taskqueue.declarations.option import gettext_noop as _
 from taskqueue.declarations.option_kinds import Checked, Choice, HoldTime, UniqueKeyKind
 from taskqueue.declarations.per import Per
 from taskqueue.declarations.run_options import YEAR

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.utils.translation import gettext_noop as _
-
 from taskqueue.declarations.limit_kinds import CostKind, InstanceKind, LimitsKind, TagsKind
 from taskqueue.declarations.limits import Concurrency, Cost, Fair, Rate, Sequence
 from taskqueue.declarations.option import Use, option
+from taskqueue.declarations.option import gettext_noop as _
 
 
 @dataclass(frozen=True, kw_only=True)

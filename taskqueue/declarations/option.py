@@ -67,6 +67,11 @@ class Option:
         return getattr(settings, self.setting) if value is None and self.setting else value
 
 
+def gettext_noop(text: str) -> str:
+    """Mark a text for the translators, as Django's does, which needs settings for it."""
+    return text
+
+
 def option(kind: Kind, use: Use = ENQUEUE, default: Any = None, **details: Any) -> Any:
     """Declare an option as a field of `Options`."""
     described = Option(kind=kind, use=use, default=default, **details)

@@ -9,10 +9,9 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.utils.translation import gettext_noop as _
-
 from taskqueue.core.retries import Backoff
 from taskqueue.declarations.option import ALWAYS, EDITABLE, Use, option
+from taskqueue.declarations.option import gettext_noop as _
 from taskqueue.declarations.option_kinds import (
     MOST_WORKERS,
     QUEUE_NAME,
