@@ -43,7 +43,7 @@ from taskqueue.exceptions import (
     WrongType,
 )
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once
-from taskqueue.worker.context import Context, current
+from taskqueue.worker.bodies.context import Context, current
 from taskqueue.workflows import Workflow, chain, chord, fan_out, group, workflow
 
 if TYPE_CHECKING:

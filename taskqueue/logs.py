@@ -14,7 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from taskqueue import tracing
-from taskqueue.worker.context import Context, StepReading, _current
+from taskqueue.tracing.metadata import trace_id_of
+from taskqueue.worker.bodies.context import Context, StepReading, _current
 
 FIELDS = (
     "task_id", "task_name", "attempt", "queue", "worker", "workflow", "step", "trace_id",
@@ -65,7 +66,7 @@ def _fields_of(context: Context) -> dict[str, Any]:
         "worker": context.worker_name,
         "workflow": "" if step is None else str(step.workflow_id),
         "step": "" if step is None else step.step,
-        "trace_id": tracing.trace_id_of(context.metadata),
+        "trace_id": trace_id_of(context.metadata),
     }
 
 

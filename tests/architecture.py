@@ -60,8 +60,8 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs checkpoints exports failures forecast idempotency result_parts rollups step_ends "
-        "sums tally totals wedged workers",
+        "backlogs checkpoints exports failures forecast idempotency registration result_parts "
+        "rollups step_ends sums tally totals wedged workers",
         siblings=True,
     ),
     _layer(
@@ -79,7 +79,13 @@ FLOORS = (
     _layer("rules and operations", "alerts operations schedules"),
     _layer("verbs", "verbs"),
 )
-ENGINE = "engine"
+ENGINE, WORKER = "engine", "worker"
+
+# What the processes of a worker share, and what runs in a child or before one. All else is the
+# parent's, which runs no code of the project.
+SHARED = frozenset(["connections", "frames", "logs", "memory", "outcomes"])
+BODIES = "bodies"
+CHILD = frozenset({BODIES, "child", "template"})
 
 LEVELS = {part: level for level, layer in enumerate(LAYERS) for part in layer.parts}
 ENGINE_LEVELS = {part: level for level, floor in enumerate(FLOORS) for part in floor.parts}
@@ -107,7 +113,10 @@ def violations(root: Path) -> list[str]:
     ]
     for path in sorted(root.rglob("*.py")):
         for imported in _imports(root, path):
-            if reason := _objection(root, imported) or _engine_objection(root, imported):
+            reason = _objection(root, imported)
+            reason = reason or _engine_objection(root, imported)
+            reason = reason or _worker_objection(root, imported)
+            if reason:
                 found.append(f"{path.relative_to(root.parent)}:{imported.line}: {reason}")
     return found
 
@@ -132,10 +141,7 @@ def _objection(root: Path, imported: Import) -> str | None:
 
 def _engine_objection(root: Path, imported: Import) -> str | None:
     """Why the import must not be, of a module of the engine that imports another."""
-    names = imported.module.split(".")
-    if _part(root, imported.path) != ENGINE or names[:2] != [PACKAGE, ENGINE] or len(names) < 3:
-        return None
-    source, target = _part(root / ENGINE, imported.path), names[2]
+    source, target = _inside(root, ENGINE, imported)
     if source == target or source not in ENGINE_LEVELS or target not in ENGINE_LEVELS:
         return None
     upwards = ENGINE_LEVELS[target] - ENGINE_LEVELS[source]
@@ -143,6 +149,28 @@ def _engine_objection(root: Path, imported: Import) -> str | None:
         where = "above" if upwards > 0 else "beside"
         return f"engine/{source} imports engine/{target}, which stands {where} it"
     return None
+
+
+def _worker_objection(root: Path, imported: Import) -> str | None:
+    """Why the import must not be, of a module of the worker that imports another."""
+    source, target = _inside(root, WORKER, imported)
+    if source == target or INIT in (source, target):
+        return None
+    if source in SHARED and target not in SHARED:
+        return f"worker/{source} imports worker/{target}, which stands above it"
+    if source in CHILD and target not in SHARED | CHILD:
+        return f"worker/{source} imports worker/{target}, which is for the parent"
+    if source not in CHILD and target == BODIES:
+        return f"worker/{source} imports worker/{target}, which is for children"
+    return None
+
+
+def _inside(root: Path, room: str, imported: Import) -> tuple[str, str]:
+    """Return the part of a room that imports, and the part of it that is imported, if both are."""
+    names = imported.module.split(".")
+    if _part(root, imported.path) != room or names[:2] != [PACKAGE, room] or len(names) < 3:
+        return INIT, INIT
+    return _part(root / room, imported.path), names[2]
 
 
 def _foreign_objection(source: str, distribution: str) -> str | None:
@@ -188,7 +216,7 @@ def _modules(root: Path, path: Path, node: ast.Import | ast.ImportFrom) -> Itera
         package = (PACKAGE, *path.relative_to(root).parent.parts)
         anchor = package[: len(package) - node.level + 1]
         module = ".".join((*anchor, module) if module else anchor)
-    if module == f"{PACKAGE}.{ENGINE}":
+    if module in (f"{PACKAGE}.{ENGINE}", f"{PACKAGE}.{WORKER}"):
         yield from (f"{module}.{alias.name}" for alias in node.names)
         return
     if module != PACKAGE:

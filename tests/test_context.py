@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taskqueue.exceptions import InvalidArguments, UnsupportedType
-from taskqueue.worker.context import Context
+from taskqueue.worker.bodies.context import Context
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from benchmarks.databases import PostgreSQL
 from benchmarks.figures import AtLeast, Figure, Target
 from benchmarks.harness import OURS, Bench, say
 from benchmarks.processes import Failed, Process, client, worker
-from taskqueue.worker.jobs import MAX_PER_SLOT
+from taskqueue.worker.prefetch import MAX_PER_SLOT
 
 ROLES = {"parent": "parent", "child": "children", "server": "server"}
 ROLES_OF_RAW = {"parent": "client", "server": "server"}

@@ -21,9 +21,9 @@ BRACKETS = 4
 class Batch:
     """When the events of a group become a task: `@task(batch=Batch(...))`.
 
-    It is enqueued with at most `max_size` events and `max_bytes` of JSON, as soon as there are so
-    many, none came for `grace` seconds, or the oldest has waited for `max_delay` seconds. Raises
-    `InvalidTask`.
+    That is as soon as there are `max_size` of them, none came for `grace` seconds, or the oldest
+    has waited for `max_delay` seconds. A task holds at most `max_size` events and `max_bytes` of
+    JSON. Raises `InvalidTask`.
     """
 
     max_size: int = 100

@@ -80,12 +80,15 @@ def _is_filled(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> boo
 
 
 def _by_name(call: Call, definition: BaseDefinition[Any, Any] | None) -> dict[str, Any]:
-    """Return the value of each argument; of several that have one name, each by its place."""
+    """Return the value of each argument by its name; those that `*args` takes by their place."""
     names: list[str | None] = [None] * len(call.args)
+    rest = None
     if definition is not None:
         names = definition.signature.positional_names(len(call.args))
+        parameters = definition.signature.parameters
+        rest = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), None)
     found = {
-        name if name is not None and names.count(name) == 1 else str(place): value
+        str(place) if name in (None, rest) else str(name): value
         for place, (name, value) in enumerate(zip(names, call.args, strict=True))
     }
     return {**found, **call.kwargs}

@@ -133,6 +133,8 @@ class RollupRow(NamedTuple):
 
 # The columns of a rollup that count attempts, then tasks.
 COUNTS = RollupRow._fields[3:11]
+# The SET of a statement that writes a row, where an earlier count of the process is there.
+RECOUNTED = ",\n    ".join(f"{column} = EXCLUDED.{column}" for column in RollupRow._fields[3:])
 
 
 class Ended(NamedTuple):

@@ -22,6 +22,7 @@ from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement
 from taskqueue.engine.keys import held_as
 from taskqueue.models.task import Route
+from taskqueue.tracing.metadata import carrying
 
 # Of the stored form of a spec: raise it with every change of its fields.
 VERSION = 2
@@ -278,7 +279,7 @@ def traced(spec: EnqueueSpec) -> EnqueueSpec:
 @lru_cache(maxsize=64)
 def _carrying(spec: EnqueueSpec, carrier: tuple[tuple[str, str], ...]) -> EnqueueSpec:
     """One object for all tasks of an enqueue, for those of one spec are written together."""
-    return replace(spec, metadata=tracing.carrying(spec.metadata, dict(carrier)))
+    return replace(spec, metadata=carrying(spec.metadata, dict(carrier)))
 
 
 def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> EnqueueSpec:

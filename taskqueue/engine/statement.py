@@ -12,6 +12,19 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 Parameters = Sequence[Any] | Mapping[str, Any]
 
 SINCE = re.compile(r"\{since ([\w.]+)\}")
+# What `Statement.of` puts in place of each word, on PostgreSQL and on SQLite.
+WORDS = (
+    (SINCE, r"EXTRACT(epoch FROM clock_timestamp() - \1)",
+     r"((julianday(%(now)s) - julianday(\1)) * 86400.0)"),
+    (re.compile(r"\{in (\w+) (\w+)\}"), r"= ANY (%(\1)s::\2[])",
+     r"IN (SELECT value FROM json_each(%(\1)s))"),
+    (re.compile(r"\{not in (\w+) (\w+)\}"), r"<> ALL (%(\1)s::\2[])",
+     r"NOT IN (SELECT value FROM json_each(%(\1)s))"),
+    (re.compile(r"\{json (\w+)\}"), r"%(\1)s::jsonb", r"%(\1)s"),
+    (re.compile(r"\{now\}"), "clock_timestamp()", "%(now)s"),
+    (re.compile(r"\{skip_locked\}"), "FOR UPDATE SKIP LOCKED", ""),
+    (re.compile(r"\{for_update\}"), "FOR UPDATE", ""),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,16 +41,14 @@ class Statement:
     def of(cls, text: str) -> Self:
         """Return a statement in the same words for both databases.
 
-        They may contain `{now}`, `{since column}`, which is in seconds, and `{skip_locked}`.
+        They may contain `{now}`, `{since column}`, which is in seconds, `{in ids uuid}` and
+        `{not in ids uuid}` for a parameter with a list of that type, `{json value}` for one with
+        JSON text, `{for_update}` and `{skip_locked}`.
         """
-        postgresql = SINCE.sub(r"EXTRACT(epoch FROM clock_timestamp() - \1)", text)
-        sqlite = SINCE.sub(r"((julianday(%(now)s) - julianday(\1)) * 86400.0)", text)
-        return cls(
-            postgresql=postgresql.replace("{now}", "clock_timestamp()").replace(
-                "{skip_locked}", "FOR UPDATE SKIP LOCKED"
-            ),
-            sqlite=sqlite.replace("{now}", "%(now)s").replace("{skip_locked}", ""),
-        )
+        postgresql = sqlite = text
+        for word, on_postgresql, on_sqlite in WORDS:
+            postgresql, sqlite = word.sub(on_postgresql, postgresql), word.sub(on_sqlite, sqlite)
+        return cls(postgresql=postgresql, sqlite=sqlite)
 
 
 class Moment(Statement):

@@ -42,22 +42,13 @@ OVER = Statement.of("""
     LIMIT %(limit)s
 """)
 
-KEEP = Statement(
-    postgresql="""
-        INSERT INTO taskqueue_stay (task_id, worker_name)
-        SELECT id, pinned_to
-        FROM taskqueue_task
-        WHERE id = ANY (%(ids)s::uuid[]) AND route = 1 AND pinned_to = %(worker)s
-        ON CONFLICT (task_id) DO UPDATE SET worker_name = EXCLUDED.worker_name
-    """,
-    sqlite="""
-        INSERT INTO taskqueue_stay (task_id, worker_name)
-        SELECT id, pinned_to
-        FROM taskqueue_task
-        WHERE id IN (SELECT value FROM json_each(%(ids)s)) AND route = 1 AND pinned_to = %(worker)s
-        ON CONFLICT (task_id) DO UPDATE SET worker_name = EXCLUDED.worker_name
-    """,
-)
+KEEP = Statement.of("""
+    INSERT INTO taskqueue_stay (task_id, worker_name)
+    SELECT id, pinned_to
+    FROM taskqueue_task
+    WHERE id {in ids uuid} AND route = 1 AND pinned_to = %(worker)s
+    ON CONFLICT (task_id) DO UPDATE SET worker_name = EXCLUDED.worker_name
+""")
 
 
 def keep_on_worker(connection: BaseDatabaseWrapper, lease_ids: Collection[int]) -> None:

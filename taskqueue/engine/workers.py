@@ -1,23 +1,17 @@
-"""Workers: register under a name, give signs of life, end."""
+"""Signs of life of workers, the changes that they take up, and those that fell silent."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, TypedDict, Unpack
-from uuid import UUID, uuid4
+from typing import NamedTuple, TypedDict, Unpack
+from uuid import UUID
 
-from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic
 
-from taskqueue.engine.connections import project_connection
-from taskqueue.engine.dialect import dialect_for, execute, select
+from taskqueue.engine.dialect import execute, select
 from taskqueue.engine.statement import Fact, Statement, change
-from taskqueue.models import Worker
-from taskqueue.models.worker import WorkerStatus
 
 # A sign of life of a worker that was thought lost takes that back. What was asked of the worker is
 # seen by the statement that tells it. SQLite 3.40 finds IS NULL false for every column of a
@@ -43,30 +37,17 @@ TOUCH = Statement.of("""
         CAST(wanted AS text), CAST(wanted_at AS text), CAST(wanted_seen_at AS text)
 """)
 
-TAKE_UP = Statement(
-    postgresql="""
-        UPDATE taskqueue_worker
-        SET concurrency = %(concurrency)s::int,
-            queues = %(queues)s::jsonb,
-            queue_slots = %(queue_slots)s::jsonb,
-            queue_order = %(queue_order)s::jsonb,
-            is_strict = %(is_strict)s::boolean,
-            definition_slots = %(definition_slots)s::jsonb,
-            wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN clock_timestamp() END
-        WHERE id = %(worker)s AND incarnation = %(incarnation)s
-    """,
-    sqlite="""
-        UPDATE taskqueue_worker
-        SET concurrency = CAST(%(concurrency)s AS integer),
-            queues = %(queues)s,
-            queue_slots = %(queue_slots)s,
-            queue_order = %(queue_order)s,
-            is_strict = %(is_strict)s = 'true',
-            definition_slots = %(definition_slots)s,
-            wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN %(now)s END
-        WHERE id = %(worker)s AND incarnation = %(incarnation)s
-    """,
-)
+TAKE_UP = Statement.of("""
+    UPDATE taskqueue_worker
+    SET concurrency = CAST(%(concurrency)s AS integer),
+        queues = {json queues},
+        queue_slots = {json queue_slots},
+        queue_order = {json queue_order},
+        is_strict = %(is_strict)s = 'true',
+        definition_slots = {json definition_slots},
+        wanted_seen_at = CASE WHEN CAST(wanted_at AS text) = %(at)s THEN {now} END
+    WHERE id = %(worker)s AND incarnation = %(incarnation)s
+""")
 
 # Every worker runs these: rows that somebody else has are left for a later time.
 MARK_LOST = Statement.of("""
@@ -97,24 +78,14 @@ FORGET_GONE = Statement.of("""
     )
 """)
 
-UNKNOWN = Statement(
-    postgresql="""
-        SELECT id
-        FROM taskqueue_lease
-        WHERE status = 'running'
-            AND worker_id = %(worker)s
-            AND claimed_at >= %(since)s
-            AND id <> ALL (%(known)s::bigint[])
-    """,
-    sqlite="""
-        SELECT id
-        FROM taskqueue_lease
-        WHERE status = 'running'
-            AND worker_id = %(worker)s
-            AND claimed_at >= %(since)s
-            AND id NOT IN (SELECT value FROM json_each(%(known)s))
-    """,
-)
+UNKNOWN = Statement.of("""
+    SELECT id
+    FROM taskqueue_lease
+    WHERE status = 'running'
+        AND worker_id = %(worker)s
+        AND claimed_at >= %(since)s
+        AND id {not in known bigint}
+""")
 REMEMBER_QUEUE = Statement.of("""
     INSERT INTO taskqueue_queue (name, created_at) VALUES (%(name)s, {now})
     ON CONFLICT (name) DO NOTHING
@@ -122,49 +93,6 @@ REMEMBER_QUEUE = Statement.of("""
 
 SET_LISTENING = "UPDATE taskqueue_worker SET listens = %s WHERE id = %s"
 SET_IDLE = "UPDATE taskqueue_worker SET is_idle = %s WHERE id = %s"
-
-
-KEPT = ("id", "name")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Registration:
-    """A worker's description of itself."""
-
-    name: str
-    host: str
-    pid: int
-    queues: Mapping[str, Any]
-    concurrency: int
-    pool: str
-    versions: Mapping[str, str]
-    lease_seconds: float
-    tags: Sequence[str] = ()
-    queue_slots: Mapping[str, int] = field(default_factory=dict)
-    queue_order: Sequence[str] = ()
-    is_strict: bool = False
-    definition_slots: Mapping[str, int] = field(default_factory=dict)
-    incarnation: UUID = field(default_factory=uuid4)
-
-
-@dataclass(frozen=True)
-class Registered:
-    """A worker's row, and when it began by the database's clock."""
-
-    id: int
-    started_at: datetime
-
-
-@dataclass(frozen=True)
-class Holder:
-    """The worker that holds a name: it is alive if `seen_at` moves."""
-
-    host: str
-    pid: int
-    seen_at: datetime
-    is_stale: bool
-    incarnation: UUID
-
 
 # The number of live workers that serve the duties before this one.
 RANK = Fact.of("""
@@ -204,39 +132,6 @@ class Terms(TypedDict):
     queue_order: Sequence[str]
     is_strict: bool
     definition_slots: Mapping[str, int]
-
-
-def register(
-    registration: Registration, *, replacing: datetime | None = None
-) -> Registered | Holder:
-    """Take the name, or give who holds it.
-
-    A name is free when its last worker has ended, is known lost, or has not been seen for a
-    lease's time; or when `replacing` says that the holder last seen then is known to be dead.
-    """
-    alias = project_connection().alias
-    workers = Worker.objects.using(alias)
-    with atomic(using=alias):
-        now = dialect_for(project_connection()).now(project_connection())
-        # Every column but the name begins anew, as that of a new row does.
-        fresh = Worker(**vars(registration), started_at=now, seen_at=now)
-        columns = (field.attname for field in Worker._meta.concrete_fields)
-        values = {column: getattr(fresh, column) for column in columns if column not in KEPT}
-        holder = workers.select_for_update().filter(name=registration.name).first()
-        if holder is None:
-            try:
-                with atomic(using=alias):
-                    holder = workers.create(name=registration.name, **values)
-            except IntegrityError:
-                holder = workers.select_for_update().get(name=registration.name)
-            else:
-                return Registered(holder.id, now)
-        stale = holder.is_silent(now)
-        gone = holder.status in (WorkerStatus.STOPPED, WorkerStatus.LOST)
-        if not (gone or stale or holder.seen_at == replacing):
-            return Holder(holder.host, holder.pid, holder.seen_at, stale, holder.incarnation)
-        workers.filter(id=holder.id).update(**values)
-        return Registered(holder.id, now)
 
 
 class Sign(TypedDict):
@@ -289,15 +184,6 @@ def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: b
 def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) -> None:
     """Say whether an enqueue has to wake this worker."""
     change(connection, SET_IDLE, (is_idle, worker_id))
-
-
-def unregister(*, worker_id: int, incarnation: UUID) -> None:
-    """Say that this worker has ended."""
-    connection = project_connection()
-    now = dialect_for(connection).now(connection)
-    Worker.objects.using(connection.alias).filter(id=worker_id, incarnation=incarnation).update(
-        status=WorkerStatus.STOPPED, stopped_at=now, is_idle=False, running_leases=0
-    )
 
 
 def mark_lost(connection: BaseDatabaseWrapper) -> int:

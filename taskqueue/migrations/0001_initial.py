@@ -588,6 +588,7 @@ class Migration(migrations.Migration):
                 ("stop_reason", models.CharField(default="", max_length=1000)),
                 ("stopped_step_id", models.BigIntegerField(default=0)),
                 ("stopped_place", models.IntegerField(default=-1)),
+                ("stops_again_at", models.DateTimeField(null=True)),
                 ("callbacks", models.JSONField(default=list)),
                 ("fail_fast", models.BooleanField(default=False)),
                 ("error", models.JSONField(null=True)),

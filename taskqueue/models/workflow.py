@@ -60,6 +60,8 @@ class Workflow(models.Model):
     # Up to which member of which step tasks were stopped: the next transaction goes on from there.
     stopped_step_id = models.BigIntegerField(default=0)
     stopped_place = models.IntegerField(default=-1)
+    # When a stop next looks for what still runs; null: at once.
+    stops_again_at = models.DateTimeField(null=True)
 
     # What is enqueued at its end: pairs of the end and the call.
     callbacks = models.JSONField(default=list)

@@ -141,9 +141,7 @@ class WorkflowRun:
     def errors(self) -> dict[str, dict[str, Any]]:
         """The errors of failed steps, by their names."""
         if self._errors is None:
-            failed = [name for name, step in self.steps.items() if step.status == StepStatus.FAILED]
-            errors = {name: self._results.error_of([name]) for name in failed}
-            self._errors = {name: error for name, error in errors.items() if error is not None}
+            self._errors = self._results.errors_of_steps()
         return dict(self._errors)
 
     def errors_of(self, step: str) -> dict[int, dict[str, Any]]:
@@ -276,7 +274,8 @@ class WorkflowRun:
 
         def call() -> None:
             verb(*args, **kwargs)
-            self.errors  # noqa: B018  (and the steps)
+            self.steps  # noqa: B018
+            self.errors  # noqa: B018
             try:
                 self.return_value  # noqa: B018
             except InvalidWorkflow as error:  # The verb has been done; this is for who reads it.

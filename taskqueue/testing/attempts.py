@@ -28,13 +28,13 @@ from taskqueue.engine.tally import Tally
 from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
 from taskqueue.models import Lease
 from taskqueue.testing.journeys import seconds_ahead
-from taskqueue.worker.context import Context
-from taskqueue.worker.endings import over_time
-from taskqueue.worker.execution import Attempt
+from taskqueue.worker.bodies.context import Context
+from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.bodies.reporting import Reports, keep_logs
 from taskqueue.worker.frames import Frame
-from taskqueue.worker.jobs import Order
 from taskqueue.worker.leases import PendingWrites, aged_lines
-from taskqueue.worker.reporting import Reports, keep_logs
+from taskqueue.worker.outcomes import over_time
 
 
 class Crash(BaseException):

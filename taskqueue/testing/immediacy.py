@@ -14,7 +14,7 @@ from taskqueue.results.workflows import WorkflowRun
 from taskqueue.testing.choices import Choice, Errors, check_among
 from taskqueue.testing.lasting import Lasting, begun
 from taskqueue.testing.running import new_duties, run_all
-from taskqueue.worker.context import _current
+from taskqueue.worker.bodies.context import _current
 from taskqueue.worker.duties import Duties
 
 When = Literal["enqueue", "commit"]

@@ -5,20 +5,18 @@ from __future__ import annotations
 import time
 from asyncio import CancelledError
 from collections import Counter
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Unpack
 
 from asgiref.sync import sync_to_async
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import QuerySet
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import EFFECTS, Outcome, OutcomeKind
-from taskqueue.core.states import PENDING, LeaseStatus, TaskStatus
+from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.declarations.snapshots import STEP
-from taskqueue.engine import takeover, workers
+from taskqueue.engine import takeover
 from taskqueue.engine.connections import project_connection, transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.failures import log_taken_over
@@ -27,24 +25,21 @@ from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workers import Registered
 from taskqueue.engine.workflows import serving as workflows
 from taskqueue.exceptions import Stopped, TaskQueueError
 from taskqueue.models import Lease, Task
-from taskqueue.models.task import Route
 from taskqueue.results import TaskResult, get_result
 from taskqueue.testing.attempts import Crash, PlayedAttempt
 from taskqueue.testing.choices import Choice, Options, Which
-from taskqueue.testing.claiming import claims_of
 from taskqueue.testing.journeys import seconds_ahead
+from taskqueue.testing.simulated_workers import Workers
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.duties import Duties
 from taskqueue.worker.frames import Frame
-from taskqueue.worker.jobs import Job, Order, aged
-from taskqueue.worker.logs import log_unlogged, note_logged
-from taskqueue.worker.quotas import QueueQuotas
-from taskqueue.worker.state import WorkerOptions
-from taskqueue.worker.supervisor import registration_of
+from taskqueue.worker.jobs import Job
+from taskqueue.worker.outcomes import aged
+from taskqueue.worker.unlogged import log_unlogged, note_logged
 
 # What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
 # the test.
@@ -221,81 +216,3 @@ class Runner:
         is_failure = self._choice.errors == "raise" and run.outcome == OutcomeKind.FAILED
         if run.error is not None and (is_for_test or is_failure):
             raise run.error
-
-
-# The worker of ordinary tasks; further ones are `testing-2`, `testing-3` …
-NAME = "testing"
-OPEN = (*sorted(PENDING), TaskStatus.RUNNING.value)
-
-
-class Workers:
-    """One worker, and as many more as tasks ask for."""
-
-    def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
-        self._connection = connection
-        self._choice = choice
-        self._quotas = QueueQuotas({choice.queue_name: 1} if choice.queue_name else {})
-        self._registrations = ExitStack()
-        self._known: set[str] = set()
-
-    def claim(self) -> tuple[str, Claimed] | None:
-        """Claim the next task for the first worker that may take one; return both."""
-        # New each time: it caches for a second which queues have tasks.
-        claims = {name: claims_of(name, self._quotas, self._connection) for name in self._names()}
-        with transaction(self._connection):
-            left_out = self._names_left_out()
-            for name, own in claims.items():
-                if claimed := own.claim(self._connection, 1, left_out):
-                    return name, claimed[0]
-        for name, own in claims.items():
-            if claimed := own.claim_limited(self._connection, 1, left_out, free=1):
-                return name, claimed[0]
-        return None
-
-    def live(self) -> None:
-        """Register the workers, if a task depends on which workers are alive."""
-        if self._choice.workers is not None or self._apart().exists():
-            for name in self._names():
-                self._register(name)
-
-    def end(self) -> None:
-        """Unregister the workers."""
-        self._registrations.close()
-
-    def _apart(self) -> QuerySet[Task]:
-        """Return the open tasks that not every worker may take."""
-        rows = Task.objects.using(self._connection.alias)
-        return rows.filter(route=Route.APART, status__in=OPEN)
-
-    def _names(self) -> list[str]:
-        """Return the chosen names; or one, those that tasks name, and as many as tasks want."""
-        if self._choice.workers is not None:
-            return list(self._choice.workers)
-        names = {NAME: None}
-        most = 1
-        for task in self._apart().only("worker_names", "pinned_to", "broadcast", "workers"):
-            names |= dict.fromkeys(task.worker_names or filter(None, [task.pinned_to]))
-            if task.worker_names is None and not task.broadcast:
-                most = max(most, task.workers)
-        return [*names, *(f"{NAME}-{place}" for place in range(2, most + 1))]
-
-    def _names_left_out(self) -> list[str]:
-        """Return the names of tasks that should not run."""
-        if not self._choice.names:
-            return []
-        rows = Task.objects.using(self._connection.alias).filter(status__in=OPEN)
-        others = rows.exclude(name__in=self._choice.names)
-        return list(others.order_by().values_list("name", flat=True).distinct())
-
-    def _register(self, name: str) -> None:
-        if name in self._known:
-            return
-        self._known.add(name)
-        described = registration_of(WorkerOptions(name=name), get_settings())
-        registration = replace(described, versions={})
-        answer = workers.register(registration)
-        # A row of that name that the test made itself stays as it is.
-        if isinstance(answer, Registered):
-            self._registrations.callback(
-                workers.unregister, worker_id=answer.id, incarnation=registration.incarnation
-            )

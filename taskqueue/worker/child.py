@@ -78,7 +78,7 @@ def load_project() -> None:
 
     show_logs()
     discover_tasks()
-    import_module("taskqueue.worker.orders")
+    import_module("taskqueue.worker.bodies.orders")
 
 
 def be_child(sock: socket.socket, presence: int | None, setup: dict[str, Any]) -> NoReturn:
@@ -91,7 +91,7 @@ def be_child(sock: socket.socket, presence: int | None, setup: dict[str, Any]) -
         os.set_inheritable(presence, False)
     try:
         load_project()
-        from taskqueue.worker.orders import OrderRunner
+        from taskqueue.worker.bodies.orders import OrderRunner
 
         runner = OrderRunner(sock, setup=setup)
     except BaseException:

@@ -1,27 +1,20 @@
-"""Jobs on their way to children and back: which child gets them, and what came of them."""
+"""Jobs on their way to children: which child gets them, and those that come back unstarted."""
 
 from __future__ import annotations
 
-import logging
 import math
-import socket
 import time
 from collections import deque
-from collections.abc import Callable
 
-from taskqueue.core.log_text import one_line
-from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.worker import endings, frames
+from taskqueue.worker import endings
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Job, Prefetch, succeeded
+from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.limits import NO_LIMITS, Room
-from taskqueue.worker.logs import note_logged
 from taskqueue.worker.meter import Occupancy
 from taskqueue.worker.pool import Pool
+from taskqueue.worker.prefetch import Prefetch
 from taskqueue.worker.state import WorkerState
-
-logger = logging.getLogger("taskqueue.worker")
 
 STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.
 LONG_STALL = 1.0  # Seconds after which they go back to the database.
@@ -196,114 +189,6 @@ class Dispatcher:
     def remove(self, job: Job) -> None:
         """Remove a job that waits here."""
         self._backlog.remove(job)
-
-    # From the children
-
-    def receive(
-        self, child: ChildProcess, now: float, forget: Callable[[socket.socket], None]
-    ) -> None:
-        """Take in the frames of a child, or its end: then its socket is forgotten, and closed."""
-        received, is_gone = child.receive()
-        for frame in received:
-            self._take_in(child, frame, now)
-        if is_gone:
-            forget(child.socket)
-            self._bury(child, now)
-
-    def _take_in(self, child: ChildProcess, frame: frames.Frame, now: float) -> None:
-        match frame[0]:
-            case frames.SUCCEEDED:
-                self._take_successes(child, succeeded(frame[1]), now)
-            case frames.OUTCOME:
-                self._finish(child, Outcome(*frame[1]), now)
-            case frames.RECORDED:
-                outcome = Outcome(*frame[1])
-                if self._take_from(child, outcome, now):
-                    self.pending.recorded.append(outcome)
-            case frames.UNSURE:
-                outcome = Outcome(*frame[1])
-                if self._take_from(child, outcome, now):
-                    self.pending.unsure[outcome.lease_id] = outcome
-            case frames.PROGRESS:
-                self.pending.progress.update(frame[1])
-                for lease_id in frame[1]:
-                    if (job := child.held.get(lease_id)) is not None:
-                        job.progressed(now)
-            case frames.LINES:
-                self.pending.lines.extend(frame[1])
-            case frames.RECALLED:
-                self.take_back(child.recalled(frame[1], now))
-            case frames.PER_SLOT:
-                child.places.allow(frame[1])
-            case frames.READY:
-                self.pool.on_started(child, frame[1])
-            case frames.SYNCED:
-                self.pool.has_declared = True
-            case frames.OVERWEIGHT:
-                child.is_condemned = True
-                child.recall()
-            case frames.BROKEN:
-                child.trouble = frame[1]
-
-    def _take_from(self, child: ChildProcess, outcome: Outcome, now: float) -> Job | None:
-        """The job of an outcome, which its child no longer has."""
-        job = child.take_back(outcome.lease_id, now)
-        if job is not None and not job.is_over and outcome.started is not None:
-            self.prefetch.learn(outcome.ended - outcome.started)
-        return job
-
-    def _take_successes(self, child: ChildProcess, outcomes: list[Outcome], now: float) -> None:
-        """Take in successes without a value, which most outcomes are."""
-        jobs = child.take_back_all([outcome.lease_id for outcome in outcomes], now)
-        ends = [
-            (job, outcome)
-            for job, outcome in zip(jobs, outcomes, strict=True)
-            if job is not None and not job.is_over
-        ]
-        # The third and the fourth field of an outcome: its end and its start.
-        self.prefetch.learn_all([outcome[2] - outcome[3] for _, outcome in ends])  # type: ignore[operator]
-        for job, outcome in ends:
-            if job.stop_reason:
-                self._end(job, outcome, now)
-            else:
-                self.pending.outcomes.append(outcome)
-
-    def _finish(self, child: ChildProcess, outcome: Outcome, now: float) -> None:
-        job = self._take_from(child, outcome, now)
-        if job is not None and not job.is_over:
-            self._end(job, outcome, now)
-
-    def _end(self, job: Job, outcome: Outcome, now: float) -> None:
-        """Have the outcome of a job recorded, or what a requested stop makes of it."""
-        if outcome.kind == "succeeded" and not job.stop_reason:
-            self.pending.outcomes.append(outcome)
-            return
-        note_logged(job, outcome)
-        if outcome.kind == OutcomeKind.PARKED:
-            if self.pending.learn_unknown(job.name, now):
-                logger.warning(
-                    "Task parked for a worker that knows it task=%s id=%s reason=%s",
-                    one_line(job.name), job.task_id, one_line(outcome.error_message),
-                )  # fmt: skip
-        elif job.stop_reason and outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.RETURNED):
-            # The stop was seen: the success no longer counts, and an atomic body was undone.
-            outcome = outcome._replace(
-                kind=OutcomeKind.STOPPED, return_value=None, error_message=""
-            )
-        if outcome.kind == OutcomeKind.STOPPED and job.stop_reason and not outcome.error_message:
-            outcome = outcome._replace(error_message=job.stop_reason)
-        self.pending.outcomes.append(outcome)
-
-    def _bury(self, child: ChildProcess, now: float) -> None:
-        """Bury a child that is gone: its running jobs are lost, its waiting ones go to others."""
-        running = [job for job in child.running() if not job.is_over]
-        is_fenced = now >= child.deadline.at and not child.is_killed
-        end = self.pool.bury(child, running, now)
-        self.pending.outcomes += [
-            endings.fenced(job, now) if is_fenced else endings.lost(job, now, end=end)
-            for job in running
-        ]
-        self.take_back(child.waiting())
 
     # Back to the database
 

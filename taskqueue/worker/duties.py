@@ -6,46 +6,35 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import Settings
-from taskqueue.core.log_text import one_line
-from taskqueue.engine import broadcast, multi_worker, pruning, rollups, wedged, workers
+from taskqueue.engine import broadcast, multi_worker
 from taskqueue.engine.alerts.serving import NEXT_ALERT
 from taskqueue.engine.apart import HAS_APART
 from taskqueue.engine.batches.firing import HAS_COLLECTED, fire_due
-from taskqueue.engine.connections import transaction
-from taskqueue.engine.control.pauses import lift_pauses
 from taskqueue.engine.ends import NEXT_END, end_overdue
-from taskqueue.engine.events.declaring import end_undeclared
 from taskqueue.engine.events.numbering import BATCH as EVENTS_BATCH
 from taskqueue.engine.events.numbering import HAS_NEW_EVENTS, WANTED_KINDS, pump
-from taskqueue.engine.events.pruning import prune_events
 from taskqueue.engine.failures import log_failed_tasks
-from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, Forecast, promote
+from taskqueue.engine.forecast import HAS_READY, NEXT_DUE, promote
 from taskqueue.engine.limits.lanes import HAS_PARTITIONS, NEXT_TOKEN
-from taskqueue.engine.limits.sweeping import Sweep, prune_limits
 from taskqueue.engine.operations import serving as operations
 from taskqueue.engine.operations.serving import HAS_OPERATIONS
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.schedules.ends import HAS_ENDED_RUNS
 from taskqueue.engine.schedules.serving import NEXT_SCHEDULE, Scheduler
-from taskqueue.engine.schedules.syncing import rest_undeclared
-from taskqueue.engine.sessions import owns_session
 from taskqueue.engine.stays import HAS_STAYS, release_stays
-from taskqueue.engine.sums import merge_counts
 from taskqueue.engine.takeover import NEXT_EXPIRY
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workers import RANK
 from taskqueue.engine.workflows import serving as workflows
-from taskqueue.engine.workflows.pruning import prune_workflows
-from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
+from taskqueue.worker.duty_turn import OVERDUE_PAUSE, Timed, Turn
+from taskqueue.worker.periodic_duties import periodic_duties
 from taskqueue.worker.presence import Departures
 from taskqueue.worker.takeover import TakeOver
 
@@ -55,14 +44,13 @@ PROMOTE_BATCH = 1000
 OVERDUE_BATCH = 500
 # How much later, in seconds, each next worker serves what comes due; the first is not delayed.
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
-# Seconds until another look at what is due and could not be served, such as what is locked.
-OVERDUE_PAUSE = 0.1
 # Seconds until the next step where more schedules, or more of their times, are due.
 BEHIND_PAUSE = 0.01
 # Seconds until another look at operations of which others have all, or that rest.
 OPERATION_PAUSE = 0.5
-# Seconds until another look at workflows that others advance, or that stop.
-WORKFLOW_PAUSE = 0.25
+# Seconds until another look at workflows that others advance, or that stop; and for which one turn
+# goes on while there is more to do, such as the cancel of a wide map.
+WORKFLOW_PAUSE, WORKFLOW_TURN = 0.25, 0.2
 # Seconds between looks at groups that collect events: of the first worker, of the second.
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # Seconds between looks for new events, while anybody wants any: of the first worker, of others.
@@ -112,21 +100,7 @@ class Duties:
             self._await_tokens,
             self._pump_events,
             self._look_at_alerts,
-            Timed(prune_tasks, every=10, again=0.1).step,
-            Timed(prune_workflows, every=10, again=0.1).step,
-            Timed(reconcile, every=10, again=0.5, share=0.01).step,
-            Timed(Sweep().step, every=10, again=0.1).step,
-            Timed(prune_limits, every=60, again=0.1).step,
-            Timed(prune_history, every=3600).step,
-            Timed(prune_fine, every=60, again=0.1).step,
-            Timed(prune_events, every=60, again=0.1).step,
-            Timed(merge_rollups, every=60).step,
-            Timed(merge_counts, every=60).step,
-            Timed(mark_wedged, every=60).step,
-            Timed(rest_schedules, every=60).step,
-            Timed(end_undeclared, every=60).step,
-            Timed(lift_pauses, every=30).step,
-            Timed(call_roll, every=15).step,
+            *(duty.step for duty in periodic_duties()),
         )
         self._stays = Timed(release_stays, every=interval, again=0.1)
         self._batches_at = 0.0
@@ -217,9 +191,14 @@ class Duties:
         wait = turn.wait_for(turn.forecast.until(NEXT_WORKFLOW_DEADLINE))
         if not turn.forecast.holds(HAS_WORKFLOWS):
             return wait
-        if workflows.serve(turn.connection):
+        until = time.monotonic() + WORKFLOW_TURN
+        pause = WORKFLOW_PAUSE
+        while workflows.serve(turn.connection):
             turn.has_changed = turn.may_claim = True
-        return WORKFLOW_PAUSE if wait is None else min(wait, WORKFLOW_PAUSE)
+            if time.monotonic() >= until:
+                pause = BEHIND_PAUSE
+                break
+        return pause if wait is None else min(wait, pause)
 
     def _fire_batches(self, turn: Turn) -> float | None:
         """Enqueue the batches of groups that are due; the first worker looks once a second.
@@ -269,90 +248,3 @@ class Duties:
         if look(turn.connection):
             turn.has_changed = turn.may_claim = True
         return None
-
-
-@dataclass
-class Turn:
-    """One turn of all duties, and what came of it."""
-
-    connection: BaseDatabaseWrapper
-    now: float  # By the monotonic clock.
-    forecast: Forecast
-    stagger: float  # How much later, in seconds, this worker serves what comes due.
-    has_changed: bool = False  # Whether a task moved, or a schedule, or an operation.
-    may_claim: bool = False  # Whether there may be something to claim because of it.
-
-    def wait_for(self, seconds: float | None) -> float | None:
-        """Seconds until the turn for something that is due in so many seconds."""
-        if seconds is None:
-            return None
-        return (seconds if seconds > 0 else OVERDUE_PAUSE) + self.stagger
-
-
-@dataclass
-class Timed:
-    """A duty that is served every so many seconds, sooner `again` where it has left something."""
-
-    run: Callable[[BaseDatabaseWrapper], object]
-    every: float
-    again: float = 10.0
-    # Of the worker's time, at most, while it leaves something each time.
-    share: float = 1.0
-    next_at: float = 0.0
-
-    def step(self, turn: Turn) -> float | None:
-        """Run it once it is time."""
-        if turn.now >= self.next_at:
-            # First: one that fails must not fail with every turn.
-            self.next_at = turn.now + self.every
-            began = time.monotonic()
-            if self.run(turn.connection):
-                took = time.monotonic() - began
-                self.next_at = turn.now + min(self.every, max(self.again, took / self.share))
-        return self.again if self.next_at <= turn.now + self.again else None
-
-
-def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    """One for a duty of single statements; on a session of one's own each is one by itself."""
-    return nullcontext() if owns_session(connection) else transaction(connection)
-
-
-def prune_tasks(connection: BaseDatabaseWrapper) -> bool:
-    """Delete tasks whose retention is over."""
-    with _short_transaction(connection):
-        return pruning.prune_tasks(connection) == pruning.BATCH
-
-
-def prune_history(connection: BaseDatabaseWrapper) -> bool:
-    """Delete what else is too old."""
-    return max(history.prune(connection) for history in pruning.HISTORIES.values()) == pruning.BATCH
-
-
-def prune_fine(connection: BaseDatabaseWrapper) -> bool:
-    """Delete occurrences of rules that have many within a second."""
-    return pruning.prune_fine_occurrences(connection) == pruning.BATCH
-
-
-def merge_rollups(connection: BaseDatabaseWrapper) -> bool:
-    """Merge counts into longer spans and into the totals."""
-    return rollups.merge_rollups(connection) >= rollups.BATCH
-
-
-def mark_wedged(connection: BaseDatabaseWrapper) -> None:
-    """Mark attempts that give no sign of life for far longer than usual."""
-    with _short_transaction(connection):
-        wedged.mark_wedged(connection)
-
-
-def call_roll(connection: BaseDatabaseWrapper) -> None:
-    """Mark workers that were not seen for a lease's time, and delete those gone for a day."""
-    if lost := workers.mark_lost(connection):
-        logger.warning("Workers lost count=%s", lost)
-        rest_schedules(connection)
-    workers.forget_gone(connection)
-
-
-def rest_schedules(connection: BaseDatabaseWrapper) -> None:
-    """Let schedules rest that no code declares any more: a worker may have gone unseen."""
-    for name in rest_undeclared(connection):
-        logger.warning("No code declares the schedule any more schedule=%s", one_line(name))

@@ -18,6 +18,7 @@ _SUCCESS = struct.Struct("!Iqdd")
 _IS_SUCCESS = 0xFFFFFFFF
 # How many fields of an outcome are sent of a success that is nothing but its value.
 PLAIN = 5
+WHOLE = 10**12  # A slot, in parts; so many that any number of bodies can have equal shares.
 Frame = tuple[Any, ...]
 Line = tuple[int, float, int, str, str]  # Lease, moment, level, logger, text.
 Said = tuple[float, str, str | None]  # Percent, message, and detail as JSON text.

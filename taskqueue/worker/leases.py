@@ -13,9 +13,9 @@ from taskqueue.engine.rows import Claimed, LogLine, Note
 from taskqueue.engine.tally import SubjectLike
 from taskqueue.worker.frames import Line, Said
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.logs import log_unlogged
 from taskqueue.worker.meter import ProgressLine
 from taskqueue.worker.state import WorkerState
+from taskqueue.worker.unlogged import log_unlogged
 
 logger = logging.getLogger("taskqueue.worker")
 

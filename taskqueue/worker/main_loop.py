@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from taskqueue.engine.notify import STOP
 from taskqueue.engine.tally import Tally
-from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.child_sockets import ChildSockets
 from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
 from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
+from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.recorder import Recorder
+from taskqueue.worker.requests import Requests
 from taskqueue.worker.shutdown import Shutdown
-from taskqueue.worker.state import STOPS, WorkerState
+from taskqueue.worker.state import WorkerState
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
@@ -50,7 +52,6 @@ class MainLoop:
         self._dispatcher = dispatcher
         self._pool = dispatcher.pool
         self._watchdog = watchdog
-        self._signals = signals
         self._leases = Leases(state)
         self._heartbeat = Heartbeat(state, self._pool, self._leases)
         tally, batch_tally = Tally(self._leases.subject_of), Tally(self._leases.subject_of)
@@ -67,8 +68,14 @@ class MainLoop:
         self._watch = Watch()
         self._watch.add(wake_pipe, wake_pipe.clear)
         self._reloader = Reloader(state.wake) if state.options.reload else None
+        self._sockets = ChildSockets(self._watch, Receiver(dispatcher), self._reloader)
         threads, timeout = (self._database, self._batches), state.options.shutdown_timeout
         self._shutdown = Shutdown(self._coordinator, threads, timeout=timeout)
+        self._requests = Requests(
+            dispatcher, self._leases,
+            coordinator=self._coordinator, heartbeat=self._heartbeat, stopper=self._stopper,
+            signals=signals, shutdown=self._shutdown,
+        )  # fmt: skip
         # The socket of the database connection, while it is watched for notifications.
         self._listener: int | None = None
 
@@ -101,11 +108,6 @@ class MainLoop:
         gc.unfreeze()
         return self._coordinator.has_work
 
-    def _hear_template(self) -> None:
-        template = self._pool.template
-        self._watch.remove(template.socket)
-        template.hear()
-
     def _obstacle(self) -> str:
         """Return why the worker takes no tasks, if so; called from the thread of a port."""
         pool, state = self._pool, self._state
@@ -127,9 +129,9 @@ class MainLoop:
         while not self._state.is_replaced:
             now = time.monotonic()
             self._state.vitals.turned(now)
-            self._take_requests(now)
+            self._requests.take_in(now)
             self._take_report(now)
-            self._take_renewals(now)
+            self._requests.take_renewals(now)
             self._act(now)
             if self._is_done:
                 return
@@ -143,41 +145,16 @@ class MainLoop:
         self._pool.retire()
         self._watchdog.ensure(now)
         for child in self._pool.populate(now):
-            self._watch.add(child.socket, partial(self._receive, child))
+            self._sockets.watch(child)
         if self._pool.template.is_loading:
-            self._watch.add(self._pool.template.socket, self._hear_template)
+            self._sockets.watch_template(self._pool.template)
 
     # Taking in what came
-
-    def _take_requests(self, now: float) -> None:
-        state, is_quiet = self._state, self._state.request != ""
-        if (wanted := state.wanted) is not None and wanted != state.taken_up:
-            state.take_up(wanted)
-            self._pool.resize()
-            self._coordinator.look_again()
-            self._heartbeat.hurry()
-        stops = self._signals.count + STOPS.get(state.request, 0)
-        if is_quiet != state.is_quiet:
-            state.is_quiet = is_quiet
-            if is_quiet:
-                self._dispatcher.hand_back_waiting()
-            else:
-                self._coordinator.look_again()
-            self._heartbeat.hurry()
-        if stops and not state.is_stopping:
-            held = len(self._leases.held)
-            logger.info("Stopping, a second signal returns running tasks held=%s", held)
-            state.is_stopping = True
-            self._shutdown.begin(now)
-            self._dispatcher.hand_back_waiting()
-            self._heartbeat.hurry()
-        if self._shutdown.ends_bodies(stops, now):
-            self._dispatcher.end_all(now)
 
     def _take_report(self, now: float) -> None:
         # A request answers what was heard before its report.
         if heard := self._state.take_heard():
-            self._coordinator.hear(heard, now)
+            self._coordinator.timetable.hear(heard, now)
         jobs = self._coordinator.take_in(now)
         if jobs is None:
             return
@@ -188,19 +165,6 @@ class MainLoop:
         if self._database.listener is not None:
             self._listener = self._database.listener.fileno()
             self._watch.add(self._listener, self._on_notification)
-
-    def _take_renewals(self, now: float) -> None:
-        while self._state.renewals:
-            renewal = self._state.renewals.popleft()
-            # One that has succeeded was recorded by its own body, whose hooks may still run.
-            for lease_id in renewal.ended - renewal.succeeded:
-                if lease_id in self._leases.held and not self._coordinator.is_reported(lease_id):
-                    self._stopper.drop(lease_id)
-                    self._leases.drop(lease_id)
-            for stop in renewal.stops:
-                reason = stop.reason or "Asked to stop."
-                by = f" (by {stop.by})" if stop.by else ""
-                self._stopper.ask(stop.lease_id, reason + by, now)
 
     # Acting on what is due
 
@@ -249,7 +213,7 @@ class MainLoop:
             pause = 0.0
         for on_ready in self._watch.wait(pause):
             on_ready()
-        self._watch_outgoing()
+        self._sockets.watch_outgoing(self._pool.children)
 
     def _moments(self, now: float) -> Iterator[float]:
         """When something is to be done, if nothing happens before."""
@@ -267,21 +231,6 @@ class MainLoop:
                 yield moment
         if not self._coordinator.is_waiting:
             yield self._coordinator.next_at(now)
-
-    def _receive(self, child: ChildProcess) -> None:
-        child.send()
-        was_ready = child.is_ready
-        self._dispatcher.receive(child, time.monotonic(), self._watch.remove)
-        if self._reloader and child.is_ready and not was_ready:
-            self._reloader.watch(child.files)
-
-    def _watch_outgoing(self) -> None:
-        for child in self._pool.children:
-            if child.has_outgoing or child.is_blocked:
-                child.is_blocked = child.has_outgoing
-                self._watch.add(
-                    child.socket, partial(self._receive, child), writes=child.is_blocked
-                )
 
     def _ignore_listener(self) -> None:
         if self._listener is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from taskqueue.worker.frames import WHOLE
 from taskqueue.worker.jobs import Job
-
-WHOLE = 10**12  # A slot, in parts; so many that any number of bodies can have equal shares.
 
 
 class Places:

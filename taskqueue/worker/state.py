@@ -17,8 +17,9 @@ from taskqueue.declarations.serving import (
     parse_definition_slots,
     parse_queues,
 )
+from taskqueue.engine.registration import Registered, Registration
 from taskqueue.engine.rows import Renewal
-from taskqueue.engine.workers import Asked, Registered, Registration, Terms, Wanted
+from taskqueue.engine.workers import Asked, Terms, Wanted
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
 from taskqueue.worker.limits import SlotLimits
 from taskqueue.worker.meter import Meter

@@ -17,16 +17,15 @@ from django.db import DatabaseError, InterfaceError
 from taskqueue.conf import Settings, get_settings
 from taskqueue.core import __version__
 from taskqueue.core.log_text import one_line
-from taskqueue.engine import workers
 from taskqueue.engine.connections import (
     installed,
     open_worker_connection,
     project_connection,
     short_waits,
 )
+from taskqueue.engine.registration import Holder, Registered, Registration, register, unregister
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workers import Holder, Registered, Registration
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.forks import Template
 from taskqueue.worker.main_loop import MainLoop
@@ -102,7 +101,7 @@ def _log_start(options: WorkerOptions, settings: Settings) -> None:
 
 
 def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None:
-    from taskqueue.worker.duties import rest_schedules  # See `main_loop`.
+    from taskqueue.worker.periodic_duties import rest_schedules  # See `main_loop`.
 
     if state.is_replaced:
         presence.withdraw()  # Its name is another worker's now.
@@ -112,7 +111,7 @@ def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None
             connection = open_worker_connection(silence=state.lease_seconds / 3)
             with closing(connection), installed(connection):
                 with short_waits(connection, REPORT_TIMEOUT):
-                    workers.unregister(
+                    unregister(
                         worker_id=state.registered.id, incarnation=state.registration.incarnation
                     )
                 if not has_work:
@@ -190,7 +189,7 @@ def _take_name(registration: Registration, replacing: datetime | None) -> Regist
     try:
         # First: under a new incarnation the name would not tell whose leases these are.
         Departures(EndPolicy.of(get_settings()), Tally()).step(project_connection())
-        return workers.register(registration, replacing=replacing)
+        return register(registration, replacing=replacing)
     except (DatabaseError, InterfaceError):
         project_connection().close()
         raise

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -16,9 +15,7 @@ from taskqueue.engine.failures import log_taken_over
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.tally import Tally
-
-if TYPE_CHECKING:
-    from taskqueue.worker.duties import Turn
+from taskqueue.worker.duty_turn import Turn
 
 logger = logging.getLogger("taskqueue.worker")
 

@@ -33,8 +33,8 @@ from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.jobs import all_aged
 from taskqueue.worker.leases import aged_lines
+from taskqueue.worker.outcomes import all_aged
 from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.workflows import StepEnds, ended_steps
 

@@ -104,7 +104,7 @@ class StepEnds:
         if not step_ids:
             return []
         # Only here: a worker's first claim does not wait for it.
-        from taskqueue.engine.workflows.serving import fold_and_advance
+        from taskqueue.engine.workflows.rounds import fold_and_advance
 
         advanced = fold_and_advance(connection, step_ids)
         folded = advanced.folded

@@ -1,8 +1,9 @@
 """Pictures of every page: `python -m tests.browser.screenshots [folder]`.
 
 A shop's rows are shown, under a strict Content-Security-Policy: every page in light, dark and
-narrow. `--only dashboard` takes those whose names begin so; `--readme` writes the two of the README
-to docs/screenshots besides. The exit code is 1 when a page complained of anything or is too wide.
+narrow. `--only dashboard` takes those whose names begin so, `--language zh-hans` speaks that
+language; `--readme` writes the two of the README to docs/screenshots besides. The exit code is 1
+when a page complained of anything or is too wide.
 """
 
 from __future__ import annotations
@@ -74,12 +75,13 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--only", default="", help="the beginning of the names of pages")
+    parser.add_argument("--language", default="en", help="of the pages")
     parser.add_argument("--readme", action="store_true", help="also write docs/screenshots")
     given = parser.parse_args(arguments)
     folder = given.folder or Path(tempfile.mkdtemp(prefix="taskqueue-screenshots-"))
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as site:
-        set_up(Path(site))
+        set_up(Path(site), language=given.language)
         cookie, addresses = filled()
         with served() as base:
             if given.readme:

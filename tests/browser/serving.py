@@ -10,13 +10,14 @@ from pathlib import Path
 import django
 
 
-def set_up(folder: Path, settings: str = "tests.settings") -> None:
-    """Django, on a new SQLite database in that folder."""
+def set_up(folder: Path, settings: str = "tests.settings", language: str = "en") -> None:
+    """Django, on a new SQLite database in that folder, speaking that language."""
     os.environ["DJANGO_SETTINGS_MODULE"] = settings
     os.environ["TASKQUEUE_TEST_DATABASE"] = "sqlite"
     from django.conf import settings as configured
 
     configured.DATABASES["default"]["NAME"] = str(folder / "site.sqlite3")
+    configured.LANGUAGE_CODE = language
     # As the test runner does: the address of the server is not known beforehand.
     configured.ALLOWED_HOSTS = ["*"]
     django.setup()

@@ -26,7 +26,7 @@ from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.engine.connections import transaction as own_transaction
 from taskqueue.models import Audit, Task
 from taskqueue.models.task import Route
-from taskqueue.tracing import PARENT
+from taskqueue.tracing.metadata import PARENT
 from tests.engine.limit_steps import take
 from tests.engine.steps import (
     another_connection,

@@ -16,7 +16,7 @@ from taskqueue.engine.statement import Fact, Moment, Statement
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
-DIALECT = ("claim", "duties", "limit_count", "limit_lock", "limit_take", "record")
+DIALECT = ("claim", "duties", "limit_count", "limit_lock", "limit_take", "record", "reports")
 ROOMS = (
     "apart", "broadcast", "ends", "forecast", "live_changes", "multi_worker", "multi_worker_task",
     "takeover", "wedged", "workers", "operations.serving", "schedules.serving",
@@ -30,7 +30,9 @@ SCAN = re.compile(
 STORED = re.compile(r"(FROM|JOIN|UPDATE) taskqueue_")
 # Parts of statements, in brackets: they are looked at where they stand.
 PART = re.compile(r"\(")
-OF_EACH_BATCH = re.compile(r"sqlite\.(claim|record)\.|sqlite\.duties\.(RENEW|STATUSES|SEE_STOPS)")
+OF_EACH_BATCH = re.compile(
+    r"sqlite\.(claim|record|reports)\.|sqlite\.duties\.(RENEW|STATUSES|SEE_STOPS)"
+)
 NAMED = re.compile(r"%\((\w+)\)s")
 
 

@@ -11,7 +11,8 @@ from django.db import connection
 from taskqueue import InvalidTask, WorkerDoesNotExist
 from taskqueue.control import change_worker
 from taskqueue.engine import workers
-from taskqueue.engine.workers import Asked, Registered, Registration, Terms, Wanted
+from taskqueue.engine.registration import Registered, Registration
+from taskqueue.engine.workers import Asked, Terms, Wanted
 from taskqueue.exceptions import ChangedMeanwhile
 from taskqueue.models import Audit, Worker
 from taskqueue.monitoring.read_models.worker import worker_named

@@ -18,6 +18,7 @@ from taskqueue.control import (
     stop_worker,
 )
 from taskqueue.engine import workers
+from taskqueue.engine.registration import unregister
 from taskqueue.engine.workers import Asked
 from taskqueue.models import Audit, Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
@@ -132,7 +133,7 @@ def test_what_was_asked_can_be_read_after_the_end() -> None:
     own, answer = registered()
     stop_worker("w1", by="anna")
     touch(own, answer)
-    workers.unregister(worker_id=answer.id, incarnation=own.incarnation)
+    unregister(worker_id=answer.id, incarnation=own.incarnation)
     worker = row()
     assert worker.requested_at <= worker.request_seen_at <= worker.stopped_at
     assert (worker.request, worker.requested_by) == ("stop", "anna")

@@ -10,7 +10,14 @@ from django.db import connection, transaction
 
 from taskqueue.engine import workers
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.workers import Asked, Holder, Registered, Registration, register
+from taskqueue.engine.registration import (
+    Holder,
+    Registered,
+    Registration,
+    register,
+    unregister,
+)
+from taskqueue.engine.workers import Asked
 from taskqueue.models import Queue, Worker
 from taskqueue.models.worker import WorkerStatus
 from tests.engine.steps import another_connection, claim_one, past, run_at_once
@@ -84,7 +91,7 @@ def test_a_name_of_a_living_worker_is_refused_and_its_holder_told() -> None:
 def test_the_name_of_a_worker_that_is_gone_is_free(end: str) -> None:
     own, first = registered()
     if end == "stopped":
-        workers.unregister(worker_id=first.id, incarnation=own.incarnation)
+        unregister(worker_id=first.id, incarnation=own.incarnation)
         assert row().status == "stopped"
     else:
         fall_silent()
@@ -129,7 +136,7 @@ def test_a_worker_that_was_replaced_learns_it_and_changes_nothing() -> None:
     registered(pid=8)
     seen_at = row().seen_at
     assert not touch(old, first, running_leases=5)
-    workers.unregister(worker_id=first.id, incarnation=old.incarnation)
+    unregister(worker_id=first.id, incarnation=old.incarnation)
     assert (row().seen_at, row().running_leases, row().status) == (seen_at, 0, "running")
 
 
@@ -178,7 +185,7 @@ def test_a_worker_that_wakes_up_after_it_was_marked_lost_is_running_again() -> N
 def test_workers_gone_for_long_are_forgotten_but_not_while_they_hold_leases() -> None:
     for name in ("old", "holder", "young"):
         own, answer = registered(name)
-        workers.unregister(worker_id=answer.id, incarnation=own.incarnation)
+        unregister(worker_id=answer.id, incarnation=own.incarnation)
     noop.enqueue()
     claim_one(worker="holder")
     Worker.objects.filter(name__in=("old", "holder")).update(seen_at=past(timedelta(days=2)))

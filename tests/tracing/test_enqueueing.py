@@ -16,6 +16,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Trace
 from taskqueue import DuplicateTask, control, tracing
 from taskqueue.declarations.checks import check_settings
 from taskqueue.models import Task
+from taskqueue.tracing.metadata import trace_url_of
 from tests.sample import traced_tasks
 from tests.sample.tasks import noop
 from tests.tracing.conftest import Own
@@ -114,7 +115,7 @@ def test_a_trace_that_the_project_has_stored_otherwise_is_not_linked(
     stored: object, settings: Any
 ) -> None:
     settings.TASKQUEUE = {"TRACE_URL": "https://tempo.example/trace/{trace_id}"}
-    assert tracing.trace_url_of({"traceparent": stored}) is None
+    assert trace_url_of({"traceparent": stored}) is None
 
 
 def test_a_check_tells_of_the_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

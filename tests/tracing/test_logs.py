@@ -15,7 +15,7 @@ import pytest
 from opentelemetry import trace
 
 from taskqueue.logs import FIELDS, LARGEST, ContextFilter, JSONFormatter
-from taskqueue.worker.context import StepReading
+from taskqueue.worker.bodies.context import StepReading
 from tests.conftest import Drain
 from tests.sample import traced_tasks
 from tests.tracing.conftest import Own

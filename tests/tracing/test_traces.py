@@ -22,9 +22,10 @@ from taskqueue.engine.webhooks.messages import Message
 from taskqueue.events import on
 from taskqueue.models import Task, TaskLog, Worker
 from taskqueue.rules import Every
-from taskqueue.tracing import Tracing, trace_id_of
-from taskqueue.worker.step_facts import SPAN_LOGGER
-from taskqueue.worker.told_spans import told_spans
+from taskqueue.tracing.metadata import trace_id_of
+from taskqueue.tracing.spans import Tracing
+from taskqueue.worker.bodies.step_facts import SPAN_LOGGER
+from taskqueue.worker.bodies.told_spans import told_spans
 from tests.sample import traced_tasks
 from tests.sample.event_tasks import keep_event
 from tests.sample.traced_tasks import part, whole

@@ -85,6 +85,7 @@ class PlayedWorker:
         self.second: Any = PlayedThread()
         self.recorder = Recorder(self.second, self.dispatcher, self.thread)
         self.coordinator = Coordinator(self.dispatcher, Leases(state), self.thread, self.recorder)
+        self.timetable = self.coordinator.timetable
 
     def next_request(self, now: float = NOW) -> Exchange | None:
         """What it sends at that moment, if anything."""

@@ -20,10 +20,10 @@ from taskqueue.engine.notify import ANYWHERE, PLACES, STOP, Listener, notify
 from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
-from taskqueue.worker.coordinator import DUTIES_AFTER, FIRST_DUTIES, LOOK_AFTER
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.quotas import QueueQuotas
 from taskqueue.worker.recorder import LINGER, LONG_LINGER
+from taskqueue.worker.timetable import DUTIES_AFTER, FIRST_DUTIES, LOOK_AFTER
 from tests.conftest import StartWorker
 from tests.engine.steps import LEASE
 from tests.engine.test_workers import registered
@@ -43,7 +43,7 @@ def kind(request: Exchange | None) -> str:
 
 def test_an_announced_queue_is_claimed_alone_then_all_others_then_the_duties_are_served() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=2).rest()
-    worker.coordinator.hear({"mail"}, NOW)
+    worker.timetable.hear({"mail"}, NOW)
 
     assert kind(worker.next_request()) == "claim mail"
     worker.answer(1)
@@ -56,10 +56,10 @@ def test_an_announced_queue_is_claimed_alone_then_all_others_then_the_duties_are
 
 def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_wait() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=2).rest()
-    worker.coordinator.hear({PLACES}, NOW)
+    worker.timetable.hear({PLACES}, NOW)
     assert kind(worker.next_request()) == "none", "It claims when one of its tasks ends."
     worker.dispatcher.free = 1
-    worker.coordinator.hear({PLACES}, NOW)
+    worker.timetable.hear({PLACES}, NOW)
     assert kind(worker.next_request()) == "look for 2"
     worker.answer()
     assert kind(worker.next_request()) == "none"
@@ -67,7 +67,7 @@ def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_
 
 def test_the_next_token_is_not_forgotten_by_claims_that_meet_nothing() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=2).rest()
-    worker.coordinator.look_again()
+    worker.timetable.look_again()
     request = worker.next_request()
     assert request is not None
     request.limited_at = NOW + 0.5
@@ -82,7 +82,7 @@ def test_ends_wait_for_others_for_half_as_long_as_the_last_claim_under_limits_to
     worker = PlayedWorker(QueueQuotas(), slots=2).rest()
     worker.dispatcher.pool.held = 4
     for seconds, linger in ((0.024, 0.012), (1.0, LONG_LINGER), (0.001, LINGER)):
-        worker.coordinator.look_again()
+        worker.timetable.look_again()
         request = worker.next_request()
         assert request is not None
         request.limited_seconds = seconds
@@ -118,14 +118,14 @@ def test_full_claims_keep_the_first_duties_waiting_for_a_second_at_most() -> Non
 
 def test_all_that_was_announced_is_claimed_together_in_the_order_of_the_queues() -> None:
     worker = PlayedWorker(QueueQuotas.parse("mail=2,web")).rest()
-    worker.coordinator.hear({"web"}, NOW)
-    worker.coordinator.hear({"mail", "not-mine"}, NOW)
+    worker.timetable.hear({"web"}, NOW)
+    worker.timetable.hear({"mail", "not-mine"}, NOW)
     assert kind(worker.next_request()) == "claim mail web"
 
 
 def test_an_announced_task_that_others_took_is_followed_by_a_look_at_everything() -> None:
     worker = PlayedWorker(QueueQuotas()).rest()
-    worker.coordinator.hear({"mail"}, NOW)
+    worker.timetable.hear({"mail"}, NOW)
     worker.next_request()
     worker.answer(0)
     assert kind(worker.next_request()) == "look for 1"
@@ -135,7 +135,7 @@ def test_an_announced_task_that_others_took_is_followed_by_a_look_at_everything(
 
 def test_what_is_announced_in_a_queue_of_others_makes_no_claim() -> None:
     worker = PlayedWorker(QueueQuotas.parse("mail")).rest()
-    worker.coordinator.hear({"web"}, NOW)
+    worker.timetable.hear({"web"}, NOW)
     assert kind(worker.next_request()) == "none"
     assert kind(worker.next_request(NOW + DUTIES_AFTER)) == "duties"
 
@@ -143,7 +143,7 @@ def test_what_is_announced_in_a_queue_of_others_makes_no_claim() -> None:
 @pytest.mark.parametrize("heard", [{ANYWHERE}, {ANYWHERE, "mail"}])
 def test_news_of_no_queue_is_a_look_at_everything(heard: set[str]) -> None:
     worker = PlayedWorker(QueueQuotas()).rest()
-    worker.coordinator.hear(heard, NOW)
+    worker.timetable.hear(heard, NOW)
     assert kind(worker.next_request()) == "look for 1"
 
 
@@ -152,7 +152,7 @@ def test_news_of_no_queue_is_a_look_at_everything(heard: set[str]) -> None:
 )
 def test_in_strict_order_only_the_first_queue_is_claimed_at_once(queue: str, expected: str) -> None:
     worker = PlayedWorker(QueueQuotas.parse("first,second", is_strict=True)).rest()
-    worker.coordinator.hear({queue}, NOW)
+    worker.timetable.hear({queue}, NOW)
     assert kind(worker.next_request()) == expected
 
 
@@ -161,12 +161,12 @@ def test_after_a_claim_that_left_something_behind_all_queues_are_claimed_from(
     is_heard_first: bool,
 ) -> None:
     worker = PlayedWorker(QueueQuotas()).rest()
-    worker.coordinator.hear({ANYWHERE}, NOW)
+    worker.timetable.hear({ANYWHERE}, NOW)
     assert kind(worker.next_request()) == "look for 1"
     if is_heard_first:
-        worker.coordinator.hear({"mail"}, NOW)
+        worker.timetable.hear({"mail"}, NOW)
     worker.answer(1)
-    worker.coordinator.hear({"mail"}, NOW)
+    worker.timetable.hear({"mail"}, NOW)
     assert kind(worker.next_request()) == "duties"
     worker.answer()
     assert kind(worker.next_request()) == "look for 1"
@@ -174,19 +174,19 @@ def test_after_a_claim_that_left_something_behind_all_queues_are_claimed_from(
 
 def test_what_the_duties_made_ready_goes_before_what_was_announced() -> None:
     worker = PlayedWorker(QueueQuotas()).rest()
-    worker.coordinator.look_again()
+    worker.timetable.look_again()
     worker.next_request()
     worker.answer()
     assert kind(worker.next_request()) == "duties"
-    worker.coordinator.hear({"mail"}, NOW)
+    worker.timetable.hear({"mail"}, NOW)
     worker.answer(has_ready=True)
     assert kind(worker.next_request()) == "look for 1"
 
 
 def test_what_is_announced_while_all_slots_are_busy_is_claimed_with_the_next_record() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=0).rest()
-    worker.coordinator.look_again()
-    worker.coordinator.hear({"mail"}, NOW)
+    worker.timetable.look_again()
+    worker.timetable.hear({"mail"}, NOW)
     assert kind(worker.next_request()) == "duties"
     worker.answer()
     worker.slots = 1
@@ -203,7 +203,7 @@ def test_a_worker_that_always_has_something_to_write_serves_its_duties_in_turns(
     served = []
     for number in range(6):
         worker.pending.outcomes.append(Outcome(number, OutcomeKind.SUCCEEDED, NOW))
-        worker.coordinator._serve_duties_by(NOW)
+        worker.timetable.serve_duties_by(NOW)
         served.append(kind(worker.next_request()))
         worker.answer(1)
     assert served == ["look for 1", "duties"] * 3

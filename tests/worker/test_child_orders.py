@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.children import ChildProcess
-from taskqueue.worker.jobs import Order
 from taskqueue.worker.state import WorkerOptions
 from tests.sample.tasks import append_and_wait, append_to
 from tests.worker_process import wait_until

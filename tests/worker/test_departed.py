@@ -19,9 +19,9 @@ from django.db import connection, transaction
 
 from taskqueue.control import request_stop
 from taskqueue.engine import takeover
+from taskqueue.engine.registration import Registration
 from taskqueue.engine.takeover import ENDED_ON_HOST, LOST
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workers import Registration
 from taskqueue.models import Lease, Task, Worker
 from taskqueue.monitoring.why import why
 from taskqueue.worker import presence

@@ -14,9 +14,9 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.retries import seconds_of
 from taskqueue.definitions import Definition
 from taskqueue.engine.tally import Tally
-from taskqueue.worker.endings import verdict_on
-from taskqueue.worker.execution import Attempt
-from taskqueue.worker.jobs import Order
+from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.bodies.verdicts import verdict_on
 
 
 def _body() -> None: ...

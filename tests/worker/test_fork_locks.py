@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from taskqueue.worker import connections
-from taskqueue.worker.reporting import Channel
+from taskqueue.worker.bodies.reporting import Channel
 
 FORKS = 200
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:This process")]

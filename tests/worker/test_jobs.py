@@ -14,12 +14,15 @@ from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.rows import Claimed, Note
 from taskqueue.worker import children, dispatch, frames
 from taskqueue.worker import watchdog as watchdog_module
+from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
-from taskqueue.worker.jobs import Job, Order, aged, all_aged
+from taskqueue.worker.jobs import Job
 from taskqueue.worker.leases import PendingWrites
 from taskqueue.worker.meter import Meter
+from taskqueue.worker.outcomes import aged, all_aged
 from taskqueue.worker.pool import Pool
+from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.state import WorkerOptions, WorkerState
 from taskqueue.worker.watchdog import NEVER
 
@@ -181,7 +184,7 @@ def test_what_a_child_gave_back_has_not_started(
     dispatcher.add([job])
     dispatcher.dispatch(NOW)
     assert job.started_at is not None
-    dispatcher._take_in(child, (frames.RECALLED, [7]), NOW)
+    Receiver(dispatcher)._take_in(child, (frames.RECALLED, [7]), NOW)
     assert (job.started_at, job.limit_at) == (None, None)
 
 
@@ -225,7 +228,7 @@ def test_successes_that_arrive_together_are_taken_in_like_one_after_the_other(
     child.leave_stuck(1)
 
     rows = [(0, number, NOW + number, NOW) for number in (1, 2, 3, 4, 99)]
-    dispatcher._take_in(child, (frames.SUCCEEDED, rows), NOW)
+    Receiver(dispatcher)._take_in(child, (frames.SUCCEEDED, rows), NOW)
 
     assert [
         (outcome.lease_id, outcome.kind, outcome.ended, outcome.started)

@@ -11,9 +11,9 @@ import pytest
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import Fixed
 from taskqueue.engine.tally import Tally
-from taskqueue.worker.context import Context
-from taskqueue.worker.execution import Attempt
-from taskqueue.worker.jobs import Order
+from taskqueue.worker.bodies.context import Context
+from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.order import Order
 from tests.sample.tasks import add, fail
 
 

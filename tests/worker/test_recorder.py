@@ -33,7 +33,7 @@ def end(worker: PlayedWorker, number: int) -> None:
 
 def test_a_whole_batch_is_recorded_beside_a_claim(busy: PlayedWorker) -> None:
     busy.slots = BATCH
-    busy.coordinator.look_again()
+    busy.timetable.look_again()
     claim = busy.next_request()
     end(busy, BATCH)
 
@@ -73,7 +73,7 @@ def test_the_two_connections_never_write_at_the_same_time(busy: PlayedWorker) ->
     busy.pending.lines.append((1, NOW, "INFO", "a line"))
     end(busy, 1)
     busy.slots = BATCH
-    busy.coordinator.look_again()
+    busy.timetable.look_again()
     request = busy.next_request()
 
     assert request is not None
@@ -85,7 +85,7 @@ def test_few_free_places_wait_a_moment_for_the_batch(busy: PlayedWorker) -> None
     end(busy, BATCH)
     busy.recorder.send(NOW)
     busy.slots = 1
-    busy.coordinator.look_again()
+    busy.timetable.look_again()
 
     assert busy.next_request(NOW + LONG_LINGER / 2) is None
     late = busy.next_request(NOW + LONG_LINGER)
@@ -162,7 +162,7 @@ def test_nothing_is_claimed_while_too_many_outcomes_wait_for_a_batch(busy: Playe
     for number in range(100):
         now = NOW + number
         busy.slots = BATCH
-        busy.coordinator.look_again()
+        busy.timetable.look_again()
         if request := busy.next_request(now):
             claimed += request.want
             end(busy, request.want)
@@ -176,8 +176,8 @@ def in_overlap_with_duties(busy: PlayedWorker, outcome: Outcome, status: str) ->
     end(busy, BATCH - 1)
     busy.pending.outcomes.append(outcome)
     busy.recorder.send(NOW)
-    busy.coordinator._serve_duties_by(0.0)
-    busy.coordinator._may_claim = False
+    busy.timetable.serve_duties_by(0.0)
+    busy.timetable.may_claim = False
     duties = busy.next_request()
     assert duties is not None
     assert duties.with_duties
@@ -189,9 +189,9 @@ def in_overlap_with_duties(busy: PlayedWorker, outcome: Outcome, status: str) ->
 def test_a_drain_goes_on_with_what_a_batch_made_ready_beside_the_duties(
     busy: PlayedWorker,
 ) -> None:
-    object.__setattr__(busy.coordinator._options, "drain", True)
+    object.__setattr__(busy.timetable._options, "drain", True)
     busy.dispatcher.pool.ready = [object()]
-    busy.coordinator._is_dry = True
+    busy.timetable.is_dry = True
     returned = Outcome(BATCH, OutcomeKind.UNSTARTED, NOW)
     in_overlap_with_duties(busy, returned, "ready")
     busy.dispatcher.held = busy.dispatcher.pool.held = 0
@@ -205,9 +205,9 @@ def test_a_drain_goes_on_with_what_a_batch_made_ready_beside_the_duties(
 def test_a_drain_looks_at_what_an_end_has_released_that_its_body_recorded(
     busy: PlayedWorker,
 ) -> None:
-    object.__setattr__(busy.coordinator._options, "drain", True)
+    object.__setattr__(busy.timetable._options, "drain", True)
     busy.dispatcher.pool.ready = [object()]
-    busy.coordinator._is_dry = busy.coordinator._is_promoted = True
+    busy.timetable.is_dry = busy.timetable.is_promoted = True
     busy.dispatcher.held = busy.dispatcher.pool.held = 0
     assert busy.coordinator.is_drained
 
@@ -225,12 +225,12 @@ def test_a_drain_looks_at_what_an_end_has_released_that_its_body_recorded(
 def test_duties_under_way_when_a_body_records_its_end_are_served_again_by_a_drain(
     busy: PlayedWorker,
 ) -> None:
-    object.__setattr__(busy.coordinator._options, "drain", True)
+    object.__setattr__(busy.timetable._options, "drain", True)
     busy.dispatcher.pool.ready = [object()]
-    busy.coordinator._is_dry = True
-    busy.coordinator._may_claim = False
+    busy.timetable.is_dry = True
+    busy.timetable.may_claim = False
     busy.dispatcher.held = busy.dispatcher.pool.held = 0
-    busy.coordinator._serve_duties_by(0.0)
+    busy.timetable.serve_duties_by(0.0)
     assert busy.next_request() is not None
 
     busy.pending.recorded.append(Outcome(1, OutcomeKind.SUCCEEDED, NOW))

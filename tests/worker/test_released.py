@@ -108,7 +108,7 @@ def test_a_worker_has_looked_if_nothing_was_left_behind_or_announced_since() -> 
     worker.answer()
     worker.rest()
     worker.pending.outcomes.append(Outcome(2, OutcomeKind.SUCCEEDED, NOW))
-    worker.coordinator.hear({"mail"}, NOW)
+    worker.timetable.hear({"mail"}, NOW)
     third = worker.next_request()
     assert third is not None
     assert not third.has_looked

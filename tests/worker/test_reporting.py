@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from taskqueue.worker.reporting import Channel
+from taskqueue.worker.bodies.reporting import Channel
 
 
 def test_a_report_that_another_thread_has_sent_does_not_wake_the_child_again_and_again(

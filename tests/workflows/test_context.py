@@ -13,7 +13,8 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.postgresql.workflows import FOLD
 from taskqueue.engine.record import record
 from taskqueue.engine.workflows import notes
-from taskqueue.engine.workflows.serving import fold_and_advance, serve
+from taskqueue.engine.workflows.rounds import fold_and_advance
+from taskqueue.engine.workflows.serving import serve
 from taskqueue.models import Step, StepEnd, Task, Workflow
 from taskqueue.testing import Crash, run_due, run_next
 from taskqueue.workflows import Builder

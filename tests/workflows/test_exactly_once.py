@@ -16,7 +16,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
-from taskqueue.engine.workflows import serving
+from taskqueue.engine.workflows import rounds, serving
 from taskqueue.models import Member, Step, StepEnd, Task
 from tests.engine.steps import another_connection, claim, outcome, policy, run_at_once
 from tests.sample.tasks import add, echo
@@ -43,7 +43,7 @@ def work(worker: str, *, advances: bool = True) -> None:
                 recorded = record(own, outcomes, policy=policy())
             steps = {row.step_id for row in recorded.values() if row.step_id is not None}
             if advances:
-                serving.fold_and_advance(own, steps)
+                rounds.fold_and_advance(own, steps)
 
 
 def test_workers_that_end_members_at_once_call_back_once() -> None:
@@ -70,7 +70,7 @@ def test_members_that_succeed_at_once_share_a_note() -> None:
     notes = StepEnd.objects.order_by("step_id", "-number").values_list("status", "number")
     assert list(notes) == [("succeeded", WIDTH), ("succeeded", WIDTH - 1), ("failed", 1)]
     assert len({row for row in recorded.values() if row.task_status == "succeeded"}) == 2
-    folded = serving.fold(connection, {row.step_id for row in recorded.values() if row.step_id})
+    folded = rounds.fold(connection, {row.step_id for row in recorded.values() if row.step_id})
     assert [step.is_due for step in folded] == [True, True]
     counts = Step.objects.filter(kind="map").order_by("id").values_list("ended", "failures")
     assert list(counts) == [(WIDTH, 0), (WIDTH, 1)]
@@ -94,8 +94,8 @@ def test_a_fold_skips_a_step_that_is_locked_and_says_so() -> None:
     with another_connection() as own:
         with transaction(own):
             own.cursor().execute("SELECT 1 FROM taskqueue_step WHERE id = %s FOR UPDATE", [step.id])
-            assert serving.fold(connection, [step.id]) == []
-        assert [each.step_id for each in serving.fold(connection, [step.id])] == [step.id]
+            assert rounds.fold(connection, [step.id]) == []
+        assert [each.step_id for each in rounds.fold(connection, [step.id])] == [step.id]
     finish(run)
     assert_settled(run)
 
@@ -114,9 +114,9 @@ def test_what_completes_while_the_workflow_is_locked_is_seen_by_who_holds_it() -
                 [outcome(task, OutcomeKind.SUCCEEDED, return_value="2")],
                 policy=policy(),
             )
-            assert not serving.advance(connection, [run.id]), "Somebody else has it."
+            assert not rounds.advance(connection, [run.id]), "Somebody else has it."
         steps = [row.step_id for row in recorded.values() if row.step_id is not None]
-        serving.fold_and_advance(own, steps)
+        rounds.fold_and_advance(own, steps)
     assert claim(1), "The next call is ready."
 
 
@@ -136,18 +136,18 @@ def test_who_was_refused_a_workflow_tries_again_once_its_own_fold_is_seen(
             refusals.append(locked)
             holder.cursor().execute("COMMIT")
             # It looks again after its COMMIT, while the fold is not committed yet.
-            assert not serving.look_again(holder, [UUID(str(run.id))])
+            assert not rounds.look_again(holder, [UUID(str(run.id))])
         return locked
 
-    before = serving.lock_workflows
-    monkeypatch.setattr(serving, "lock_workflows", lock_workflows)
+    before = rounds.lock_workflows
+    monkeypatch.setattr(rounds, "lock_workflows", lock_workflows)
     with another_connection() as holder:
         holder.cursor().execute("BEGIN")
         holder.cursor().execute(
             "SELECT 1 FROM taskqueue_workflow WHERE id = %s FOR UPDATE", [run.id]
         )
         steps = [row.step_id for row in recorded.values() if row.step_id is not None]
-        serving.fold_and_advance(connection, steps)
+        rounds.fold_and_advance(connection, steps)
     assert refusals == [None]
     assert claim(1), "The next call is ready."
 
@@ -168,17 +168,17 @@ def test_what_is_refused_a_workflow_of_a_batch_that_is_not_due_is_seen_after_it(
             refused.append(True)
             with transaction(other):
                 steps = steps_of(record(other, successes(tasks[4]), policy=policy()))
-            serving.fold_and_advance(other, steps)
+            rounds.fold_and_advance(other, steps)
             assert Step.objects.get(workflow=beside.id, name="echo").status == "running"
         return before(using, ids)
 
-    before = serving.lock_workflows
-    monkeypatch.setattr(serving, "lock_workflows", lock_workflows)
+    before = rounds.lock_workflows
+    monkeypatch.setattr(rounds, "lock_workflows", lock_workflows)
     with another_connection() as other, another_connection() as holder, transaction(holder):
         if is_due_one_locked:
             lock = "SELECT 1 FROM taskqueue_workflow WHERE id = %s FOR UPDATE"
             holder.cursor().execute(lock, [due.id])
-        serving.fold_and_advance(connection, steps_of(recorded))
+        rounds.fold_and_advance(connection, steps_of(recorded))
         assert Step.objects.get(workflow=beside.id, name="echo").status == "succeeded"
     assert refused
     record(connection, successes(tasks[3]), policy=policy())

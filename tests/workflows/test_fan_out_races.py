@@ -13,7 +13,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
-from taskqueue.engine.workflows import serving
+from taskqueue.engine.workflows import rounds, serving
 from taskqueue.engine.workflows.fan_outs import keep_fan_out
 from taskqueue.models import Member, Step, StepEnd, Task, Workflow
 from tests.engine.steps import another_connection, claim, outcome, policy, run_at_once
@@ -56,7 +56,7 @@ def work(worker: str, *, advances: bool = True) -> None:
                 recorded = record(own, outcomes, policy=policy())
             if advances:
                 steps = {row.step_id for row in recorded.values() if row.step_id is not None}
-                serving.fold_and_advance(own, steps)
+                rounds.fold_and_advance(own, steps)
 
 
 @pytest.mark.parametrize("advances", [True, False])

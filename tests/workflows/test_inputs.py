@@ -13,7 +13,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
 from taskqueue.engine.rows import Claimed
-from taskqueue.engine.workflows import inputs, serving
+from taskqueue.engine.workflows import inputs, rounds
 from taskqueue.engine.workflows.inputs import FEWER, SMALL, with_inputs
 from taskqueue.engine.workflows.results import arguments_of
 from tests.engine.steps import claim, outcome, policy
@@ -28,7 +28,7 @@ def succeed(claimed: list[Claimed], value: Any) -> None:
     outcomes = [outcome(task, OutcomeKind.SUCCEEDED, return_value=text) for task in claimed]
     with transaction(connection):
         recorded = record(connection, outcomes, policy=policy())
-    serving.fold_and_advance(connection, {row.step_id for row in recorded.values() if row.step_id})
+    rounds.fold_and_advance(connection, {row.step_id for row in recorded.values() if row.step_id})
 
 
 def batches_of(claimed: list[Claimed]) -> list[list[Claimed]]:

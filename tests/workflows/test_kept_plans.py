@@ -14,7 +14,7 @@ from taskqueue.engine.workflows.dependants import PASS_ON
 from taskqueue.engine.workflows.inputs import READ
 from taskqueue.engine.workflows.locking import LOCK_WORKFLOWS
 from taskqueue.engine.workflows.releases import RELEASE
-from taskqueue.engine.workflows.serving import LEFT_OF
+from taskqueue.engine.workflows.rounds import LEFT_OF
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 

@@ -10,7 +10,8 @@ from django.db import connection
 from taskqueue import fan_out, group, task, workflow
 from taskqueue.engine.workflows import advancing, pruning
 from taskqueue.engine.workflows.pruning import prune_workflows
-from taskqueue.engine.workflows.serving import _advance_chunk, serve
+from taskqueue.engine.workflows.rounds import _advance_chunk
+from taskqueue.engine.workflows.serving import serve
 from taskqueue.models import Lease, Member, Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.workflows import Builder

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.db import connection
 
-from taskqueue import TransitionRefused, chord
+from taskqueue import TransitionRefused, chord, group
 from taskqueue.control import TaskFilter, delete, delete_many, dry_run
 from taskqueue.engine.control.audit import Person
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.pruning import prunable, prune_all
 from taskqueue.engine.workflows import pruning
 from taskqueue.engine.workflows.pruning import prune_workflows
-from taskqueue.models import Audit, Dependency, Lease, Member, Step, Task, Workflow
+from taskqueue.models import Audit, Dependency, Lease, Member, Step, StepCalls, Task, Workflow
 from taskqueue.testing import run_due
 from tests.sample.tasks import add, echo
 from tests.workflows.steps_of import finish
@@ -44,6 +45,29 @@ def test_a_workflow_past_its_retention_goes_with_its_children_batch_by_batch(
     assert Task.objects.count() == Lease.objects.count() == Member.objects.count() == 4
     assert Dependency.objects.count() == 1
     assert kept.return_value == [[[1, 2, 3]], {}]
+
+
+def test_children_are_pruned_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, no statement names more of them."""
+    monkeypatch.setattr(pruning, "MOST_WORKFLOWS", 2)
+    parts = [parent.s(n) for n in range(5)]
+    old = finish(group(parts, concurrency=3).enqueue())
+    assert old.status == "succeeded"
+    assert Workflow.objects.count() == 1 + 2 * len(parts)
+    Workflow.objects.filter(id=old.id).update(prune_after=LONG_AGO)
+    named: list[int] = []
+    delete = pruning._delete_tasks
+
+    def noted(connection: Any, steps: Any, limit: int | None = None) -> int:
+        named.append(steps.values("workflow_id").distinct().count())
+        return delete(connection, steps, limit)
+
+    monkeypatch.setattr(pruning, "_delete_tasks", noted)
+    while prune_workflows(connection):
+        pass
+    assert max(named) == 2
+    for model in (Workflow, Step, Task, Member, StepCalls, Dependency, Lease):
+        assert not model._default_manager.exists(), model
 
 
 def test_workflows_are_pruned_by_hand_too() -> None:

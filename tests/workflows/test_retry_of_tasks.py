@@ -48,6 +48,19 @@ def failed_task() -> Task:
     return Task.objects.get(status="failed")
 
 
+def test_a_task_that_was_cancelled_before_its_release_waits_for_it_again() -> None:
+    run = chain(echo.s(1), echo.s()).enqueue()
+    last = Task.objects.get(status="blocked")
+    control.cancel(last.id)
+    while serve(default_connection):
+        pass
+    control.retry(last.id)
+    last.refresh_from_db()
+    assert last.status == "blocked"
+    assert finish(run).return_value == [[[[1], {}]], {}]
+    assert_settled(run)
+
+
 def test_a_failed_task_is_retried_with_its_step() -> None:
     run = finish(chain(picky.s(0), picky.si(1), echo.s()).enqueue())
     row = failed_task()

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 
 from taskqueue.engine.workflows import serving
-from taskqueue.engine.workflows.serving import _note_trouble, serve
+from taskqueue.engine.workflows.rounds import _note_trouble
+from taskqueue.engine.workflows.serving import serve
 from taskqueue.models import Step, Workflow
 from tests.engine.steps import another_connection
 from tests.sample.tasks import add
@@ -63,6 +64,17 @@ def test_a_workflow_that_cannot_be_advanced_says_why_and_others_go_on(bad: Workf
     bad.refresh_from_db()
     assert bad.trouble == "it is odd"
     assert running_steps() == 1
+
+
+def test_trouble_is_logged_when_it_begins_and_not_with_each_try(
+    bad: Workflow, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        serve_once()
+    assert caplog.text.count("Workflow not advanced") == 1
+    Workflow.objects.update(trouble="something else")
+    serve_once()
+    assert caplog.text.count("Workflow not advanced") == 2
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the whole file.")

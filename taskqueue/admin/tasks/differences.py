@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from taskqueue.declarations.call_differences import Call, Difference, differences_of
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import Viewer, visible_arguments
@@ -27,4 +28,6 @@ def differences(task: Task, viewer: Viewer) -> list[Difference]:
         definition = registry.find(task.name)
     except Exception:  # The project's tasks cannot be imported: the rest is still shown.
         definition = None
-    return differences_of(*calls, definition=definition)
+    found = differences_of(*calls, definition=definition)
+    # Whether two secrets are the same is for nobody but who has changed one.
+    return [each for each in found if REDACTED not in (each.before, each.now)]

@@ -27,7 +27,7 @@ from taskqueue.engine.control.edits import EDITED_COLUMNS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
-from taskqueue.tracing import carried
+from taskqueue.tracing.metadata import carried
 
 # Options that are changed only while the task waits: a change of these is shown first.
 EDITED = options_for(Use.EDIT)

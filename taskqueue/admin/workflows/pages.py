@@ -42,7 +42,7 @@ from taskqueue.monitoring.read_models.workflow import (
     shown_workflow,
 )
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.why.codes import Reason, because
+from taskqueue.monitoring.why.reasons import Reason, because
 from taskqueue.monitoring.why.workflows import why_workflow
 from taskqueue.results.workflows import row_of
 

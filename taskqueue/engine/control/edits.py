@@ -28,7 +28,7 @@ from taskqueue.engine.holders import arguments_of
 from taskqueue.engine.specs import Payload, later
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
-from taskqueue.tracing import carried
+from taskqueue.tracing.metadata import carried
 
 # Parts of a task that an edit changes besides its arguments, with the columns that hold them.
 EDITED_COLUMNS = {"deadline": "deadline_at", "expires_after": "expires_at", "metadata": "metadata"}

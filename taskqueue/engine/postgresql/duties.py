@@ -10,7 +10,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
-from taskqueue.engine.rows import Ended, Held, Renewal, RollupRow, StopRequest
+from taskqueue.engine.rows import RECOUNTED, Ended, Held, Renewal, RollupRow, StopRequest
 from taskqueue.engine.sessions import kept_plan
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
@@ -127,7 +127,7 @@ def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
 
 
 # Locks: the rows of this process, which nobody else writes.
-WRITE_ROLLUPS = """
+WRITE_ROLLUPS = f"""
 INSERT INTO taskqueue_rollup (
     id, resolution, starts_at, queue_name, name,
     succeeded, failed, lost, stopped, returned, tasks_succeeded, tasks_failed, tasks_cancelled,
@@ -145,21 +145,8 @@ FROM jsonb_to_recordset(%s::jsonb) AS part (
     wait_times text, slowest_seconds float8, slowest_task_id uuid
 )
 ON CONFLICT (id) DO UPDATE
-SET succeeded = EXCLUDED.succeeded,
-    failed = EXCLUDED.failed,
-    lost = EXCLUDED.lost,
-    stopped = EXCLUDED.stopped,
-    returned = EXCLUDED.returned,
-    tasks_succeeded = EXCLUDED.tasks_succeeded,
-    tasks_failed = EXCLUDED.tasks_failed,
-    tasks_cancelled = EXCLUDED.tasks_cancelled,
-    run_seconds = EXCLUDED.run_seconds,
-    run_times = EXCLUDED.run_times,
-    wait_seconds = EXCLUDED.wait_seconds,
-    wait_times = EXCLUDED.wait_times,
-    slowest_seconds = EXCLUDED.slowest_seconds,
-    slowest_task_id = EXCLUDED.slowest_task_id
-"""
+SET {RECOUNTED}
+"""  # noqa: S608  (of constants)
 
 # Locks: any so many rows, skipping locked ones, found by their place for want of an index.
 TAKE_ARRIVALS = """

@@ -49,15 +49,11 @@ FROM (
 WHERE taskqueue_step.id {{own}}
 RETURNING {{returned}}
 """  # noqa: S608  (of constants)
-_SUCCEED = f"""
+SUCCEED = Statement.of(f"""
     UPDATE taskqueue_step
     SET status = '{StepStatus.SUCCEEDED}', finished_at = %(now)s, is_due = false
-    WHERE id {{succeeded}}
-"""  # noqa: S608  (of constants)
-SUCCEED = Statement(
-    postgresql=_SUCCEED.format(succeeded="= ANY (%(succeeded)s::bigint[])"),
-    sqlite=_SUCCEED.format(succeeded="IN (SELECT value FROM json_each(%(succeeded)s))"),
-)
+    WHERE id {{in succeeded bigint}}
+""")  # noqa: S608  (of constants)
 _PASS_ON_POSTGRESQL = _MOVE.format(
     edges="""upstream
     CROSS JOIN LATERAL (
@@ -141,42 +137,27 @@ def count_anew(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None
         execute(connection, COUNT_ANEW, steps=list(step_ids))
 
 
-_TELL = """
-UPDATE taskqueue_step
-SET ended = taskqueue_step.ended + told.ended,
-    failures = taskqueue_step.failures + told.failures,
-    is_due = taskqueue_step.is_due OR taskqueue_step.status = 'running' AND (
-        taskqueue_step.ended + told.ended >= taskqueue_step.members
-        OR taskqueue_step.released - taskqueue_step.held < taskqueue_step.members
-        OR taskqueue_step.failures + told.failures > taskqueue_step.tolerated
-    )
-"""
-_TOLD = """
-    SELECT
-        parent_step_id,
-        count(*) AS ended,
-        count(*) FILTER (WHERE status <> 'succeeded') AS failures
-    FROM taskqueue_step
-"""
 # Locks: steps of workflows that the caller has locked.
-TELL_PARENTS = Statement(
-    postgresql=f"""
-        {_TELL}
-        FROM ({_TOLD}
-            WHERE id = ANY (%(ended)s::bigint[])
-            GROUP BY parent_step_id
-        ) AS told
-        WHERE taskqueue_step.id = told.parent_step_id
-    """,
-    sqlite=f"""
-        {_TELL}
-        FROM ({_TOLD}
-            WHERE id IN (SELECT value FROM json_each(%(ended)s))
-            GROUP BY parent_step_id
-        ) AS told
-        WHERE taskqueue_step.id = told.parent_step_id
-    """,  # noqa: S608  (of constants)
-)
+TELL_PARENTS = Statement.of("""
+    UPDATE taskqueue_step
+    SET ended = taskqueue_step.ended + told.ended,
+        failures = taskqueue_step.failures + told.failures,
+        is_due = taskqueue_step.is_due OR taskqueue_step.status = 'running' AND (
+            taskqueue_step.ended + told.ended >= taskqueue_step.members
+            OR taskqueue_step.released - taskqueue_step.held < taskqueue_step.members
+            OR taskqueue_step.failures + told.failures > taskqueue_step.tolerated
+        )
+    FROM (
+        SELECT
+            parent_step_id,
+            count(*) AS ended,
+            count(*) FILTER (WHERE status <> 'succeeded') AS failures
+        FROM taskqueue_step
+        WHERE id {in ended bigint}
+        GROUP BY parent_step_id
+    ) AS told
+    WHERE taskqueue_step.id = told.parent_step_id
+""")
 
 
 def tell_parents(connection: BaseDatabaseWrapper, ended: Sequence[Step]) -> None:

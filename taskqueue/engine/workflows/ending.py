@@ -37,16 +37,12 @@ ENDS = (
     "status", "finished_at", "prune_after", "holds_unique_key", "open_steps", "moved_at",
 )  # fmt: skip
 
-_END = f"""
-UPDATE taskqueue_workflow
-SET {", ".join(f"{name} = %({name})s" for name in ENDS)}, error = NULL, trouble = ''
-WHERE id {{ids}}
-"""  # noqa: S608  (of constants)
 # Locks: workflows that the caller has locked.
-END = Statement(
-    postgresql=_END.format(ids="= ANY (%(ids)s::uuid[])"),
-    sqlite=_END.format(ids="IN (SELECT value FROM json_each(%(ids)s))"),
-)
+END = Statement.of(f"""
+    UPDATE taskqueue_workflow
+    SET {", ".join(f"{name} = %({name})s" for name in ENDS)}, error = NULL, trouble = ''
+    WHERE id {{in ids uuid}}
+""")  # noqa: S608  (of constants)
 
 
 def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:

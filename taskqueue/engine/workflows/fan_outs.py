@@ -31,22 +31,13 @@ FEW = 100
 # What a canvas is called that becomes a workflow of its own.
 NAME = "fan_out"
 
-KEEP = Statement(
-    postgresql="""
-        INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
-        SELECT task.step_id, lease.id, %(first)s, %(calls)s::jsonb
-        FROM taskqueue_lease AS lease
-        JOIN taskqueue_task AS task ON task.id = lease.task_id
-        WHERE lease.id = %(lease)s AND lease.status = 'running'
-    """,
-    sqlite="""
-        INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
-        SELECT task.step_id, lease.id, %(first)s, %(calls)s
-        FROM taskqueue_lease AS lease
-        JOIN taskqueue_task AS task ON task.id = lease.task_id
-        WHERE lease.id = %(lease)s AND lease.status = 'running'
-    """,
-)
+KEEP = Statement.of("""
+    INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
+    SELECT task.step_id, lease.id, %(first)s, {json calls}
+    FROM taskqueue_lease AS lease
+    JOIN taskqueue_task AS task ON task.id = lease.task_id
+    WHERE lease.id = %(lease)s AND lease.status = 'running'
+""")
 
 
 DROP_UNUSED = Statement(

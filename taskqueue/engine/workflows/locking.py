@@ -81,34 +81,21 @@ LOCK_WORKFLOWS = Statement(
     """,  # noqa: S608  (of constants)
 )
 # Locks: workflows, without those that somebody else has locked.
-LOCK_OTHERS = Statement(
-    postgresql="""
-        SELECT id
-        FROM taskqueue_workflow
-        WHERE id = ANY (%(workflows)s::uuid[])
-        ORDER BY id
-        FOR UPDATE SKIP LOCKED
-    """,
-    sqlite="""
-        SELECT id
-        FROM taskqueue_workflow
-        WHERE id IN (SELECT value FROM json_each(%(workflows)s))
-    """,
-)
-_LOCK_DUE_STEPS = """
-SELECT *
-FROM taskqueue_step
-WHERE is_due AND workflow_id {workflows}
-ORDER BY id
-{lock}
-"""
+LOCK_OTHERS = Statement.of("""
+    SELECT id
+    FROM taskqueue_workflow
+    WHERE id {in workflows uuid}
+    ORDER BY id
+    {skip_locked}
+""")
 # Locks: steps by id, of workflows that the caller has locked; who folds one waits for nothing.
-LOCK_DUE_STEPS = Statement(
-    postgresql=_LOCK_DUE_STEPS.format(workflows="= ANY (%(workflows)s::uuid[])", lock="FOR UPDATE"),
-    sqlite=_LOCK_DUE_STEPS.format(
-        workflows="IN (SELECT value FROM json_each(%(workflows)s))", lock=""
-    ),
-)
+LOCK_DUE_STEPS = Statement.of("""
+    SELECT *
+    FROM taskqueue_step
+    WHERE is_due AND workflow_id {in workflows uuid}
+    ORDER BY id
+    {for_update}
+""")
 
 
 @dataclass

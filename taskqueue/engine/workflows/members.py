@@ -41,6 +41,10 @@ class MemberResults:
         """
         return self._of([step], start=start, stop=stop)[step.id]
 
+    def of_each(self, steps: Sequence[Step]) -> dict[int, list[Any]]:
+        """Return the results of the members of many steps, by the ids of the steps."""
+        return self._of(steps)
+
     def _of(
         self, steps: Sequence[Step], *, start: int = 0, stop: int | None = None
     ) -> dict[int, list[Any]]:

@@ -13,8 +13,8 @@ from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Dependency, Member, Step, StepCalls, StepEnd, Task, Workflow
 
-# Tasks of one transaction.
-BATCH = 500
+# Tasks of one transaction, and workflows whose tasks are looked for at once.
+BATCH, MOST_WORKFLOWS = 500, 100
 
 
 def prune_workflows(connection: BaseDatabaseWrapper) -> bool:
@@ -46,15 +46,34 @@ def past_retention(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[W
 def delete_some(connection: BaseDatabaseWrapper, workflow_id: UUID) -> bool:
     """Delete a batch of tasks of a locked workflow and its children; whether all of it is gone.
 
-    The rows go after the last task.
+    Those that lie deepest go first, so many at a time, and the rows of each after its last task.
     """
-    family = family_of(connection, workflow_id)
-    steps = Step.objects.using(connection.alias).filter(workflow_id__in=family)
-    if _delete_tasks(connection, steps) == BATCH:
-        return False
-    _delete_steps(connection, steps)
-    Workflow.objects.using(connection.alias).filter(id__in=family).delete()
-    return True
+    left = BATCH
+    while left > 0:
+        some = _deepest(connection, workflow_id)
+        steps = Step.objects.using(connection.alias).filter(workflow_id__in=some)
+        number = _delete_tasks(connection, steps, left)
+        if number == left:
+            return False
+        left -= number + len(some)
+        _delete_steps(connection, steps)
+        Workflow.objects.using(connection.alias).filter(id__in=some).delete()
+        if some == [workflow_id]:
+            return True
+    return False
+
+
+def _deepest(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
+    """Return some workflows without children that a workflow runs, or it alone."""
+    some = children = [workflow_id]
+    while children:
+        some = children
+        steps = Step.objects.using(connection.alias).filter(workflow_id__in=some)
+        below = Workflow.objects.using(connection.alias).filter(
+            parent_step_id__in=steps.values("id")
+        )
+        children = list(below.values_list("id", flat=True)[:MOST_WORKFLOWS])
+    return some
 
 
 def family_of(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:

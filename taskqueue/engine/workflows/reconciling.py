@@ -24,7 +24,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.counting import COUNTED
 from taskqueue.engine.workflows.counts import count_repairs
 from taskqueue.engine.workflows.inserting import STILL
-from taskqueue.engine.workflows.serving import look_again
+from taskqueue.engine.workflows.rounds import look_again
 from taskqueue.models import Step, Workflow
 
 logger = logging.getLogger("taskqueue.engine")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,12 +20,17 @@ from taskqueue.declarations.workflows.reference_data import (
 from taskqueue.declarations.workflows.resolution import resolved_call, return_value
 from taskqueue.engine.workflows.inputs import read_inputs
 from taskqueue.engine.workflows.members import LazyResults, MemberResults
+from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Member, Step, Task, Workflow
 
 UNSUCCESSFUL = (TaskStatus.FAILED, TaskStatus.CANCELLED)
+# Steps that are read at once, and how many are worth it.
+BATCH, FEWEST_AHEAD = 200, 3
 # Under which the request of a step keeps a result that somebody gave it.
 RESOLVED = "resolved"
 INVALID = "taskqueue.exceptions.InvalidWorkflow"
+# What tells of the error of a member.
+ERROR = ("task__error_class", "task__error_message", "task_id")
 Arguments = tuple[list[Any], dict[str, Any]]
 
 
@@ -70,7 +75,31 @@ class Results:
 
     def return_value(self) -> Any:
         """Return the result of the workflow; None where its last steps have none."""
+        self._read_ahead(self.workflow.last)
         return return_value(self.workflow.last, self.read) if self.workflow.last else None
+
+    def _read_ahead(self, names: Sequence[str]) -> None:
+        """Read steps that are to be read, and the results of single tasks, many at once."""
+        wanted = [name for name in names if name not in self._steps and name not in self._known]
+        if len(wanted) < FEWEST_AHEAD:
+            return
+        rows = Step.objects.using(self._alias).filter(workflow_id=self._workflow_id)
+        for first in range(0, len(wanted), BATCH):
+            found = list(rows.filter(name__in=wanted[first : first + BATCH]))
+            self._steps |= {step.name: step for step in found}
+            single = [
+                step
+                for step in found
+                if step.kind == StepKind.TASK
+                and step.status == StepStatus.SUCCEEDED
+                and RESOLVED not in step.request
+            ]
+            try:
+                values = MemberResults(self._alias, self._child_result).of_each(single)
+            except InvalidWorkflow:
+                continue  # Too large together: each is read by itself.
+            for step_id, members in values.items():
+                self._values[step_id] = members[0] if members else None
 
     def result_of(self, name: str) -> Any:
         """Return the result of a step; None if it did not succeed."""
@@ -87,6 +116,7 @@ class Results:
         if RESOLVED in step.request:
             return step.request[RESOLVED]
         if step.kind == StepKind.JOIN:
+            self._read_ahead(step.inputs)
             return resolve(step.request["value"], self.read)
         if step.kind == StepKind.WORKFLOW:
             return self._child_result(step)
@@ -118,6 +148,20 @@ class Results:
                 return self.failure(step)
         return None
 
+    def errors_of_steps(self) -> dict[str, dict[str, Any]]:
+        """Return why steps failed, by their names in the order in which they were built."""
+        rows = Step.objects.using(self._alias).filter(workflow_id=self._workflow_id)
+        failed = list(rows.filter(status=StepStatus.FAILED).order_by("id"))
+        single = [step for step in failed if step.kind == StepKind.TASK and not step.reason]
+        tasks: dict[int, dict[str, Any]] = {}
+        for first in range(0, len(single), BATCH):
+            ids = [step.id for step in single[first : first + BATCH]]
+            members = Member.objects.using(self._alias).filter(step_id__in=ids, place__gte=0)
+            ended = members.filter(task__status__in=UNSUCCESSFUL)
+            for step_id, *error in ended.values_list("step_id", *ERROR):
+                tasks[step_id] = _error(*error)
+        return {step.name: tasks.get(step.id) or self.failure(step) for step in failed}
+
     def failure(self, step: Step) -> dict[str, Any]:
         """Return why a step failed: the error of its first task that did."""
         # What its members did not cause comes first.
@@ -139,13 +183,9 @@ class Results:
         That of a fan-out is its member's. At most so many of each are read.
         """
         members = Member.objects.using(self._alias).filter(step_id=step.id, place__gte=0)
-        tasks = members.filter(task__status__in=UNSUCCESSFUL).order_by("place").values_list(
-            "place", "task__error_class", "task__error_message", "task_id"
-        )  # fmt: skip
-        errors: dict[int, dict[str, Any]] = {
-            place: {"error_class": path, "message": message, "task_id": str(task_id)}
-            for place, path, message, task_id in tasks[:most]
-        }
+        tasks = members.filter(task__status__in=UNSUCCESSFUL).order_by("place")
+        rows = tasks.values_list("place", *ERROR)[:most]
+        errors = {place: _error(*error) for place, *error in rows}
         fans = Step.objects.using(self._alias).filter(parent_step_id=step.id)
         failed = fans.filter(status__in=[StepStatus.FAILED, StepStatus.CANCELLED])
         for fan in failed.order_by("parent_place")[:most]:
@@ -184,6 +224,10 @@ class Results:
         assert parent_step_id is not None
         parent = Step.objects.using(self._alias).only("workflow_id").get(id=parent_step_id)
         return Results(self._alias, parent.workflow_id)
+
+
+def _error(path: str, message: str, task_id: UUID) -> dict[str, Any]:
+    return {"error_class": path, "message": message, "task_id": str(task_id)}
 
 
 def _cancelled(child: Workflow) -> dict[str, Any]:

@@ -1,34 +1,21 @@
-"""Folding and advancing until nothing is left to do: after each record, and as a duty."""
+"""The duties of workflows: what others left to do, deadlines that passed, and stops that go on."""
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from uuid import UUID
 
-from django.db import DataError, Error, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.log_text import one_line
 from taskqueue.declarations.workflows.graph import FORMAT
-from taskqueue.engine.connections import installed, orm_transaction, transaction
+from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
-from taskqueue.engine.rows import Folded
-from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan, owns_session
 from taskqueue.engine.statement import Fact, Moment, Statement
-from taskqueue.engine.workflows.advancing import (
-    MOST_FOLDED,
-    MOST_WORKFLOWS,
-    Advance,
-)
-from taskqueue.engine.workflows.locking import lock_others, lock_workflows
+from taskqueue.engine.workflows.advancing import MOST_WORKFLOWS, Advance
+from taskqueue.engine.workflows.locking import lock_workflows
+from taskqueue.engine.workflows.rounds import advance, fold, left_of
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.models import Workflow
-
-logger = logging.getLogger("taskqueue.engine")
 
 DEADLINE = {
     "error_class": "taskqueue.exceptions.DeadlineExceeded",
@@ -45,8 +32,8 @@ NEXT_WORKFLOW_DEADLINE = Moment.of("""
     FROM taskqueue_workflow
     WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'running'
 """)
-# What is left to do, of all workflows, or of these: a step of which ends were noted, or null where
-# a step is due or the workflow is stopping.
+# What is left to do of any workflow: a step of which ends were noted, or null where a step is due
+# or a stop goes on.
 LEFT = Statement.of("""
     SELECT workflow_id, step_id FROM
         (SELECT workflow_id, step_id FROM taskqueue_stepend LIMIT 1000) AS noted
@@ -55,158 +42,15 @@ LEFT = Statement.of("""
         (SELECT workflow_id FROM taskqueue_step WHERE is_due LIMIT 1000) AS due
     UNION
     SELECT id, NULL FROM
-        (SELECT id FROM taskqueue_workflow WHERE status = 'stopping' LIMIT 1000) AS stopping
+        (
+            SELECT id
+            FROM taskqueue_workflow
+            WHERE status = 'stopping' AND (stops_again_at IS NULL OR stops_again_at <= {now})
+            LIMIT 1000
+        ) AS stopping
 """)
-LEFT_OF = Statement(
-    postgresql=f"""
-        WITH clock AS MATERIALIZED (
-            SELECT 1 WHERE {KEEPS_PLAN}
-        )
-        SELECT workflow_id, step_id
-        FROM clock
-        CROSS JOIN taskqueue_stepend
-        WHERE workflow_id = ANY (%(workflows)s::uuid[])
-        UNION
-        SELECT workflow_id, NULL
-        FROM clock
-        CROSS JOIN taskqueue_step
-        WHERE is_due AND workflow_id = ANY (%(workflows)s::uuid[])
-    """,  # noqa: S608  (of constants)
-    sqlite="""
-        SELECT workflow_id, step_id
-        FROM taskqueue_stepend
-        WHERE workflow_id IN (SELECT value FROM json_each(%(workflows)s))
-        UNION
-        SELECT workflow_id, NULL
-        FROM taskqueue_step
-        WHERE is_due AND workflow_id IN (SELECT value FROM json_each(%(workflows)s))
-    """,
-)
 # How often a cancel comes back to what others held, and after how many seconds.
 STOP_TRIES, STOP_PAUSE = 4, 0.05
-# Rounds of one call: what is still left then is left to the duty.
-MOST_ROUNDS = 1000
-
-
-def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
-    """Count what was noted of these steps; the steps, without those that others have locked."""
-    is_one = len(step_ids) <= MOST_FOLDED
-    with _short_transaction(connection) if is_one else transaction(connection):
-        return _fold(connection, step_ids)
-
-
-def _fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
-    """Do so in the caller's transaction, by as many statements as it takes."""
-    ids, fold_some = sorted(step_ids), dialect_for(connection).fold
-    starts = range(0, len(ids), MOST_FOLDED)
-    return [step for at in starts for step in fold_some(connection, ids[at : at + MOST_FOLDED])]
-
-
-@dataclass
-class Advanced:
-    """The result of folding steps and advancing their workflows."""
-
-    # The steps as the fold left them, without those that others have locked.
-    folded: list[Folded]
-    # The queues of tasks that became ready; None among them: others may have.
-    queues: set[str | None] = field(default_factory=set)
-
-
-def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> Advanced:
-    """Fold, and do all that follows from it.
-
-    Steps are folded in the transaction that advances their workflows, if nobody else has locked
-    these.
-    """
-    ids = sorted(step_ids)
-    advanced = Advanced([])
-    for first in range(0, len(ids), MOST_WORKFLOWS):
-        some = _fold_and_advance_some(connection, ids[first : first + MOST_WORKFLOWS])
-        advanced.folded += some.folded
-        advanced.queues |= some.queues
-    return advanced
-
-
-def _fold_and_advance_some(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> Advanced:
-    try:
-        return _fold_and_advance_at_once(connection, step_ids)
-    except Exception as error:
-        if _is_of_session(error):
-            raise
-        # One workflow's trouble, which is found below. Nothing was folded.
-    folded = fold(connection, step_ids)
-    due = {step.workflow_id for step in folded if step.is_due}
-    advance(connection, due)
-    return Advanced(folded, {None} if due else set())
-
-
-def _fold_and_advance_at_once(
-    connection: BaseDatabaseWrapper, step_ids: Collection[int]
-) -> Advanced:
-    """Fold and advance in one transaction; in two where a workflow cannot be locked.
-
-    While it holds steps it waits for nothing but under the locks of all of their workflows. So the
-    first transaction ends with the fold where it has not got these. It then tries once more: who
-    has a workflow may have looked for what is left of it before that COMMIT.
-    """
-    step: Advance | None = None
-    with orm_transaction(connection):
-        folded = _fold(connection, step_ids)
-        due = {as_uuid(each.workflow_id) for each in folded if each.is_due}
-        others = {as_uuid(each.workflow_id) for each in folded} - due if due else set()
-        if due and lock_others(connection, others):
-            locked = lock_workflows(connection, due)
-            if locked is not None and len(locked.workflows) == len(due):
-                step = Advance(connection, locked.workflows, now=locked.now)
-                step.run(locked.due)
-    if step is None:
-        # Others may have been refused the locks of those that are not due.
-        due |= _left(connection, others, ())
-        advance(connection, due)
-        return Advanced(folded, {None} if due else set())
-    queues = step.queues
-    if advance(connection, _left(connection, due | others, step.told)):
-        queues.add(None)
-    return Advanced(folded, queues)
-
-
-def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str]) -> bool:
-    """Advance workflows until nothing is left to do, or others do it; whether any was advanced.
-
-    After each COMMIT it looks again: what completed a step while the workflow was locked here was
-    refused the lock.
-    """
-    pending = {as_uuid(id) for id in workflow_ids}
-    has_advanced = False
-    for _ in range(MOST_ROUNDS):
-        if not pending:
-            break
-        chunk = sorted(pending)[:MOST_WORKFLOWS]
-        pending.difference_update(chunk)
-        advanced, told = _advance_chunk(connection, chunk)
-        has_advanced = has_advanced or bool(advanced)
-        pending |= _left(connection, advanced, told)
-    return has_advanced
-
-
-def look_again(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) -> bool:
-    """Do what others left of workflows that this session has locked; whether any was advanced."""
-    return advance(connection, _left(connection, workflow_ids, ()))
-
-
-def stop_missed(connection: BaseDatabaseWrapper, workflow_id: UUID) -> None:
-    """Stop what others held while a cancel stopped the rest of a workflow: soon, or workers do."""
-    for _ in range(STOP_TRIES):
-        time.sleep(STOP_PAUSE)
-        with orm_transaction(connection):
-            locked = lock_workflows(connection, [workflow_id])
-            if locked is None:
-                return
-            step = Advance(connection, locked.workflows, now=locked.now)
-            step.run(locked.due)
-        advance(connection, _left(connection, [workflow_id], step.told))
-        if not step.has_missed:
-            return
 
 
 def serve(connection: BaseDatabaseWrapper) -> bool:
@@ -237,64 +81,16 @@ def end_overdue(connection: BaseDatabaseWrapper) -> bool:
     return bool(found)
 
 
-def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[list[UUID], set[int]]:
-    """Advance some workflows in one transaction; those that could be locked, and parents' steps.
-
-    One that cannot be advanced is left alone, and its row tells why.
-    """
-    try:
+def stop_missed(connection: BaseDatabaseWrapper, workflow_id: UUID) -> None:
+    """Stop what others held while a cancel stopped the rest of a workflow: soon, or workers do."""
+    for _ in range(STOP_TRIES):
+        time.sleep(STOP_PAUSE)
         with orm_transaction(connection):
-            locked = lock_workflows(connection, ids)
+            locked = lock_workflows(connection, [workflow_id])
             if locked is None:
-                return [], set()
+                return
             step = Advance(connection, locked.workflows, now=locked.now)
             step.run(locked.due)
-        return [workflow.id for workflow in locked.workflows], step.told
-    except Exception as error:
-        if _is_of_session(error):
-            raise
-        if len(ids) == 1:
-            logger.exception("Workflow not advanced workflow=%s", ids[0])
-            _note_trouble(connection, ids[0], error)
-            return [], set()
-    done = [_advance_chunk(connection, [id]) for id in ids]
-    return [id for ids, _ in done for id in ids], set().union(*(told for _, told in done))
-
-
-def _is_of_session(error: Exception) -> bool:
-    """Return whether it is no trouble of one workflow, such as data that the database refuses."""
-    return isinstance(error, Error) and not isinstance(error, (DataError, IntegrityError))
-
-
-def _note_trouble(connection: BaseDatabaseWrapper, id: UUID, error: Exception) -> None:
-    """Have its row tell why it cannot be advanced; not if somebody has locked it, or it refuses."""
-    try:
-        with orm_transaction(connection):
-            rows = Workflow.objects.using(connection.alias).filter(id=id)
-            if rows.select_for_update(skip_locked=True).exists():
-                rows.update(trouble=one_line(error))
-    except (DataError, IntegrityError):
-        logger.exception("Trouble of a workflow not noted workflow=%s", id)
-
-
-def _left(
-    connection: BaseDatabaseWrapper, ids: Collection[UUID], told: Collection[int]
-) -> set[UUID]:
-    """Fold what was noted meanwhile; the workflows that are to be advanced again."""
-    if not ids:
-        return set()
-    # Both databases read this as a UUID.
-    with kept_plan(connection) as series:
-        rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids], series=series)
-    left = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
-    steps = {step_id for _, step_id in rows if step_id is not None} | set(told)
-    if steps:
-        left |= {as_uuid(step.workflow_id) for step in fold(connection, steps) if step.is_due}
-    return left
-
-
-def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    """One for a single statement; on a session of one's own it is one by itself."""
-    if is_sqlite(connection) or not owns_session(connection):
-        return transaction(connection)
-    return nullcontext()
+        advance(connection, left_of(connection, [workflow_id], step.told))
+        if not step.has_missed:
+            return

@@ -7,7 +7,7 @@ left to the next turn: nobody who holds one of these waits for a workflow, nor i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -27,8 +27,12 @@ HAVE_CHILDREN = frozenset({StepKind.WORKFLOW, StepKind.MAP})
 # Tasks and children that one transaction stops, and members that it looks at for that: while a stop
 # waits for bodies that do not end, each turn looks at the next ones.
 MOST_STOPPED, MOST_LOOKED = 500, 10_000
-# The step and the place behind which the next transaction goes on.
-STOPPED_TO = ("stopped_step_id", "stopped_place")
+# The step and the place behind which the next transaction goes on, and when it does.
+STOPPED_TO = ("stopped_step_id", "stopped_place", "stops_again_at")
+# Until the next look where something was stopped, or others held something; and where nothing was
+# left to stop: an eighth of the time since the request, for bodies may take long to end. All that
+# ends is noted, and moves the workflow on by itself.
+PAUSE, SHARE, LONGEST_PAUSE = timedelta(seconds=0.25), 8, timedelta(seconds=30)
 BEFORE_ALL = -1
 FROM_THE_START = (0, BEFORE_ALL)
 
@@ -92,7 +96,7 @@ class Stopped(NamedTuple):
     """The part of a workflow that one turn has stopped."""
 
     number: int
-    # Whether others held some of the tasks, which are left to the next turn.
+    # Whether others held some tasks or children, which are left to the next turn.
     has_missed: bool
 
 
@@ -111,6 +115,7 @@ def request_stop(
     workflow.stop_requested_by, workflow.stop_reason = by, reason
     workflow.error = workflow.error or error
     workflow.stopped_step_id, workflow.stopped_place = FROM_THE_START
+    workflow.stops_again_at = None
     workflow.save(
         using=connection.alias,
         update_fields=[
@@ -164,6 +169,7 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
     if not kinds:
         return Stopped(0, has_missed=False)
     ids = _to_stop(connection, workflow, list(kinds))
+    has_more = (workflow.stopped_step_id, workflow.stopped_place) != FROM_THE_START
     stopped: Mapping[UUID, str] = {}
     if ids:
         person = Person(workflow.stop_requested_by, workflow.stop_reason)
@@ -171,15 +177,32 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
             connection=connection, ids=ids, statuses=UNFINISHED, person=person, is_bulk=True
         )
         stopped = cancel_each(selection, ended_by="")
+    found, has_missed = _stop_children(connection, workflow, kinds, now=now)
+    has_missed = has_missed or len(stopped) < len(ids)
+    has_more = has_more or found == MOST_STOPPED
+    waited = now - (workflow.stop_requested_at or now)
+    pause = PAUSE if ids or found or has_missed else max(PAUSE, waited / SHARE)
+    workflow.stops_again_at = None if has_more else now + min(pause, LONGEST_PAUSE)
+    workflow.save(using=connection.alias, update_fields=STOPPED_TO)
+    return Stopped(len(ids), has_missed=has_missed)
+
+
+def _stop_children(
+    connection: BaseDatabaseWrapper, workflow: Workflow, kinds: Mapping[int, str], *, now: datetime
+) -> tuple[int, bool]:
+    """Stop children of running steps, by their kinds; how many, and whether others held some."""
+    above = [id for id, kind in kinds.items() if kind in HAVE_CHILDREN]
+    if not above:
+        return 0, False
     children = Workflow.objects.using(connection.alias).filter(
-        parent_step_id__in=[id for id, kind in kinds.items() if kind in HAVE_CHILDREN],
-        status=WorkflowStatus.RUNNING,
+        parent_step_id__in=above, status=WorkflowStatus.RUNNING
     )
     # In no order: the first that the index gives will do. Locked ones are left to the next turn.
-    for child in children.select_for_update(skip_locked=True)[:MOST_STOPPED]:
+    found = list(children.select_for_update(skip_locked=True)[:MOST_STOPPED])
+    for child in found:
         reason, by = workflow.stop_reason, workflow.stop_requested_by
         request_stop(connection, child, now=now, reason=reason, by=by)
-    return Stopped(len(ids), has_missed=len(stopped) < len(ids))
+    return len(found), len(found) < MOST_STOPPED and children.exists()
 
 
 def _to_stop(
@@ -210,7 +233,5 @@ def _to_stop(
             last = tasks[-1][1:3]
     if len(found) < MOST_STOPPED and looked < MOST_LOOKED:
         last = FROM_THE_START
-    if last != (step_id, place):
-        workflow.stopped_step_id, workflow.stopped_place = last
-        workflow.save(using=connection.alias, update_fields=STOPPED_TO)
+    workflow.stopped_step_id, workflow.stopped_place = last
     return found

@@ -42,14 +42,10 @@ NO_CALLS: Unsent = {}
 # The single task of a step.
 FIRST = 0
 # A row each: in an array their text would be escaped once more.
-_KEEP_CALLS = """
-INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
-VALUES (%(step)s, 0, %(first)s, {calls})
-"""
-KEEP_CALLS = Statement(
-    postgresql=_KEEP_CALLS.format(calls="%(calls)s::jsonb"),
-    sqlite=_KEEP_CALLS.format(calls="%(calls)s"),
-)
+KEEP_CALLS = Statement.of("""
+    INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
+    VALUES (%(step)s, 0, %(first)s, {json calls})
+""")
 # In the order of the members' key, each with its task by its key: joined the other way round, each
 # task of that status would be compared with each member.
 FIND_TASKS = Statement(

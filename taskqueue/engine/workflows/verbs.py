@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.db.transaction import atomic, on_commit
 
 from taskqueue.conf import get_settings
@@ -25,7 +25,6 @@ from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.workflows.advancing import Advance
 from taskqueue.engine.workflows.pending import count_pending
-from taskqueue.engine.workflows.pruning import family_of
 from taskqueue.engine.workflows.reopening import FAILED_TASKS
 from taskqueue.engine.workflows.retrying import Retry
 from taskqueue.engine.workflows.serving import stop_missed
@@ -65,7 +64,9 @@ def pause(
     with _locked(connection, workflow_id, "pause", by=by, reason=reason) as (workflow, now):
         workflow.paused_at = workflow.paused_at or now
         workflow.save(using=connection.alias, update_fields=["paused_at"])
-        _below(connection, workflow).filter(paused_at=None).update(paused_at=workflow.paused_at)
+        rows = Workflow.objects.using(connection.alias)
+        for generation in _generations_below(connection, workflow):
+            rows.filter(id__in=generation, paused_at=None).update(paused_at=workflow.paused_at)
 
 
 def resume(
@@ -74,8 +75,9 @@ def resume(
     """Release what the pause has kept back."""
     with _locked(connection, workflow_id, "resume", by=by, reason=reason) as (workflow, now):
         # Those that were paused by themselves stay so.
-        held = _below(connection, workflow).filter(paused_at=workflow.paused_at).order_by("id")
-        resumed = [workflow, *held.select_for_update()]
+        ids = [id for some in _generations_below(connection, workflow) for id in some]
+        below = Workflow.objects.using(connection.alias).filter(id__in=ids)
+        resumed = [workflow, *below.filter(paused_at=workflow.paused_at).order_by("id")]
         for each in resumed:
             each.paused_at = None
         ids = [each.id for each in resumed]
@@ -86,12 +88,20 @@ def resume(
         Advance(connection, resumed, now=now).begin()
 
 
-def _below(connection: BaseDatabaseWrapper, workflow: Workflow) -> QuerySet[Workflow]:
-    """Return the children of a workflow that have not ended, at whatever depth."""
-    family = Workflow.objects.using(connection.alias).filter(
-        id__in=family_of(connection, workflow.id)
-    )
-    return family.exclude(id=workflow.id).exclude(status__in=sorted(FINAL_WORKFLOWS))
+def _generations_below(connection: BaseDatabaseWrapper, workflow: Workflow) -> Iterator[list[UUID]]:
+    """Lock and yield the unfinished children of a locked workflow, then theirs, and so on.
+
+    Each generation is locked before the next is looked for: a child that somebody else has locked
+    may be about to begin one.
+    """
+    rows = Workflow.objects.using(connection.alias).exclude(status__in=sorted(FINAL_WORKFLOWS))
+    generation = [workflow.id]
+    while generation:
+        steps = Step.objects.using(connection.alias).filter(workflow_id__in=generation)
+        children = rows.filter(parent_step_id__in=steps.values("id")).order_by("id")
+        locked = children.select_for_update().values_list("id", flat=True)
+        if generation := list(locked):
+            yield generation
 
 
 def retry(

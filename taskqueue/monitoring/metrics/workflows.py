@@ -72,7 +72,11 @@ FROM (SELECT 1 FROM taskqueue_delivery WHERE status = 'failed' LIMIT %(limit)s) 
 UNION ALL
 SELECT 'new_events', '', '', count(*), COALESCE(max(seconds), 0.0)
 FROM (
-    SELECT {{age}} AS seconds FROM taskqueue_event WHERE seq IS NULL ORDER BY id LIMIT %(limit)s
+    SELECT CAST({{since at}} AS double precision) AS seconds
+    FROM taskqueue_event
+    WHERE seq IS NULL
+    ORDER BY id
+    LIMIT %(limit)s
 ) AS new_events
 UNION ALL
 SELECT 'limit_count', name, what, 0, number FROM taskqueue_limitcount
@@ -84,18 +88,15 @@ GROUP BY CASE WHEN name = '' THEN 'everything' ELSE 'definition' END
 UNION ALL
 """  # noqa: S608  (of constants)
 # SQLite does not tell pages apart by table without reading them all.
+_SHARED = Statement.of(_FIGURES)
 FIGURES = Statement(
-    postgresql=_FIGURES.replace("{now}", "clock_timestamp()").replace(  # noqa: S608  (of constants)
-        "{age}", "CAST(EXTRACT(epoch FROM clock_timestamp() - at) AS double precision)"
-    )
+    postgresql=_SHARED.postgresql  # noqa: S608  (of constants)
     + """
 SELECT 'table', relname::text, '', pg_total_relation_size(oid), 0.0
 FROM pg_class
 WHERE oid = ANY (SELECT to_regclass(name) FROM unnest(%(tables)s::text[]) AS name)
 """,
-    sqlite=_FIGURES.replace("{now}", "%(now)s").replace(
-        "{age}", "(julianday(%(now)s) - julianday(at)) * 86400.0"
-    )
+    sqlite=_SHARED.sqlite
     + """
 SELECT 'table', 'database', '', pages.page_count * size.page_size, 0.0
 FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size

@@ -22,6 +22,18 @@ WINDOW, LATELY = timedelta(minutes=15), timedelta(minutes=5)
 ENOUGH = 5
 
 # By the claim's index: within a priority, what came lately stands together, at the end.
+_CAME_SINCE = """(
+            SELECT count(*)
+            FROM (
+                SELECT 1
+                FROM taskqueue_task AS task
+                WHERE task.status = 'ready' AND task.route = 0
+                    AND task.queue_name = lane.queue_name AND task.priority = lane.priority
+                    AND task.run_after >= {moment}
+                ORDER BY task.run_after
+                LIMIT %(most)s
+            ) AS counted
+        )"""
 _CAME = """
 WITH RECURSIVE lane (queue_name, priority) AS (
     SELECT queue.name, (
@@ -42,30 +54,8 @@ WITH RECURSIVE lane (queue_name, priority) AS (
 ), came AS (
     SELECT
         queue_name,
-        (
-            SELECT count(*)
-            FROM (
-                SELECT 1
-                FROM taskqueue_task AS task
-                WHERE task.status = 'ready' AND task.route = 0
-                    AND task.queue_name = lane.queue_name AND task.priority = lane.priority
-                    AND task.run_after >= {since}
-                ORDER BY task.run_after
-                LIMIT %(most)s
-            ) AS counted
-        ) AS number,
-        (
-            SELECT count(*)
-            FROM (
-                SELECT 1
-                FROM taskqueue_task AS task
-                WHERE task.status = 'ready' AND task.route = 0
-                    AND task.queue_name = lane.queue_name AND task.priority = lane.priority
-                    AND task.run_after >= {lately}
-                ORDER BY task.run_after
-                LIMIT %(most)s
-            ) AS counted
-        ) AS lately
+        {since} AS number,
+        {lately} AS lately
     FROM lane
     WHERE priority IS NOT NULL
 )
@@ -77,29 +67,22 @@ CAME = Statement(
     postgresql=_CAME.format(
         names="json_array_elements_text(%(queues)s::json)",
         columns=" (name)",
-        since="%(since)s::timestamptz",
-        lately="%(lately)s::timestamptz",
+        since=_CAME_SINCE.format(moment="%(since)s::timestamptz"),
+        lately=_CAME_SINCE.format(moment="%(lately)s::timestamptz"),
     ),
     sqlite=_CAME.format(
         names="(SELECT value AS name FROM json_each(%(queues)s))",
         columns="",
-        since="%(since_text)s",
-        lately="%(lately_text)s",
+        since=_CAME_SINCE.format(moment="%(since_text)s"),
+        lately=_CAME_SINCE.format(moment="%(lately_text)s"),
     ),
 )
 # Few rows, which are never deleted.
-RUN_TIMES = Statement(
-    postgresql="""
-        SELECT label, run_times::text
-        FROM taskqueue_total
-        WHERE kind = 'name' AND label = ANY (%(names)s::text[])
-    """,
-    sqlite="""
-        SELECT label, run_times
-        FROM taskqueue_total
-        WHERE kind = 'name' AND label IN (SELECT value FROM json_each(%(names)s))
-    """,
-)
+RUN_TIMES = Statement.of("""
+    SELECT label, CAST(run_times AS text)
+    FROM taskqueue_total
+    WHERE kind = 'name' AND label {in names text}
+""")
 
 
 class Came(NamedTuple):

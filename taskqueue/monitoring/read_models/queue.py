@@ -13,10 +13,12 @@ from django.db.models import QuerySet
 
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
+from taskqueue.engine.statement import Statement
 from taskqueue.models import Queue
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import CAP, Count
-from taskqueue.monitoring.queue_statements import FINISHED, LANES, NEXT
+from taskqueue.monitoring.queue_statements import LANES
+from taskqueue.monitoring.queue_throughput import FINISHED
 from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.read_models.limit import ShownNumbers, numbers_of_queues
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
@@ -135,6 +137,25 @@ def read_queues(
     counts = _counts(lanes, cap=cap, absence=Absence(workers))
     names = sorted({*rows, *counts})[:limit]
     return [_shown(name, counts[name], rows.get(name), workers) for name in names]
+
+
+# The names in a row behind one. As the database sorts them: the cursor of a page is compared there.
+NEXT = Statement(
+    postgresql="""
+        SELECT name
+        FROM json_array_elements_text(%(names)s::json) AS found (name)
+        WHERE name > %(after)s
+        ORDER BY name
+        LIMIT %(limit)s
+    """,
+    sqlite="""
+        SELECT value
+        FROM json_each(%(names)s)
+        WHERE value > %(after)s
+        ORDER BY value
+        LIMIT %(limit)s
+    """,
+)
 
 
 def queues_after(name: str, *, limit: int) -> list[ShownQueue]:

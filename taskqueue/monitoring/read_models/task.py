@@ -26,7 +26,7 @@ from taskqueue.monitoring.read_models.placement import (
     ShownTenant,
     placement_of,
 )
-from taskqueue.tracing import trace_url_of
+from taskqueue.tracing.metadata import trace_url_of
 
 STATUSES = [status.value for status in TaskStatus]
 # Fields that stand in the column `options`, with the value of one that is absent.

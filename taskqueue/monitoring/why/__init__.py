@@ -7,14 +7,9 @@ from typing import Any
 
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.models import Task
-from taskqueue.monitoring.why.codes import Reason, because
-from taskqueue.monitoring.why.pending import (
-    Surroundings,
-    of_several,
-    paused,
-    why_pending,
-    without_workers,
-)
+from taskqueue.monitoring.why.pending import of_several, paused, why_pending, without_workers
+from taskqueue.monitoring.why.reasons import Reason, because
+from taskqueue.monitoring.why.surroundings import Surroundings
 from taskqueue.monitoring.why.workflows import why_workflow
 from taskqueue.results.reading import cancellation_of
 

@@ -11,14 +11,9 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.models import Pause, Queue, Task
 from taskqueue.models.pause import EVERYTHING
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
-from taskqueue.monitoring.why.codes import Reason, because
-from taskqueue.monitoring.why.pending import (
-    MOST_WORKERS,
-    Surroundings,
-    paused,
-    unknown,
-    without_workers,
-)
+from taskqueue.monitoring.why.pending import paused, unknown, without_workers
+from taskqueue.monitoring.why.reasons import Reason, because
+from taskqueue.monitoring.why.surroundings import MOST_WORKERS, Surroundings
 
 # The columns of the tasks that are read for it.
 COLUMNS = ("name", "queue_name", "status", "worker_names", "parked_at")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from taskqueue.core.rates import tokens_of
@@ -18,10 +18,8 @@ from taskqueue.models.task import Route
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.read_models.limit import concurrency_of_row, rate_of_row
 from taskqueue.monitoring.searching.streams import IS_LIMITED, literal
-from taskqueue.monitoring.why.codes import Reason, because, listed
-
-if TYPE_CHECKING:
-    from taskqueue.monitoring.why.pending import Surroundings
+from taskqueue.monitoring.why.reasons import Reason, because, listed
+from taskqueue.monitoring.why.surroundings import Surroundings
 
 # Workers, or hosts, whose own limits are looked at.
 MOST_OWN = 100

@@ -21,7 +21,7 @@ from taskqueue.monitoring.read_models.attempt import IS_RUNNING
 from taskqueue.monitoring.read_models.step_errors import NARROW
 from taskqueue.monitoring.read_models.worker import living, read_workers
 from taskqueue.monitoring.reading import now
-from taskqueue.monitoring.why.codes import Reason, because, listed
+from taskqueue.monitoring.why.reasons import Reason, because, listed
 
 # Steps that are told of one by one.
 MOST_STEPS = 20

@@ -108,7 +108,7 @@ def workflow_not_locked(planting: Planting) -> None:
         return Locked(found, due, now) if found else None
 
     planting.replace(f"{WORKFLOWS}.pending:lock_workflows", lock_workflows)
-    planting.replace(f"{WORKFLOWS}.serving:lock_workflows", lock_workflows)
+    planting.replace(f"{WORKFLOWS}.rounds:lock_workflows", lock_workflows)
 
 
 def no_second_look(planting: Planting) -> None:
@@ -118,9 +118,9 @@ def no_second_look(planting: Planting) -> None:
         time.sleep(0.02)
         return before(connection, workflow_ids)
 
-    planting.replace(f"{WORKFLOWS}.serving:_left", lambda *arguments: set())
+    planting.replace(f"{WORKFLOWS}.rounds:left_of", lambda *arguments: set())
     planting.replace(f"{WORKFLOWS}.serving:serve", lambda connection: False)
-    before = planting.replace(f"{WORKFLOWS}.serving:advance", advance)
+    before = planting.replace(f"{WORKFLOWS}.rounds:advance", advance)
 
 
 def released_too_early(planting: Planting) -> None:
@@ -182,7 +182,7 @@ def context_written_at_once(planting: Planting) -> None:
         row = rows.get()
         rows.update(context={**row.context, **values})
 
-    planting.replace("taskqueue.worker.workflow_context:WorkflowContext.update", update)
+    planting.replace("taskqueue.worker.bodies.workflow_context:WorkflowContext.update", update)
 
 
 def fan_outs_only_counted(planting: Planting) -> None:

@@ -49,10 +49,10 @@ def lines_without_fence(planting: Planting) -> None:
     """Log lines are kept after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(f"{ENGINE}.postgresql.record:INSERT_LOGS", "finished_at IS NULL", "true")
+        planting.rewrite(f"{ENGINE}.postgresql.reports:INSERT_LOGS", "finished_at IS NULL", "true")
     else:
         planting.rewrite(
-            f"{ENGINE}.sqlite.record:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
+            f"{ENGINE}.sqlite.reports:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
         )
 
 
@@ -60,10 +60,10 @@ def progress_without_fence(planting: Planting) -> None:
     """Progress is written after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(f"{ENGINE}.postgresql.record:WRITE_NOTES", "finished_at IS NULL", "true")
+        planting.rewrite(f"{ENGINE}.postgresql.reports:WRITE_NOTES", "finished_at IS NULL", "true")
     else:
         planting.rewrite(
-            f"{ENGINE}.sqlite.record:NOTE_LEASES",
+            f"{ENGINE}.sqlite.reports:NOTE_LEASES",
             " AND taskqueue_lease.status = 'running'",
             "",
         )
@@ -91,7 +91,7 @@ def success_after_stop(planting: Planting) -> None:
             job.stop_reason = None
         before(self, child, outcome, now)
 
-    before = planting.replace("taskqueue.worker.dispatch:Dispatcher._finish", finish)
+    before = planting.replace("taskqueue.worker.receiving:Receiver._finish", finish)
 
 
 def stopped_runs_again(planting: Planting) -> None:
@@ -201,4 +201,4 @@ def effect_apart(planting: Planting) -> None:
             text = self._encode(call(definition, self.context, args, kwargs))
         return self._succeeded(text)
 
-    planting.replace("taskqueue.worker.execution:Attempt._run_atomic", run_atomic)
+    planting.replace("taskqueue.worker.bodies.execution:Attempt._run_atomic", run_atomic)

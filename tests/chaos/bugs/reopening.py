@@ -51,7 +51,7 @@ def recount_keeps_notes(planting: Planting) -> None:
         time.sleep(0.1)
         return before(connection, step_ids)
 
-    before = planting.replace(f"{ENGINE}.workflows.serving:fold", fold)
+    before = planting.replace(f"{ENGINE}.workflows.rounds:fold", fold)
 
 
 def group_fired_without_lock(planting: Planting) -> None:

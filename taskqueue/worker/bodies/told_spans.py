@@ -6,11 +6,11 @@ import json
 from typing import Any
 from uuid import UUID
 
-from taskqueue import tracing
 from taskqueue.declarations.handlers import declared
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.webhooks.sending import DELIVER
 from taskqueue.models import Delivery, Task
+from taskqueue.tracing.metadata import PARENT
 
 
 def told_spans(name: str, args: str, kwargs: str) -> list[str]:
@@ -42,5 +42,5 @@ def _of(task_id: str | None, workflow_id: str | None) -> list[str]:
     else:
         return []
     metadata = rows.values_list("metadata", flat=True).first() or {}
-    parent = metadata.get(tracing.PARENT)
+    parent = metadata.get(PARENT)
     return [parent] if isinstance(parent, str) else []

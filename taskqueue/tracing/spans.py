@@ -1,41 +1,24 @@
-"""OpenTelemetry: a span for each enqueue and each attempt, in one trace.
-
-Without the setting TRACING nothing here imports the package, and `active` is None. Spans hold names
-and numbers, never arguments or results. Their times, sampling and export are the project's.
-"""
+"""The spans of enqueues and attempts, made by OpenTelemetry."""
 
 from __future__ import annotations
 
-import json
-import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from traceback import format_exception, format_tb
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings as django_settings
-from django.core.signals import setting_changed
-
-from taskqueue.conf import get_settings, parse
 from taskqueue.core import __version__
 from taskqueue.core.retries import class_path
+from taskqueue.tracing.metadata import LONGEST_STATE, ORIGIN, PARENT, STATE, context_in
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Link, Span
 
-logger = logging.getLogger("taskqueue.worker")
-
 SYSTEM = "taskqueue"
-# The keys of a task's metadata: the span that enqueued it, and that of the task it was made from.
-PARENT, STATE, ORIGIN = "traceparent", "tracestate", "trace_origin"
-LONGEST_STATE = 512
 LONGEST_MESSAGE, LONGEST_STACK = 1000, 16_000
 MOST_LINKS = 100
 FLUSH_MILLISECONDS = 2000
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
-NOTHING: Mapping[str, Any] = {}
 
 
 class AttemptSpan:
@@ -162,7 +145,7 @@ class Tracing:
         trace.
         """
         empty = self.contexts.Context()
-        parent = self._propagator.extract(_own(metadata), context=empty)
+        parent = self._propagator.extract(context_in(metadata), context=empty)
         origin = metadata.get(ORIGIN)
         named = [*([origin] if isinstance(origin, str) else []), *upstream]
         span = self._tracer.start_span(
@@ -221,85 +204,6 @@ class Tracing:
             flush(FLUSH_MILLISECONDS)
 
 
-def _own(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the trace context in metadata, which the project may have written itself."""
-    values = {key: metadata.get(key) for key in (PARENT, STATE)}
-    return {
-        key: value
-        for key, value in values.items()
-        if isinstance(value, str) and len(value) <= LONGEST_STATE
-    }
-
-
 def _traceparent(span: Span) -> str:
     context = span.get_span_context()
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
-
-
-# None while TRACING is off: whoever enqueues looks at this and goes on.
-active: Tracing | None = None
-
-
-def refresh() -> None:
-    """Trace from now on if the settings say so and the package is installed.
-
-    A system check tells whoever set TRACING without the package.
-    """
-    global active
-    active = None
-    # Read anew: what reads the settings first, before all is set up, must not keep them.
-    if parse(getattr(django_settings, "TASKQUEUE", {}))[0].TRACING:
-        try:
-            active = Tracing()
-        except ImportError:
-            logger.warning("OpenTelemetry is not installed, nothing is traced")
-
-
-def _settings_changed(*, setting: str, **kwargs: object) -> None:
-    if setting == "TASKQUEUE":
-        refresh()
-
-
-setting_changed.connect(_settings_changed)
-
-
-# The metadata of tasks
-
-
-def carrying(metadata: str, carrier: Mapping[str, str]) -> str:
-    """Return metadata, as JSON text, that carries a span."""
-    if not carrier:
-        return metadata
-    own = {} if metadata == "{}" else json.loads(metadata)
-    return json.dumps({**own, **carrier}, ensure_ascii=False, separators=(",", ":"))
-
-
-def relinked(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of a task that is made from another by hand.
-
-    It belongs to the trace of whoever makes it, if there is one, and is linked to that of the
-    other.
-    """
-    own = dict(metadata)
-    own.pop(STATE, None)
-    if (parent := own.pop(PARENT, None)) is not None:
-        own[ORIGIN] = parent
-    return own if active is None else {**own, **active.carrier()}
-
-
-def carried(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what metadata carries of traces."""
-    return {key: metadata[key] for key in (PARENT, STATE, ORIGIN) if key in metadata}
-
-
-def trace_id_of(metadata: Mapping[str, Any]) -> str:
-    """Return the id of the trace that a task belongs to; empty if it carries none."""
-    parent = metadata.get(PARENT)
-    found = TRACEPARENT.fullmatch(parent) if isinstance(parent, str) else None
-    return found[1] if found else ""
-
-
-def trace_url_of(metadata: Mapping[str, Any]) -> str | None:
-    """Return the address of a task's trace, by the setting TRACE_URL."""
-    pattern, trace_id = get_settings().TRACE_URL, trace_id_of(metadata)
-    return pattern.replace("{trace_id}", trace_id) if pattern and trace_id else None

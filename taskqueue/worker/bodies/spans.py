@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from taskqueue import tracing
 from taskqueue.declarations.handlers import declared
 from taskqueue.engine.webhooks.sending import DELIVER
-from taskqueue.worker.context import Context
+from taskqueue.tracing.spans import MOST_LINKS
+from taskqueue.worker.bodies.context import Context
 
 if TYPE_CHECKING:
-    from taskqueue.tracing import AttemptSpan, Tracing
-    from taskqueue.worker.execution import Attempt
+    from taskqueue.tracing.spans import AttemptSpan, Tracing
+    from taskqueue.worker.bodies.execution import Attempt
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -26,7 +27,7 @@ def begin_span(attempt: Attempt) -> None:
     try:
         if context._is_step:
             # Few projects need it.
-            from taskqueue.worker.step_facts import step_facts
+            from taskqueue.worker.bodies.step_facts import step_facts
 
             context._step = step_facts(context.task_id)
         if tracing.active is not None:
@@ -43,12 +44,12 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
     step = context._step
     upstream: list[str] = []
     if step is not None:
-        from taskqueue.worker.step_facts import upstream_spans
+        from taskqueue.worker.bodies.step_facts import upstream_spans
 
-        upstream = upstream_spans(step.step_id, most=tracing.MOST_LINKS)
+        upstream = upstream_spans(step.step_id, most=MOST_LINKS)
     elif order.name in declared() or order.name == DELIVER["name"]:
         # Few projects need it.
-        from taskqueue.worker.told_spans import told_spans
+        from taskqueue.worker.bodies.told_spans import told_spans
 
         upstream = told_spans(order.name, order.args, order.kwargs)
     waited = None if order.ready_at is None else max(0.0, attempt.started_at - order.ready_at)
@@ -71,7 +72,7 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
 def _tell_followers(context: Context, span: AttemptSpan) -> None:
     """Name the span in a line of the attempt, where steps wait for it that may link to it."""
     if context._step is not None and context._step.is_awaited and span.identity:
-        from taskqueue.worker.step_facts import SPAN_LOGGER
+        from taskqueue.worker.bodies.step_facts import SPAN_LOGGER
 
         line = context._lease_id, logging.DEBUG, SPAN_LOGGER, span.identity
         context._report_line(*line)

@@ -29,12 +29,14 @@ from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.workflows.results import Arguments, arguments_of
 from taskqueue.exceptions import LeaseEnded
-from taskqueue.worker import frames, logs
-from taskqueue.worker.context import Context, StepReading, _current
-from taskqueue.worker.endings import verdict_on
+from taskqueue.worker import frames
+from taskqueue.worker.bodies.context import Context, StepReading, _current
+from taskqueue.worker.bodies.failure_log import log_raised, trim_traceback
+from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.bodies.spans import begin_span, note_raised
+from taskqueue.worker.bodies.verdicts import verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
-from taskqueue.worker.jobs import Order, aged
-from taskqueue.worker.spans import begin_span, note_raised
+from taskqueue.worker.outcomes import aged
 
 logger = logging.getLogger("taskqueue.worker")
 _loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.
@@ -232,10 +234,10 @@ class Attempt:
         return self._frame(outcome)
 
     def _failed(self, error: BaseException) -> Frame:
-        logs.trim_traceback(error)
+        trim_traceback(error)
         outcome = verdict_on(error, self)
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:
-            logs.log_raised(self.order, outcome, error)
+            log_raised(self.order, outcome, error)
             if self.context._span is not None:
                 note_raised(self, error)
         self._tell_finished(outcome, error)

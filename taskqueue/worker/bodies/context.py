@@ -13,9 +13,9 @@ from taskqueue.exceptions import TaskQueueError
 
 if TYPE_CHECKING:
     from taskqueue.results import TaskResult
-    from taskqueue.tracing import AttemptSpan
-    from taskqueue.worker.step_facts import StepFacts
-    from taskqueue.worker.workflow_context import WorkflowContext
+    from taskqueue.tracing.spans import AttemptSpan
+    from taskqueue.worker.bodies.step_facts import StepFacts
+    from taskqueue.worker.bodies.workflow_context import WorkflowContext
 
 _current: ContextVar[Context | None] = ContextVar("taskqueue_current", default=None)
 
@@ -111,7 +111,7 @@ class Context(AttemptContext):
                     "to use current().workflow."
                 )
             # Few tasks need it.
-            from taskqueue.worker.workflow_context import WorkflowContext
+            from taskqueue.worker.bodies.workflow_context import WorkflowContext
 
             self._workflow = WorkflowContext(self.task_id)
         return self._workflow

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from taskqueue.conf import get_settings
 from taskqueue.declarations.payload import storable
 from taskqueue.worker import frames
-from taskqueue.worker.context import Context, _current
+from taskqueue.worker.bodies.context import Context, _current
 from taskqueue.worker.frames import Frame, Line, Said, pack
 
 FLUSH_INTERVAL = 0.25  # Seconds between two reports of a running body.

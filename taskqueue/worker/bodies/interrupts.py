@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from taskqueue.declarations import snapshots
 from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
 from taskqueue.worker import frames
-from taskqueue.worker.context import Context
-from taskqueue.worker.endings import over_time
-from taskqueue.worker.jobs import Order
+from taskqueue.worker.bodies.context import Context
+from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.outcomes import over_time
 
 SIGNAL = signal.SIGUSR2  # Interrupts system calls too, which an exception set in a thread does not.
 

@@ -25,15 +25,15 @@ from taskqueue.engine.schedules.syncing import sync_schedules
 from taskqueue.engine.tally import Tally
 from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, TimeLimits
+from taskqueue.worker.bodies.loops import LoopThread
+from taskqueue.worker.bodies.order import Order
+from taskqueue.worker.bodies.reporting import Channel, flush_for_ever, keep_logs
+from taskqueue.worker.bodies.slots import MainSlot, Slot, ThreadSlot
 from taskqueue.worker.connections import SYNC_THREAD, keep_from_copies, unforked
-from taskqueue.worker.execution import Attempt
-from taskqueue.worker.frames import Frame, Unpacker
-from taskqueue.worker.interrupts import INTERRUPTS, Interruption, TimeLimits
-from taskqueue.worker.jobs import Order
+from taskqueue.worker.frames import WHOLE, Frame, Unpacker
 from taskqueue.worker.memory import resident_megabytes
-from taskqueue.worker.places import WHOLE
-from taskqueue.worker.reporting import Channel, flush_for_ever, keep_logs
-from taskqueue.worker.slots import LoopThread, MainSlot, Slot, ThreadSlot
 
 READ_SIZE = 1 << 18
 

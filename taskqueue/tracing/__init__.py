@@ -1,0 +1,59 @@
+"""OpenTelemetry: a span for each enqueue and each attempt, in one trace.
+
+Without the setting TRACING nothing here imports the package, and `active` is None. Spans hold names
+and numbers, never arguments or results. Their times, sampling and export are the project's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from taskqueue.conf import parse
+from taskqueue.tracing.metadata import ORIGIN, PARENT, STATE
+from taskqueue.tracing.spans import Tracing
+
+logger = logging.getLogger("taskqueue.worker")
+
+# None while TRACING is off: whoever enqueues looks at this and goes on.
+active: Tracing | None = None
+
+
+def refresh() -> None:
+    """Trace from now on if the settings say so and the package is installed.
+
+    A system check tells whoever set TRACING without the package.
+    """
+    global active
+    active = None
+    # Read anew: what reads the settings first, before all is set up, must not keep them.
+    if parse(getattr(django_settings, "TASKQUEUE", {}))[0].TRACING:
+        try:
+            active = Tracing()
+        except ImportError:
+            logger.warning("OpenTelemetry is not installed, nothing is traced")
+
+
+def _settings_changed(*, setting: str, **kwargs: object) -> None:
+    if setting == "TASKQUEUE":
+        refresh()
+
+
+setting_changed.connect(_settings_changed)
+
+
+def relinked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a task that is made from another by hand.
+
+    It belongs to the trace of whoever makes it, if there is one, and is linked to that of the
+    other.
+    """
+    own = dict(metadata)
+    own.pop(STATE, None)
+    if (parent := own.pop(PARENT, None)) is not None:
+        own[ORIGIN] = parent
+    return own if active is None else {**own, **active.carrier()}

@@ -1,0 +1,153 @@
+"""The slots of a child: its main thread in the process pool, many threads in the thread pool."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.worker.bodies.context import Context
+from taskqueue.worker.bodies.execution import Attempt
+from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, MainThread, raise_in_thread
+from taskqueue.worker.bodies.loops import EventLoop, OwnLoop, interruptible
+from taskqueue.worker.connections import Freshness, end_copy
+from taskqueue.worker.frames import WHOLE, Frame
+
+# Tells the parent what became of an attempt.
+Report = Callable[[Frame], None]
+INTERRUPTED = tuple(INTERRUPTS.values())
+
+
+class Slot:
+    """One place where bodies run, one at a time."""
+
+    interruption: Interruption
+    # What is taken of it while bodies share it, in parts of `WHOLE`.
+    load = 0
+
+    def __init__(self, loop: EventLoop) -> None:
+        self.loop = loop
+        self.freshness = Freshness()
+
+    def call(
+        self,
+        definition: BaseDefinition[Any, Any],
+        context: Context,
+        args: Any,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Call a body. Raises what it raises, or the reason why it was interrupted."""
+        body = partial(definition.body, *args, **kwargs)
+        if definition.is_async:
+            return self.loop.run(body, context, self.interruption)
+        return self.call_here(body)
+
+    def call_here(self, body: Callable[[], Any]) -> Any:
+        """Call a `def` body in this thread."""
+        raise NotImplementedError
+
+    def next_orders(self, orders: SimpleQueue[Any]) -> Any:
+        """Wait for orders."""
+        return orders.get()
+
+    def make_room(self, share: int, is_wanted: Callable[[], bool]) -> None:
+        """Wait until a body can start that takes this share, while it is wanted at all."""
+
+    def begin(
+        self, attempt: Attempt, share: int, interruption: Interruption, report: Report
+    ) -> None:
+        """Begin an attempt beside others in this slot."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Look again: orders have come, or were called back. Any thread may call it."""
+
+
+class MainSlot(Slot):
+    """The main thread of a child."""
+
+    loop: OwnLoop
+
+    def __init__(self) -> None:
+        super().__init__(OwnLoop())
+        self._main = MainThread()
+        self._ended: deque[tuple[Attempt, int, asyncio.Task[Any], Report]] = deque()
+
+    def next_orders(self, orders: SimpleQueue[Any]) -> Any:
+        self._settle()
+        while self.loop.is_made and orders.empty():
+            self.loop.run_until(lambda: bool(self._ended) or not orders.empty())
+            self._settle()
+        return orders.get()
+
+    def make_room(self, share: int, is_wanted: Callable[[], bool]) -> None:
+        while self.load and self.load + share > WHOLE and is_wanted():
+            self.loop.run_until(lambda: bool(self._ended) or not is_wanted())
+            self._settle()
+
+    def begin(
+        self, attempt: Attempt, share: int, interruption: Interruption, report: Report
+    ) -> None:
+        def start(make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+            self.load += share
+            self.loop.start(interruptible(make, attempt.context, interruption), end)
+
+        def end(task: asyncio.Task[Any]) -> None:
+            self._ended.append((attempt, share, task, report))
+
+        if frame := attempt.begin(start):
+            report(frame)
+
+    def _settle(self) -> None:
+        """Report the attempts that have ended, while the loop stands still."""
+        while self._ended:
+            attempt, share, task, report = self._ended.popleft()
+            self.load -= share
+            report(attempt.end(task.result))
+
+    def wake(self) -> None:
+        self.loop.wake()
+
+    def call_here(self, body: Callable[[], Any]) -> Any:
+        self._main.arm()
+        try:
+            self.interruption.enter(self._main.raise_in_body)
+            return body()
+        finally:
+            end_copy()
+            self._main.disarm()
+            self.interruption.leave()
+
+
+class ThreadSlot(Slot):
+    """One thread of a child."""
+
+    def call_here(self, body: Callable[[], Any]) -> Any:
+        interruption = self.interruption
+        try:
+            interruption.enter(partial(raise_in_thread, threading.get_ident()))
+            return body()
+        except INTERRUPTED as raised:
+            # The interpreter raised the class alone; the error knows why.
+            error = interruption.error or raised
+            raise error.with_traceback(raised.__traceback__) from None
+        finally:
+            end_copy()
+            interruption.leave()
+            self._absorb_late_interrupt()
+
+    def _absorb_late_interrupt(self) -> None:
+        """An exception set in the last moment arrives here, not in the next body."""
+        if self.interruption.error is None:
+            return
+        try:
+            for _ in range(100):
+                time.sleep(0)
+        except INTERRUPTED:
+            pass

@@ -1,0 +1,109 @@
+"""The outcome of an attempt whose body has raised."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from typing import TYPE_CHECKING
+
+from taskqueue.conf import get_settings
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.retries import LONGEST, Backoff, class_path, seconds_of
+from taskqueue.declarations import snapshots
+from taskqueue.declarations.payload import storable
+from taskqueue.exceptions import (
+    ArgumentsDoNotBind,
+    Cancel,
+    DeadlineExceeded,
+    GiveUp,
+    InvalidArguments,
+    InvalidWorkflow,
+    LeaseEnded,
+    RetryLater,
+    Snooze,
+    Stopped,
+)
+
+if TYPE_CHECKING:
+    from taskqueue.worker.bodies.execution import Attempt
+
+logger = logging.getLogger("taskqueue.worker")
+LONGEST_MESSAGE = 4096
+NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow, DeadlineExceeded, GiveUp)
+
+
+def verdict_on(error: BaseException, attempt: Attempt) -> Outcome:
+    """The outcome of an attempt that raised `error` now."""
+    order, snapshot = attempt.order, attempt.snapshot
+    outcome = Outcome(
+        order.lease_id,
+        OutcomeKind.FAILED,
+        time.monotonic(),
+        error_message=_message(error),
+        started=attempt.started_at,
+    )
+    if isinstance(error, Snooze):
+        return outcome._replace(kind=OutcomeKind.SNOOZED, delay=error.delay.total_seconds())
+    if isinstance(error, Cancel):
+        return outcome._replace(kind=OutcomeKind.CANCELLED)
+    if isinstance(error, Stopped):
+        return outcome._replace(kind=OutcomeKind.STOPPED)
+    if isinstance(error, LeaseEnded):
+        return outcome._replace(kind=OutcomeKind.RETURNED)
+    outcome = outcome._replace(
+        error_class=storable(class_path(type(error)), limit=255),
+        traceback=_traceback(error),
+    )
+    if isinstance(error, RetryLater):
+        return outcome._replace(kind=OutcomeKind.RETRY_LATER, delay=error.delay.total_seconds())
+    if isinstance(error, NEVER_RETRIED) or not snapshots.retries(snapshot, type(error)):
+        return outcome._replace(retryable=False)
+    delay = None if "backoff" in snapshot else _delay_by_callable(error, attempt)
+    if delay is None:
+        delay = snapshots.delay(snapshot, order.failures + 1)
+    return outcome._replace(delay=delay)
+
+
+def _delay_by_callable(error: BaseException, attempt: Attempt) -> float | None:
+    """The delay that the definition's callable returns; None without one, or where it fails."""
+    definition, task_id = attempt.definition, attempt.order.task_id
+    backoff = None if definition is None else definition.options.backoff
+    if definition is None or backoff is None or isinstance(backoff, Backoff):
+        return None
+    try:
+        delay = seconds_of(backoff(error, attempt.context.task_result))
+    except BaseException:
+        # Also one that ends the program: it would take the attempt's outcome along.
+        logger.exception(
+            "Backoff failed, the default is used task=%s id=%s", definition.name, task_id
+        )
+        return None
+    if not 0 <= delay <= LONGEST:
+        logger.error(
+            "Backoff out of range, the default is used task=%s id=%s delay=%s",
+            definition.name, task_id, delay,
+        )  # fmt: skip
+        return None
+    return delay
+
+
+def _message(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception as unprintable:
+        text = f"<the message of {type(error).__name__} raised {type(unprintable).__name__}>"
+    return storable(text, limit=LONGEST_MESSAGE)
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback as text, a long one cut in its middle: its end says most."""
+    limit = get_settings().MAX_TRACEBACK
+    try:
+        text = "".join(traceback.format_exception(error, limit=200))
+    except Exception as unprintable:
+        text = f"<the traceback could not be written: {type(unprintable).__name__}>"
+    if len(text) > limit:
+        half = (limit - 40) // 2
+        text = f"{text[:half]}\n… [{len(text) - 2 * half} characters cut] …\n{text[-half:]}"
+    return storable(text, limit=limit)

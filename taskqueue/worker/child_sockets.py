@@ -1,0 +1,49 @@
+"""The sockets of children: watched for what they tell, and for room to tell them more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import partial
+
+from taskqueue.worker.children import ChildProcess
+from taskqueue.worker.forks import Template
+from taskqueue.worker.receiving import Receiver
+from taskqueue.worker.wakeup import Reloader, Watch
+
+
+class ChildSockets:
+    """Has what children tell received once it is there. The main thread uses it."""
+
+    def __init__(self, watch: Watch, receiver: Receiver, reloader: Reloader | None) -> None:
+        self._watch = watch
+        self._receiver = receiver
+        self._reloader = reloader
+
+    def watch(self, child: ChildProcess) -> None:
+        """Receive what the child tells from now on."""
+        self._watch.add(child.socket, partial(self._receive, child))
+
+    def watch_template(self, template: Template) -> None:
+        """Hear of the template once it has loaded."""
+        self._watch.add(template.socket, partial(self._hear_template, template))
+
+    def watch_outgoing(self, children: Iterable[ChildProcess]) -> None:
+        """Send on to children that had no room for all that they are told."""
+        for child in children:
+            if child.has_outgoing or child.is_blocked:
+                child.is_blocked = child.has_outgoing
+                self._watch.add(
+                    child.socket, partial(self._receive, child), writes=child.is_blocked
+                )
+
+    def _receive(self, child: ChildProcess) -> None:
+        child.send()
+        was_ready = child.is_ready
+        self._receiver.receive(child, time.monotonic(), self._watch.remove)
+        if self._reloader and child.is_ready and not was_ready:
+            self._reloader.watch(child.files)
+
+    def _hear_template(self, template: Template) -> None:
+        self._watch.remove(template.socket)
+        template.hear()

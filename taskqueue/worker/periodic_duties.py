@@ -1,0 +1,91 @@
+"""Duties that come every so many seconds: pruning, merging of counts, the roll call."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AbstractContextManager, nullcontext
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.log_text import one_line
+from taskqueue.engine import pruning, rollups, wedged, workers
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.control.pauses import lift_pauses
+from taskqueue.engine.events.declaring import end_undeclared
+from taskqueue.engine.events.pruning import prune_events
+from taskqueue.engine.limits.sweeping import Sweep, prune_limits
+from taskqueue.engine.schedules.syncing import rest_undeclared
+from taskqueue.engine.sessions import owns_session
+from taskqueue.engine.sums import merge_counts
+from taskqueue.engine.workflows.pruning import prune_workflows
+from taskqueue.engine.workflows.reconciling import reconcile
+from taskqueue.worker.duty_turn import Timed
+
+logger = logging.getLogger("taskqueue.worker")
+
+
+def periodic_duties() -> tuple[Timed, ...]:
+    """Return them for one worker, in their order."""
+    return (
+        Timed(prune_tasks, every=10, again=0.1),
+        Timed(prune_workflows, every=10, again=0.1),
+        Timed(reconcile, every=10, again=0.5, share=0.01),
+        Timed(Sweep().step, every=10, again=0.1),
+        Timed(prune_limits, every=60, again=0.1),
+        Timed(prune_history, every=3600),
+        Timed(prune_fine, every=60, again=0.1),
+        Timed(prune_events, every=60, again=0.1),
+        Timed(merge_rollups, every=60),
+        Timed(merge_counts, every=60),
+        Timed(mark_wedged, every=60),
+        Timed(rest_schedules, every=60),
+        Timed(end_undeclared, every=60),
+        Timed(lift_pauses, every=30),
+        Timed(call_roll, every=15),
+    )
+
+
+def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
+    """One for a duty of single statements; on a session of one's own each is one by itself."""
+    return nullcontext() if owns_session(connection) else transaction(connection)
+
+
+def prune_tasks(connection: BaseDatabaseWrapper) -> bool:
+    """Delete tasks whose retention is over."""
+    with _short_transaction(connection):
+        return pruning.prune_tasks(connection) == pruning.BATCH
+
+
+def prune_history(connection: BaseDatabaseWrapper) -> bool:
+    """Delete what else is too old."""
+    return max(history.prune(connection) for history in pruning.HISTORIES.values()) == pruning.BATCH
+
+
+def prune_fine(connection: BaseDatabaseWrapper) -> bool:
+    """Delete occurrences of rules that have many within a second."""
+    return pruning.prune_fine_occurrences(connection) == pruning.BATCH
+
+
+def merge_rollups(connection: BaseDatabaseWrapper) -> bool:
+    """Merge counts into longer spans and into the totals."""
+    return rollups.merge_rollups(connection) >= rollups.BATCH
+
+
+def mark_wedged(connection: BaseDatabaseWrapper) -> None:
+    """Mark attempts that give no sign of life for far longer than usual."""
+    with _short_transaction(connection):
+        wedged.mark_wedged(connection)
+
+
+def call_roll(connection: BaseDatabaseWrapper) -> None:
+    """Mark workers that were not seen for a lease's time, and delete those gone for a day."""
+    if lost := workers.mark_lost(connection):
+        logger.warning("Workers lost count=%s", lost)
+        rest_schedules(connection)
+    workers.forget_gone(connection)
+
+
+def rest_schedules(connection: BaseDatabaseWrapper) -> None:
+    """Let schedules rest that no code declares any more: a worker may have gone unseen."""
+    for name in rest_undeclared(connection):
+        logger.warning("No code declares the schedule any more schedule=%s", one_line(name))

@@ -1,0 +1,36 @@
+"""What a worker is not sure of: COMMITs without an answer, and claims whose answer got lost."""
+
+from __future__ import annotations
+
+from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.worker.endings import unconfirmed
+from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.leases import Leases, PendingWrites
+
+
+class Reconciliation:
+    """Enters what the database tells of it, once it answers again."""
+
+    def __init__(self, pending: PendingWrites, leases: Leases) -> None:
+        self._pending = pending
+        self._leases = leases
+        # Whether the next request compares the worker's leases with those in the database.
+        self.is_needed = False
+
+    @property
+    def held(self) -> list[int] | None:
+        """The leases that the worker knows; None: there is nothing to compare."""
+        return list(self._leases.held) if self.is_needed else None
+
+    def enter(self, report: Exchange, now: float) -> None:
+        """Enter what a report tells of attempts and claims that the worker was not sure of."""
+        pending = self._pending
+        if report.held is not None and report.error is None:
+            self.is_needed = False
+        for lease_id in report.unknown_leases:
+            pending.outcomes.append(Outcome(lease_id, OutcomeKind.UNSTARTED, now))
+        for lease_id in report.ended:
+            del pending.unsure[lease_id]
+            self._leases.drop(lease_id)
+        for lease_id in report.running:
+            pending.outcomes.append(unconfirmed(pending.unsure.pop(lease_id)))

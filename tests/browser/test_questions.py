@@ -1,0 +1,126 @@
+"""An operator's questions to the admin in a real browser: each takes three clicks at most."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from taskqueue.models import Lease, Operation, Schedule, Task
+from tests.browser.chromium import expect
+from tests.browser.lively.site import Shop, fill
+
+pytestmark = pytest.mark.slow
+MOST_CLICKS = 3
+ENDED = 60
+NOTICES = "[data-refresh=taskqueue-notices]"
+RUNNING = "[data-refresh=taskqueue-running]"
+QUEUES = "[data-refresh=taskqueue-queues]"
+
+
+class Operator:
+    """Somebody at the dashboard, whose clicks are counted."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.clicks = 0
+        page.goto("/admin/taskqueue/dashboard/")
+
+    def click(self, what: str, within: str = "#content-start") -> None:
+        """On the first link or button whose name begins so."""
+        self.clicks += 1
+        assert self.clicks <= MOST_CLICKS, f"{what} would be click {self.clicks}"
+        named = re.compile(rf"^\W*{re.escape(what)}")
+        links, buttons = (
+            self.page.locator(within).get_by_role(role, name=named) for role in ("link", "button")
+        )
+        links.or_(buttons).first.click()
+
+    def confirm(self) -> None:
+        """By the only button of the page that asks."""
+        self.clicks += 1
+        assert self.clicks <= MOST_CLICKS
+        self.page.locator("#content form:not([method=dialog]) [type=submit]").click()
+
+    def sees(self, text: str, within: str = "#content-start") -> None:
+        """That text, now or in a moment."""
+        expect(self.page.locator(within)).to_contain_text(text)
+
+
+@pytest.fixture
+def shop(admin_page: Any) -> Shop:
+    return fill(ENDED)
+
+
+@pytest.fixture
+def operator(admin_page: Any, shop: Shop) -> Operator:
+    return Operator(admin_page)
+
+
+def test_is_anything_wrong(operator: Operator) -> None:
+    operator.sees("Needs attention")
+    operator.sees("no running worker serves the queue video", NOTICES)
+    assert operator.clicks == 0
+
+
+def test_why_is_it_not_running(operator: Operator) -> None:
+    waiting = Task.objects.filter(queue_name="video", status="ready").first()
+    assert waiting is not None
+    operator.click("Tasks", ".taskqueue-tabs")
+    operator.page.fill("#searchbar", str(waiting.id))
+    operator.page.keyboard.press("Enter")
+    operator.page.wait_for_url(f"**/{waiting.id}/change/")
+    operator.sees("No running worker serves the queue video")
+
+
+def test_who_paused_this(operator: Operator) -> None:
+    operator.sees("by ann", QUEUES)
+    operator.sees("nordwind sends broken feeds since 9:40", QUEUES)
+    assert operator.clicks == 0
+
+
+def test_stop_a_runaway(operator: Operator, shop: Shop) -> None:
+    operator.click("Stop", f"{RUNNING} tr:has-text('{shop.report.name}')")
+    operator.click("Stop", "#taskqueue-ask")
+    expect(operator.page.locator(".messagelist .success")).to_be_visible()
+    assert Lease.objects.get(task_id=shop.report.pk, status="running").stop_requested_by == "admin"
+
+
+def test_retry_the_failures_of_one_kind_since_a_moment(operator: Operator, shop: Shop) -> None:
+    operator.click("Failures", ".taskqueue-tabs")
+    operator.page.fill("[name=since]", "7d")
+    operator.page.keyboard.press("Enter")
+    operator.page.wait_for_url("**since=7d**")
+    operator.click("Retry all", f"#taskqueue-failures tr:has-text('{shop.failed.name}')")
+    operator.sees(shop.failed.error_class)
+    operator.confirm()
+    expect(operator.page.locator(".messagelist .success")).to_be_visible()
+    assert Operation.objects.filter(verb="retry", requested_by="admin").exists()
+
+
+def test_what_got_slow_since_the_deploy(operator: Operator) -> None:
+    operator.click("Performance", ".taskqueue-tabs")
+    operator.click("Since 2026.11.3")
+    expect(operator.page.locator("[aria-sort]")).to_contain_text("Change")
+    assert operator.page.locator("#content-start tbody tr").count() > 0
+
+
+def test_enqueue_by_hand(operator: Operator) -> None:
+    operator.click("Add", "#nav-sidebar .model-task")
+    operator.click("tests.sample.tasks.add")
+    before = Task.objects.count()
+    operator.page.fill("#id_arg_a", "1")
+    operator.page.fill("#id_arg_b", "2")
+    operator.click("Enqueue")
+    expect(operator.page.locator(".messagelist .success")).to_be_visible()
+    assert Task.objects.count() == before + 1
+
+
+def test_edit_a_schedule_and_see_its_next_runs(operator: Operator) -> None:
+    schedule = Schedule.objects.get(name="reindex the catalogue")
+    operator.click("Schedules", ".taskqueue-tabs")
+    operator.click(schedule.name)
+    operator.click("Edit")
+    operator.page.fill("#id_interval_0", "15")
+    operator.sees(":15:00", ".taskqueue-times")
