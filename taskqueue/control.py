@@ -167,19 +167,28 @@ def reschedule(
 
 def update(
     task: TaskId,
-    changes: Mapping[str, Any],
+    changes: Mapping[str, Any] | None = None,
     *,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
     by: object = "",
     reason: str = "",
     seen: Seen = None,
 ) -> bool:
-    """Change options of a task that has not finished; whether that changed anything.
+    """Change a task that has not finished; whether that changed anything.
 
     `changes` are options by their names: those of `mutable_options.MUTABLE`. `worker_names` that
     now exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
-    everything else from the next claim. Raises `InvalidTask`.
+    everything else from the next claim. While the task waits, `deadline`, `expires_after` (both
+    count from now), `metadata`, and the arguments can be changed too; None leaves `args` or
+    `kwargs` as they are. Raises `InvalidTask`, `ArgumentsDoNotBind` and `InvalidArguments`, and
+    `TransitionRefused` for the arguments of a task of a workflow.
     """
-    return bool(TASK_VERBS["update"].act(task, by=by, reason=reason, seen=seen, changes=changes))
+    return bool(
+        TASK_VERBS["update"].act(
+            task, by=by, reason=reason, seen=seen, changes=changes or {}, args=args, kwargs=kwargs
+        )
+    )
 
 
 def duplicate(

@@ -61,8 +61,8 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs checkpoints depths exports failures forecast idempotency registration rollups "
-        "step_ends sums tally totals wedged workers",
+        "backlogs checkpoints depths exports failures forecast idempotency registration "
+        "result_parts rollups step_ends sums tally totals wedged workers",
         siblings=True,
     ),
     _layer(

@@ -17,6 +17,8 @@ ONE = ("gettext", "gettext_lazy", "gettext_noop")
 MANY = ("ngettext", "ngettext_lazy")
 WITH_CONTEXT = ("pgettext", "pgettext_lazy")
 CALL = re.compile(r"\b(_|[np]?gettext)\(")
+MARKING = ("django.utils.translation", "taskqueue.declarations.option")
+"""The modules whose functions mark texts."""
 LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])? )?(".*")')
 
 
@@ -83,7 +85,7 @@ def _marked_in_python(tree: ast.Module) -> Iterator[Text]:
     names = {
         alias.asname or alias.name: alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation"
+        if isinstance(node, ast.ImportFrom) and node.module in MARKING
         for alias in node.names
     }
     for node in tree.body:

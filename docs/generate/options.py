@@ -21,12 +21,18 @@ def uses() -> str:
     rows = [
         (
             code(name),
-            *("yes" if use in option.use else "" for use in HEADS),
+            *(_use(option, use) for use in HEADS),
             _bound(option),
         )
         for name, option in OPTIONS.items()
     ]
     return table(["option", *HEADS.values(), "most over REST"], rows)
+
+
+def _use(option: Option, use: Use) -> str:
+    if use is Use.CHANGE and Use.EDIT in option.use:
+        return "while it waits"
+    return "yes" if use in option.use else ""
 
 
 def _bound(option: Option) -> str:

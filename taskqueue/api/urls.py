@@ -39,7 +39,7 @@ from taskqueue.api import (
 )
 from taskqueue.api.base import ApiView
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks import detail, history, lists
+from taskqueue.api.tasks import detail, history, lists, parts
 from taskqueue.api.workflows import detail as workflow
 from taskqueue.api.workflows import lists as workflows
 
@@ -93,6 +93,7 @@ ADDRESSES: list[URLPattern] = [
     *_of(TASK, "task", detail.ACTS),
     path(f"{TASK}attempts/", history.TaskAttempts.as_view(), name="task-attempts"),
     path(f"{TASK}logs/", history.TaskLogs.as_view(), name="task-logs"),
+    path(f"{TASK}parts/", parts.TaskParts.as_view(), name="task-parts"),
     path(f"{TASK}timeline/", history.TaskTimeline.as_view(), name="task-timeline"),
     path(f"{TASK}why/", history.TaskWhy.as_view(), name="task-why"),
     path("queues/", queues.QueueList.as_view(), name="queues"),

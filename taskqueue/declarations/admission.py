@@ -6,16 +6,16 @@ Each kind keeps a unique key for the tasks that it lets in, or one of several: i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
 from taskqueue.core.durations import duration_from_text
 from taskqueue.core.retries import seconds_of
-from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
 from taskqueue.declarations.option_kinds import Kind
 from taskqueue.declarations.rates import rate_of
+from taskqueue.declarations.written import fields_in_text, from_fields
 from taskqueue.exceptions import Duration, InvalidTask
 
 DAY = 86_400
@@ -147,7 +147,10 @@ def _seconds(what: str, value: Any) -> float:
 
 @dataclass(frozen=True)
 class AdmissionKind(Kind):
-    """One of these classes; in JSON an object of its fields, such as `{"wait": 5}`."""
+    """One of these classes; in JSON an object of its fields, such as `{"wait": 5}`.
+
+    In text it is written as in Python.
+    """
 
     by: type[Debounce] | type[Throttle] | type[Capacity]
     example: str
@@ -158,17 +161,15 @@ class AdmissionKind(Kind):
         return value
 
     def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            found = fields_in_text(name, self.by, value, example=self.example)
+            if len(found) != 1:
+                raise InvalidTask(f"{name} must be one {self.by.__name__}, not {len(found)}.")
+            [value] = found
         if not isinstance(value, Mapping):
             return value
-        known = [field.name for field in fields(self.by)]
-        for key in value:
-            if key not in known:
-                hint = did_you_mean(key, known, otherwise=f"Choose from {', '.join(known)}.")
-                raise InvalidTask(f"{name}: {self.by.__name__} has no {key!r}.{hint}")
-        if known[0] not in value:
-            raise InvalidTask(f"{name}: {known[0]!r} is missing.")
         given = {key: _duration(name, key, each) for key, each in value.items()}
-        return self.by(**given)
+        return from_fields(name, self.by, given)
 
 
 def _duration(name: str, key: str, value: Any) -> Any:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
-from taskqueue.declarations.names import DEFINITION_NAME, check_tags
-from taskqueue.declarations.option_kinds import Kind
+from taskqueue.declarations.names import DEFINITION_NAME
 from taskqueue.declarations.rates import RateOf, rate_of
 from taskqueue.exceptions import InvalidTask
 
@@ -113,56 +112,6 @@ class Sequence:
             raise InvalidTask(
                 f"Sequence(on_failure=...) must be 'continue' or 'halt', not {self.on_failure!r}."
             )
-
-
-L = TypeVar("L", Concurrency, Rate)
-
-
-@dataclass(frozen=True)
-class LimitsKind(Kind):
-    """One limit of a class, or several."""
-
-    by: type[Concurrency] | type[Rate]
-    example: str
-
-    def check(self, name: str, value: Any) -> tuple[Any, ...]:
-        if value is None:
-            return ()
-        limits = (value,) if isinstance(value, self.by) else value
-        is_many = isinstance(limits, list | tuple)
-        if not is_many or not all(isinstance(each, self.by) for each in limits):
-            raise InvalidTask(f"{name} must be such as {self.example}, or a list, not {value!r}.")
-        return tuple(limits)
-
-
-@dataclass(frozen=True)
-class InstanceKind(Kind):
-    """A value of a class."""
-
-    by: type[Fair] | type[Sequence]
-    example: str
-
-    def check(self, name: str, value: Any) -> object:
-        if not isinstance(value, self.by):
-            raise InvalidTask(f"{name} must be such as {self.example}, not {value!r}.")
-        return value
-
-
-class CostKind(Kind):
-    """A whole number, or a callable that makes one."""
-
-    def check(self, name: str, value: Any) -> Cost:
-        if callable(value):
-            made: Callable[..., int] = value
-            return made
-        return check_whole(name, value, most=MOST_A_WINDOW)
-
-
-class TagsKind(Kind):
-    """Words that a worker must have."""
-
-    def check(self, name: str, value: Any) -> tuple[str, ...]:
-        return check_tags(name, value)
 
 
 def check_whole(name: str, value: object, *, most: int) -> int:

@@ -23,10 +23,13 @@ class Use(Flag):
     REST = auto()
     # In a change of a task that has not finished.
     CHANGE = auto()
+    # In a change of a task that waits, and does not run.
+    EDIT = auto()
 
 
 ENQUEUE = Use.TASK | Use.USING | Use.SCHEDULE | Use.REST
 ALWAYS = ENQUEUE | Use.CHANGE
+EDITABLE = ENQUEUE | Use.EDIT
 NOT_SCHEDULED = Use.TASK | Use.USING | Use.REST
 
 
@@ -62,6 +65,11 @@ class Option:
     def column_value(self, value: Any, settings: Settings) -> Any:
         """Return what the task's column holds for a checked value."""
         return getattr(settings, self.setting) if value is None and self.setting else value
+
+
+def gettext_noop(text: str) -> str:
+    """Mark a text for the translators, as Django's does, which needs settings for it."""
+    return text
 
 
 def option(kind: Kind, use: Use = ENQUEUE, default: Any = None, **details: Any) -> Any:

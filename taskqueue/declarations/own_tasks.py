@@ -9,7 +9,7 @@ from typing import Any
 
 from taskqueue.core.retries import Exponential
 from taskqueue.declarations.limits import Concurrency
-from taskqueue.declarations.options import HIGHEST_PRIORITY
+from taskqueue.declarations.run_options import HIGHEST_PRIORITY
 
 HOUR, DAY = 3600, 86_400
 

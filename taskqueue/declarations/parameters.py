@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin
@@ -129,6 +129,45 @@ def call_of(
         elif parameter.name in given:
             kwargs[parameter.name] = given[parameter.name]
     return args, kwargs
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def values_of_call(
+    found: Sequence[Parameter], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the value of each parameter of a call; the rest as that of `*` or `**`, if there is."""
+    names = [each.name for each in found if each.place in POSITIONAL]
+    yield from zip(names, args, strict=False)
+    known = {each.name for each in found if each.place not in VARIABLE}
+    further = {key: value for key, value in kwargs.items() if key not in known}
+    for parameter in found:
+        if parameter.place is inspect.Parameter.VAR_POSITIONAL and args[len(names) :]:
+            yield parameter.name, list(args[len(names) :])
+        elif parameter.place is inspect.Parameter.VAR_KEYWORD and further:
+            yield parameter.name, further
+        elif parameter.name in kwargs and parameter.place not in VARIABLE:
+            yield parameter.name, kwargs[parameter.name]
+
+
+def call_like(
+    kept: tuple[Sequence[Any], Mapping[str, Any]],
+    found: Sequence[Parameter],
+    given: Mapping[str, Any],
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the call of these values, with arguments by place where another call has them so.
+
+    Raises ValueError as `call_of` does.
+    """
+    names = [each.name for each in found if each.place in POSITIONAL][: len(kept[0])]
+    rest = [each.name for each in found if each.place is inspect.Parameter.VAR_POSITIONAL]
+    if any(name not in given for name in names) or any(name in given for name in rest):
+        return call_of(found, given)
+    others = [each for each in found if each.name not in names]
+    left = {name: value for name, value in given.items() if name not in names}
+    args, kwargs = call_of(others, left)
+    return [*(given[name] for name in names), *args], kwargs
 
 
 def _defaults(left_out: Sequence[Parameter]) -> list[Any]:

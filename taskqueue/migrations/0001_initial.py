@@ -1007,6 +1007,26 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="ResultPart",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("attempt", models.PositiveIntegerField()),
+                ("place", models.PositiveIntegerField()),
+                ("value", models.JSONField()),
+                ("size_so_far", models.PositiveIntegerField()),
+                ("written_at", models.DateTimeField()),
+                ("task", _reference("task", models.CASCADE, related_name="parts")),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("task", "attempt", "place"), name="taskqueue_resultpart_place"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="Occurrence",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

@@ -7,7 +7,7 @@ from taskqueue.models.collected import Collected
 from taskqueue.models.event import Audience, Event, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
-from taskqueue.models.lease import Lease, TaskLog
+from taskqueue.models.lease import Lease, ResultPart, TaskLog
 from taskqueue.models.limit import Limit, LimitCount, Limiter, LimitNote, LimitPlan, Partition, Slot
 from taskqueue.models.operation import Operation
 from taskqueue.models.pages import Dashboard, Failure, Performance
@@ -53,6 +53,7 @@ __all__ = [
     "Pause",
     "Performance",
     "Queue",
+    "ResultPart",
     "Rollup",
     "SavedSearch",
     "Schedule",

@@ -1,4 +1,4 @@
-"""A lease: one worker's hold on a task for one attempt, then its history, with its log lines."""
+"""A lease: one worker's hold on a task for one attempt, then its history, with what it wrote."""
 
 from __future__ import annotations
 
@@ -129,3 +129,28 @@ class TaskLog(models.Model):
 
     def __str__(self) -> str:
         return self.message
+
+
+class ResultPart(models.Model):
+    """A part of its result that a body wrote while it ran."""
+
+    id = models.BigAutoField(primary_key=True)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="parts", **LOOSE)
+    attempt = models.PositiveIntegerField()
+    # From 0, in the order in which they were written.
+    place = models.PositiveIntegerField()
+    value = models.JSONField()
+    # Of the attempt's parts up to this one, in bytes as JSON.
+    size_so_far = models.PositiveIntegerField()
+    written_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "attempt", "place"], name="taskqueue_resultpart_place"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"part {self.place} of attempt {self.attempt} of {self.task_id}"

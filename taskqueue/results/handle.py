@@ -157,12 +157,21 @@ class TaskResult(TaskSnapshot[R]):
         control.reschedule(self.id, run_after, by=by, reason=reason)
         self.refresh()
 
-    def update(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
+    def update(
+        self,
+        reason: str = "",
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        by: object = "",
+        **changes: Any,
+    ) -> bool:
         """Change options, such as `priority=5`, of an unfinished task; return whether any changed.
 
-        Raises `InvalidTask`, naming what may change.
+        While it waits, also its `args`, `kwargs`, `deadline`, `expires_after` and `metadata`.
+        Raises `InvalidTask`, naming what may change, `ArgumentsDoNotBind` and `InvalidArguments`.
         """
-        changed = control.update(self.id, changes, by=by, reason=reason)
+        changed = control.update(self.id, changes, args=args, kwargs=kwargs, by=by, reason=reason)
         self.refresh()
         return changed
 
@@ -197,9 +206,19 @@ class TaskResult(TaskSnapshot[R]):
         """Async version of `reschedule`."""
         await self._read_after(self.reschedule, run_after, reason, by=by)
 
-    async def aupdate(self, reason: str = "", *, by: object = "", **changes: Any) -> bool:
+    async def aupdate(
+        self,
+        reason: str = "",
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        by: object = "",
+        **changes: Any,
+    ) -> bool:
         """Async version of `update`."""
-        return await self._read_after(self.update, reason, by=by, **changes)
+        return await self._read_after(
+            self.update, reason, args=args, kwargs=kwargs, by=by, **changes
+        )
 
     async def _read_after(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a verb, and read all attributes of the handle that has its task."""

@@ -14,6 +14,7 @@ from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.payloads import Enqueued
+from taskqueue.engine.result_parts import parts_of
 from taskqueue.models import Lease, Task
 from taskqueue.results.reading import (
     AttemptError,
@@ -160,6 +161,15 @@ class TaskSnapshot(Generic[R]):
         """Return the state that a body stored last for its next attempt; None if none did."""
         states = [lease.checkpoint for lease in self._seen_leases()]
         return next((state for state in reversed(states) if state is not None), None)
+
+    @property
+    def parts(self) -> list[Any]:
+        """Read the parts of the result that the latest attempt has written so far."""
+        return self.parts_of(self.attempts)
+
+    def parts_of(self, attempt: int) -> list[Any]:
+        """Read the parts of the result that an attempt wrote, in their order."""
+        return [part.value for part in parts_of(self.id, attempt)]
 
     @property
     def worker_names(self) -> list[str]:

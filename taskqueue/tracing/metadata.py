@@ -33,6 +33,11 @@ def carrying(metadata: str, carrier: Mapping[str, str]) -> str:
     return json.dumps({**own, **carrier}, ensure_ascii=False, separators=(",", ":"))
 
 
+def carried(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what metadata carries of traces."""
+    return {key: metadata[key] for key in (PARENT, STATE, ORIGIN) if key in metadata}
+
+
 def trace_id_of(metadata: Mapping[str, Any]) -> str:
     """Return the id of the trace that a task belongs to; empty if it carries none."""
     parent = metadata.get(PARENT)

@@ -28,6 +28,7 @@ ROUTES = [route for route in sorted(PAGES) if PAGES[route].look]
 FULL_OF_NAMES = (
     "task/add/", "schedule/add/", "schedule/<int:object_id>/edit/", "task/export/",
     "task/<uuid:object_id>/edit/<slug:what>/",
+    "operation/start/",
     "alertrule/<path:object_id>/change/",
     "alertrule/<int:object_id>/edit/",
 )  # fmt: skip

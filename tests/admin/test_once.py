@@ -39,7 +39,7 @@ def asked(kind: str) -> tuple[str, str, dict[str, str]]:
     old.cancel()
     if kind == "retry":
         page = url("task", "edit", old.id, "retry_with")
-        return page, page, {"args": "[5]", "kwargs": ""}
+        return page, page, {"arg_a": "1", "arg_b": ""}
     return url("task", "change", old.id), url("task", "act", old.id), {"verb": "duplicate"}
 
 

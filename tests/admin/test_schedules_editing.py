@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,7 +22,7 @@ from tests.admin.schedule_rows import (
     simple_schedule,
 )
 from tests.admin.test_admin import read, url
-from tests.sample.tasks import add, echo
+from tests.sample.tasks import add, echo, log_in
 
 pytestmark = pytest.mark.django_db
 NINE = datetime(2099, 12, 1, 9, tzinfo=BERLIN)
@@ -122,26 +121,25 @@ def test_a_secret_is_kept_by_an_edit_that_does_not_write_another(log_in_as: LogI
     schedule, client = evil_schedule(), log_in_as("superuser")
     address = url("schedule", "edit", schedule.pk)
     form = client.get(address).context["adminform"].form
-    assert json.loads(form["args"].value()) == [EVIL, "[redacted]"]
+    assert (form["arg_user"].value(), form["arg_password"].value()) == (EVIL, None)
     client.post(address, posted(form, overlap="allow"))
     assert schedules.get(schedule.name).overlap == "allow"
     assert schedules.get(schedule.name).args == [EVIL, SECRET]
     form = client.get(address).context["adminform"].form
-    client.post(address, posted(form, args='["bob", "other"]'))
+    client.post(address, posted(form, arg_user="bob", arg_password="other"))
     assert schedules.get(schedule.name).args == ["bob", "other"]
 
 
 def test_a_secret_cannot_be_moved_to_where_it_would_be_shown(log_in_as: LogIn) -> None:
     schedule, client = evil_schedule(), log_in_as("superuser")
     address = url("schedule", "edit", schedule.pk)
-    form = client.get(address).context["adminform"].form
+    secret = {"args": '["ann", "[redacted]"]', "kwargs": "{}"}
     for changes in (
-        {"task": echo.name},
-        {"args": '["ann"]', "kwargs": '{"password": "[redacted]"}'},
+        {**secret, "task": echo.name},
+        {"task": log_in.name, "args": '["ann"]', "kwargs": '{"password": "[redacted]"}'},
     ):
-        answer = client.post(address, posted(form, **changes))
-        assert list(answer.context["adminform"].form.errors) == ["args"]
-    client.post(address, posted(form, args='["[redacted]", "[redacted]"]'))
+        assert list(errors_of(client, address, **changes)) == ["args"]
+    client.post(address, filled(task=log_in.name, args='["[redacted]", "[redacted]"]'))
     assert schedules.get(schedule.name).args == ["[redacted]", SECRET]
     assert SECRET not in read(client, url("schedule", "change", schedule.pk))
 
@@ -154,7 +152,10 @@ def test_hidden_arguments_are_written_anew_for_a_task_that_is_known(log_in_as: L
     form = client.get(address).context["adminform"].form
     answer = client.post(address, posted(form))
     assert list(answer.context["adminform"].form.errors) == ["task"]
-    client.post(address, posted(form, task=echo.name))
+    # The fields of the other task come first.
+    shown = client.post(address, posted(form, task=echo.name)).context["adminform"].form
+    assert "arg_args" in shown.fields
+    client.post(address, posted(form, task=echo.name, fields_for=echo.name))
     assert (schedules.get(schedule.name).task_name, schedules.get(schedule.name).args) == (
         echo.name, [],
     )  # fmt: skip

@@ -88,7 +88,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**EVERYTHING, "verb": "reschedule"}, "run_after"),
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {}}}, "change"),
     ({**EVERYTHING, "verb": "update", "arguments": {"changes": {"priority": 101}}}, "priority"),
-    ({**EVERYTHING, "verb": "update", "arguments": {"changes": {"backoff": None}}}, "backoff"),
+    ({**EVERYTHING, "verb": "update", "arguments": {"changes": {"retry_for": None}}}, "retry_for"),
     ({**EVERYTHING, "verb": "update", "arguments": PAIR}, "at most a third of lease_duration"),
     ({**EVERYTHING, "reasn": "x"}, "Did you mean 'reason'"),
 ]

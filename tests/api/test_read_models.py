@@ -51,6 +51,8 @@ def test_a_task_is_the_same_for_rest_and_the_command_line(root: ApiClient) -> No
     told = run_json("show", task.id)
     assert told.pop("latest_attempts") == root.look(f"tasks/{task.id}/attempts/").json()["results"]
     assert told.pop("audit") == []
+    parts = root.look(f"tasks/{task.id}/parts/").json()["results"]
+    assert told.pop("result_parts") == parts == []
     # What makes another task is not for types that REST may not enqueue.
     assert set(told.pop("can")) >= set(shown.pop("can"))
     assert told == shown

@@ -35,6 +35,9 @@ def test_the_api_document_names_every_option_of_a_request() -> None:
     assert set(re.findall(r"`(\w+)`", options)) == options_for(Use.USING | Use.REST).keys()
     [changes] = re.findall(r"^PATCH takes (.*?)\. ", text, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", changes)) == options_for(Use.CHANGE).keys()
+    [edits] = re.findall(r"While the task waits, it also takes (.*?)\. ", text)
+    named = set(re.findall(r"`(\w+)`", edits))
+    assert named == {*options_for(Use.EDIT), "args", "kwargs"}
 
 
 SET_BY_PROJECT = {

@@ -20,7 +20,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.management.commands.taskqueue import Command
 from taskqueue.models import Audit, Lease, Queue, Task, Worker
 from taskqueue.monitoring.read_models.base import json_form
-from taskqueue.monitoring.read_models.task import MOST_RETRIES
+from taskqueue.monitoring.read_models.task_history import MOST_RETRIES
 from taskqueue.results import get_result
 from tests.engine.steps import claim, claim_one, end, future, lease_of, task_of
 from tests.engine.test_workers import registered, row

@@ -25,7 +25,7 @@ from taskqueue.monitoring.metrics import exposition
 from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.limit import keys_of, limit_named, read_limits
 from taskqueue.monitoring.read_models.queue import queue_named
-from taskqueue.monitoring.read_models.task import shown_task
+from taskqueue.monitoring.read_models.task_history import shown_task
 from taskqueue.monitoring.searching.finding import find
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.why import why

@@ -20,7 +20,7 @@ from taskqueue.monitoring.read_models.step import (
     shown_steps,
     steps_of,
 )
-from taskqueue.monitoring.read_models.task import shown_task
+from taskqueue.monitoring.read_models.task_history import shown_task
 from taskqueue.monitoring.read_models.workflow import shown_workflow, shown_workflows
 from taskqueue.monitoring.searching.workflows import WorkflowFilter, matching_workflows
 from taskqueue.results.workflows import WorkflowRun

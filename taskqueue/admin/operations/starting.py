@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from taskqueue import control
 from taskqueue.access.permissions import STOP, VIEW_TASKS
-from taskqueue.admin.acts import ReasonField, noted
+from taskqueue.admin.acts import noted
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.operations.choosing import Choice, ticked, uuids
+from taskqueue.admin.operations.form import StartForm
 from taskqueue.admin.operations.undoing import UNDO_SECONDS
 from taskqueue.admin.reports import LOOKING
-from taskqueue.admin.tasks.option_fields import WhenField, changeable_options, option_fields
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
@@ -159,40 +157,6 @@ def _chosen(choice: Choice, verb: TaskVerb, user: Any) -> TaskFilter:
     if which.ids is not None and verb.also_of_one and user.has_perm(STOP):
         which = replace(which, statuses=sorted(TaskStatus))
     return verb.permitted(which, user)
-
-
-CHANGEABLE = {name: changeable_options()[name] for name in ("priority", "queue_name")}
-
-
-class StartForm(forms.Form):
-    """A field for each parameter of the verb, and the reason."""
-
-    def __init__(self, verb: TaskVerb, data: Any = None) -> None:
-        super().__init__(data)
-        self._changes = ""
-        for parameter in verb.parameters:
-            if parameter.kind == "moment":
-                when = self.fields[parameter.name] = WhenField(label=gettext_lazy("When"))
-                zone = gettext_lazy("In the time zone of the admin.")
-                when.help_text = format_lazy("{} {}", when.help_text, zone)
-            else:
-                self._changes = parameter.name
-                self.fields |= option_fields(CHANGEABLE, required=False)
-        if self._changes:
-            kept = gettext_lazy("Left empty, it stays as it is.")
-            for field in self.fields.values():
-                field.help_text = format_lazy("{} {}", field.help_text, kept)
-        self.fields["reason"] = ReasonField()
-
-    def clean(self) -> dict[str, Any]:
-        """Put changed options together, for the verb takes them as one argument."""
-        given = super().clean() or {}
-        if not self._changes:
-            return given
-        changes = {name: given[name] for name in CHANGEABLE if given.get(name) not in (None, "")}
-        if not (changes or self.errors):
-            raise forms.ValidationError(_("Give a priority, a queue, or both."))
-        return {self._changes: changes, "reason": given["reason"]}
 
 
 def _action(verb: TaskVerb) -> Any:

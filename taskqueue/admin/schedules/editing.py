@@ -1,33 +1,29 @@
-"""The buttons and actions of schedules, and the pages that create and edit them."""
+"""The pages that create and edit schedules."""
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 from typing import Any
 from zoneinfo import available_timezones
 
-from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, AdminErrorList, AdminForm
+from django.contrib import messages
+from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
-from taskqueue.access.permissions import ENQUEUE
-from taskqueue.admin.acts import ReasonForm
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reports import LOOKING, report
-from taskqueue.admin.schedules.deleting import DELETE, ScheduleDeleting
-from taskqueue.admin.schedules.form import ScheduleForm, rule_typed
+from taskqueue.admin.schedules.acts import ScheduleActs
+from taskqueue.admin.schedules.form import ScheduleForm
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES
 from taskqueue.admin.schedules.page import times_table
+from taskqueue.admin.schedules.rule_form import rule_typed
+from taskqueue.admin.tasks.option_fields import grouped
 from taskqueue.declarations.redaction import REDACTED
-from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.reading import preview_rule
-from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ChangedMeanwhile, InvalidSchedule, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
@@ -36,80 +32,7 @@ from taskqueue.monitoring.reading import now
 
 RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
         "end")  # fmt: skip
-CALL = ("args", "kwargs", *OWN_FIELDS, *MORE_FIELDS, "options")
-
-
-logger = logging.getLogger("taskqueue.admin")
-
-BUTTONS = {name: SCHEDULE_VERBS[name] for name in ("run_now", "pause", "resume")}
-
-
-def _action(verb: Verb) -> Any:
-    def act(page: ScheduleActs, request: HttpRequest, chosen: QuerySet[Any]) -> HttpResponse | None:
-        if verb is DELETE and not request.POST.get("post"):
-            return page.ask_before_deleting(request, list(chosen))
-        for schedule in chosen:
-            page.act(request, verb, schedule)
-        return None
-
-    act.__name__ = "delete_chosen" if verb is DELETE else verb.name
-    permission = "edit" if ENQUEUE in verb.permissions else "pause"
-    return admin.action(permissions=[permission], description=verb.label)(act)
-
-
-class ScheduleActs(ScheduleDeleting):
-    """Buttons of the page and actions of the list, for those who may edit schedules."""
-
-    actions: Any = tuple(map(_action, (*BUTTONS.values(), DELETE)))
-    action_form = ReasonForm
-
-    def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether they may pause and delete: what makes no task."""
-        return SCHEDULE_VERBS["pause"].is_for(request.user)
-
-    def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether they may also create, edit, resume and run: what makes tasks."""
-        return SCHEDULE_VERBS["edit"].is_for(request.user)
-
-    def response_action(
-        self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
-    ) -> HttpResponse | None:
-        """Leave out chosen values that are no keys: a database may refuse them."""
-        posted = request.POST.copy()
-        keys = posted.getlist(ACTION_CHECKBOX_NAME)
-        posted.setlist(ACTION_CHECKBOX_NAME, [key for key in keys if row_id(key) is not None])
-        request.POST = posted
-        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
-        return answer
-
-    def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """A button of the page."""
-        name = request.POST.get("verb", "")
-        verb = BUTTONS.get(name)
-        if not (verb or SCHEDULE_VERBS["pause"]).is_for(request.user):
-            raise PermissionDenied
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        schedule: Any = self.get_object(request, str(object_id))
-        if schedule is None:
-            return self.missing(request)
-        if verb is not None:
-            self.act(request, verb, schedule)
-        else:
-            refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": name}
-            self.message_user(request, refusal, messages.ERROR)
-        return self.links.redirect("schedule_change", schedule.pk)
-
-    def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
-        """Its rule may raise anything: the others are still acted on."""
-        try:
-            return super().act(request, verb, row, **arguments)
-        except Exception as error:
-            logger.exception("Schedule not acted on verb=%s schedule=%s", verb.name, row.name)
-            refusal = _("%(schedule)s: nothing was done for %(error)s. See the log.")
-            named = {"schedule": row.name, "error": type(error).__name__}
-            self.message_user(request, refusal % named, messages.ERROR)
-            return False
+CALL = (*OWN_FIELDS, *MORE_FIELDS)
 
 
 class ScheduleEditing(ScheduleActs):
@@ -128,7 +51,7 @@ class ScheduleEditing(ScheduleActs):
             raise PermissionDenied
         key = request.GET.get("copy", "")
         copied = self.get_object(request, key) if row_id(key) is not None else None
-        return self._edit(request, None, copied)
+        return self._edit(request, None, copied, request.GET.get("task", ""))
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """Return the next times of the rule that is being typed, or what is wrong with it."""
@@ -136,7 +59,7 @@ class ScheduleEditing(ScheduleActs):
             raise PermissionDenied
         if request.method not in LOOKING:
             return HttpResponseNotAllowed(LOOKING)
-        rule, problem = rule_typed(request.GET, request.user)
+        rule, problem = rule_typed(request.GET)
         times: list[datetime] = []
         if rule is not None:
             try:
@@ -163,10 +86,23 @@ class ScheduleEditing(ScheduleActs):
         return self._edit(request, schedule)
 
     def _edit(
-        self, request: HttpRequest, schedule: Schedule | None, copied: Schedule | None = None
+        self,
+        request: HttpRequest,
+        schedule: Schedule | None,
+        copied: Schedule | None = None,
+        chosen: str = "",
     ) -> HttpResponse:
         posted = request.POST if request.method == "POST" else None
-        form = ScheduleForm(posted, schedule=schedule, viewer=request.user, copied=copied)
+        if posted is not None and has_other_fields(posted):
+            chosen = posted.get("task", "")
+            form = ScheduleForm(
+                posted, schedule=schedule, viewer=request.user, copied=copied, chosen=chosen
+            )
+            form.show_fields_of(chosen)
+            return self._form_page(request, form)
+        form = ScheduleForm(
+            posted, schedule=schedule, viewer=request.user, copied=copied, chosen=chosen
+        )
         if posted is not None and form.is_valid():
             saved = self._save(request, form)
             if saved is not None:
@@ -209,9 +145,14 @@ class ScheduleEditing(ScheduleActs):
             (None, {"fields": ("task", "enabled") if schedule else ("name", "task", "enabled")}),
             (_("Rule"), {"fields": RULE}),
             (
-                _("Arguments and options"),
-                {"fields": CALL, "description": _hint(request, schedule)},
+                _("Arguments"),
+                {"fields": form.call_names, "description": _hint(request, form)},
             ),
+            *(
+                (title, {"fields": names, "classes": ["collapse"]})
+                for title, names in grouped(CALL)
+            ),
+            (_("Further options"), {"fields": ["options"], "classes": ["collapse"]}),
             (_("Policies"), {"fields": POLICIES}),
             (_("Audit"), {"fields": ("reason",)}),
         )
@@ -230,9 +171,20 @@ class ScheduleEditing(ScheduleActs):
         )
 
 
-def _hint(request: HttpRequest, schedule: Schedule | None) -> str:
+def has_other_fields(posted: Any) -> bool:
+    """Whether a form was sent to see the fields of another task, or without having seen them."""
+    shown = posted.get("fields_for")
+    return "_choose" in posted or (shown is not None and shown != posted.get("task", ""))
+
+
+def _hint(request: HttpRequest, form: ScheduleForm) -> str:
     """Explain hidden and redacted arguments, as markup that holds nothing of the schedule."""
-    if schedule is None:
+    if not form.call_names:
+        if form.parameters or form["fields_for"].value():
+            return _("It takes no arguments.")
+        return _("Choose a task or a workflow above, and press “Show its arguments”.")
+    schedule = form.schedule
+    if schedule is None or "args" not in form.fields:
         return ""
     shown = visible_arguments_of(schedule, request.user)
     if shown is None:

@@ -1,4 +1,4 @@
-"""The form of a schedule: the fields of all kinds of rules; those of the chosen kind count."""
+"""The form of a schedule: what it runs, by which rule, with which arguments and options."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
+from taskqueue.admin.schedules.call import ScheduleCall
 from taskqueue.admin.schedules.fields import JsonField
-from taskqueue.admin.schedules.form_parts import WIDE, PolicyFields, RuleFields
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES, initial_values
-from taskqueue.admin.schedules.rules import PARAMETERS, rule_of
+from taskqueue.admin.schedules.policy_form import PolicyForm
+from taskqueue.admin.schedules.rule_form import WIDE, RuleForm
 from taskqueue.admin.tasks.option_fields import given_options, option_fields
 from taskqueue.core.states import Missed
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
-from taskqueue.declarations.options import OPTIONS
+from taskqueue.declarations.options import OPTIONS, check_options
 from taskqueue.declarations.scheduled import (
     LONGEST_NAME,
     Scheduled,
@@ -35,14 +36,12 @@ from taskqueue.declarations.workflows.scheduling import (
 )
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.engine.schedules.editing import target_of
-from taskqueue.engine.schedules.restoring import restored
-from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist, UnknownTask
+from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
-from taskqueue.rules import Rule
 
 
-class ScheduleForm(RuleFields, PolicyFields):
+class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
     """A form that checks what the verbs check, to show each error at its field."""
 
     name = forms.CharField(
@@ -51,8 +50,6 @@ class ScheduleForm(RuleFields, PolicyFields):
     )  # fmt: skip
     task = forms.ChoiceField(label=_("Task or workflow"))
     enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
-    args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
-    kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
     queue_name = forms.CharField(
         label=_("Queue"), required=False, help_text=_("Empty: as in the definition.")
     )
@@ -83,19 +80,20 @@ class ScheduleForm(RuleFields, PolicyFields):
         schedule: Schedule | None = None,
         viewer: Viewer,
         copied: Schedule | None = None,
+        chosen: str = "",
     ) -> None:
         shown = schedule or copied
         super().__init__(data, initial=initial_values(shown, viewer) if shown else {})
         self.schedule = schedule
         more = {name: OPTIONS[name] for name in MORE_FIELDS}
         self.fields.update(option_fields(more, required=False))
+        if chosen:
+            self.initial.update(task=chosen, fields_for=chosen)
+        name = self.initial.get("fields_for", "") if data is None else data.get("fields_for", "")
+        self.add_arguments(chosen or name, shown)
         task: Any = self.fields["task"]
         task.choices = _choices()
         del self.fields["seen" if schedule is None else "name"]
-        for kind, parameters in PARAMETERS.items():
-            for name in set(parameters) - {"tz"}:
-                attributes = self.fields[name].widget.attrs
-                attributes["data-kinds"] = f"{attributes.get('data-kinds', '')} {kind}".strip()
 
     def clean_name(self) -> str:
         """Check that the name is valid and free."""
@@ -112,17 +110,11 @@ class ScheduleForm(RuleFields, PolicyFields):
     def clean(self) -> dict[str, Any]:
         """Check the fields together, as far as each is valid."""
         given = self.cleaned_data
-        kind = given.get("kind", "")
-        used = {"tz", *PARAMETERS.get(kind, ())}
-        for field in self.errors.keys() - used:  # What the kind does not use may be anything.
-            if field in self.fields and "data-kinds" in self.fields[field].widget.attrs:
-                del self.errors[field]
-        if kind and used.isdisjoint(self.errors):
-            given["rule"] = self._try("", rule_of, kind, given)
+        self.clean_rule()
         self._check_window(given)
         if given.get("jitter") is not None:
-            self._try("jitter", jitter_of, given["jitter"])
-        if {"task", "args", "kwargs", "options"} <= given.keys():
+            self.attempt("jitter", jitter_of, given["jitter"])
+        if {"task", "options", *self.call_names} <= given.keys():
             self._check_call(given)
         return given
 
@@ -131,7 +123,7 @@ class ScheduleForm(RuleFields, PolicyFields):
             given["missed_window"] = None
             self.errors.pop("missed_window", None)
         elif given.get("missed_window") is not None:
-            self._try("missed_window", window_of, given["missed_window"])
+            self.attempt("missed_window", window_of, given["missed_window"])
         elif "missed_window" not in self.errors:
             self.add_error("missed_window", gettext("Required for “window”."))
 
@@ -145,45 +137,37 @@ class ScheduleForm(RuleFields, PolicyFields):
         for name in more.keys() & options.keys():
             twice = gettext("%(name)s has a field of its own.") % {"name": name}
             self.add_error("options", twice)
+        for name, value in more.items():
+            self.attempt(name, check_options, {name: value}, declared=False)
         options = {**options, **{name: option_to_json(more[name]) for name in more}}
-        target = self._try("task", self._target, given["task"])
+        target = self.attempt("task", self._target, given["task"])
         if target is None:
             return
         for name in OWN_FIELDS:
             value = given.get(name)
             if value not in (None, ""):
-                self._try(name, target.using, **{name: value})
+                self.attempt(name, target.using, **{name: value})
                 options = {**options, name: value}
         given["all_options"] = options
         if "rule" not in given or self.errors:
             return
-        call = (target, given["args"], given["kwargs"])
-        found = self._try("args", restored, self.schedule, *call)
+        found = self.read_call(given, target)
         if found is None:
             return
         given["args"], given["kwargs"] = found
+        at = "args" if "args" in self.fields else None
         scheduled = Scheduled(given["rule"], args=found[0], kwargs=found[1], options=options)
         if isinstance(target, BaseWorkflow):
-            if self._try("options", _workflow, scheduled, target) is not None:
-                self._try("args", call_of, scheduled, target)
-        elif self._try("options", definition_of, scheduled, target) is not None:
-            self._try("args", _encode, scheduled, target)
+            if self.attempt("options", _workflow, scheduled, target) is not None:
+                self.attempt(at, call_of, scheduled, target)
+        elif self.attempt("options", definition_of, scheduled, target) is not None:
+            self.attempt(at, _encode, scheduled, target)
 
     def _target(self, name: str) -> Target:
         """Return what the schedule is to run; without a new name it stays what it is."""
         schedule = self.schedule
         kept = target_of(schedule) if schedule and schedule.task_name == name else None
         return kept or target_named(name)
-
-    def _try(self, field: str, check: Any, *values: Any, **named: Any) -> Any:
-        """Return what the check returns; on an error None, with the error at the field."""
-        try:
-            return check(*values, **named)
-        except ValidationError as error:
-            self.add_error(None if hasattr(error, "error_dict") else field, error)
-        except (ValueError, TypeError, UnknownTask) as error:  # InvalidSchedule, InvalidTask too
-            self.add_error(field, str(error))
-        return None
 
     def is_current(self, row: Schedule) -> bool:
         """Whether the row is as the form showed it; saving once more replaces it knowingly."""
@@ -200,16 +184,6 @@ class ScheduleForm(RuleFields, PolicyFields):
         given = self.cleaned_data
         names = ("task", "rule", "args", "kwargs", "enabled", *POLICIES)
         return {name: given[name] for name in names} | {"options": given["all_options"]}
-
-
-def rule_typed(given: Any, viewer: Viewer) -> tuple[Rule | None, str]:
-    """Return the rule of a form that may not be finished, or what is wrong with it."""
-    form = ScheduleForm(given, viewer=viewer)
-    form.full_clean()
-    kind = form.cleaned_data.get("kind", "")
-    used = ("tz", *PARAMETERS.get(kind, ()))
-    errors = [str(error) for name in used for error in form.errors.get(name, ())]
-    return (None, errors[0]) if errors else (form.cleaned_data.get("rule"), "")
 
 
 def _choices() -> list[Any]:

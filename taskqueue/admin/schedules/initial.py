@@ -8,7 +8,9 @@ from django.forms.models import model_to_dict
 
 from taskqueue.admin.schedules.fields import as_text
 from taskqueue.admin.schedules.rules import initial_of
-from taskqueue.declarations.option_kinds import Seconds
+from taskqueue.admin.tasks.option_fields import labelled_options
+from taskqueue.admin.tasks.option_values import shown_option
+from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import OPTIONS
 from taskqueue.engine.schedules.reading import rule_of
 from taskqueue.exceptions import InvalidTask
@@ -19,36 +21,25 @@ from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 POLICIES = (
     "missed", "missed_window", "overlap", "pause_after_failures", "jitter", "max_runs",
 )  # fmt: skip
-# Options that have a field of their own.
+# Options that have a field of their own, and may not be given among the further options.
 OWN_FIELDS = ("queue_name", "priority")
-# Options that have one as well, but may also be given among the further options.
-MORE_FIELDS = ("max_attempts", "timeout", "expires_after", "backoff", "retry_for")
+# Options that have one as well, but may also be given there.
+MORE_FIELDS = tuple(name for name in labelled_options(Use.SCHEDULE) if name not in OWN_FIELDS)
 
 
 def shown_options(options: dict[str, Any]) -> dict[str, Any]:
     """Take the options that have a field out of the stored ones, as the fields show them.
 
-    One that this version cannot read stays among the others.
+    One that its field cannot show stays among the others.
     """
     shown: dict[str, Any] = {}
     for name in options.keys() & set(MORE_FIELDS):
         try:
-            shown[name] = _shown_option(name, options[name])
-        except InvalidTask:
+            shown[name] = shown_option(OPTIONS[name], options[name])
+        except (InvalidTask, TypeError, ValueError):
             continue
         del options[name]
     return shown
-
-
-def _shown_option(name: str, value: Any) -> Any:
-    kind = OPTIONS[name].kind
-    if isinstance(kind, Seconds):
-        return kind.check(name, kind.parse(name, value))
-    if isinstance(value, dict):
-        values = dict(value)
-        policy = values.pop("policy", "")
-        return f"{policy}({', '.join(f'{key}={number:g}' for key, number in values.items())})"
-    return ", ".join(value) if isinstance(value, list) else value
 
 
 def initial_values(schedule: Schedule, viewer: Viewer) -> dict[str, Any]:
@@ -65,6 +56,7 @@ def initial_values(schedule: Schedule, viewer: Viewer) -> dict[str, Any]:
         "seen": schedule.changed_at.isoformat(),
     }
     shown = visible_arguments_of(schedule, viewer)
+    values["fields_for"] = schedule.task_name
     if shown is not None:
         values |= {"args": as_text(shown.args), "kwargs": as_text(shown.kwargs)}
     return values if rule is None else values | initial_of(rule)

@@ -111,7 +111,8 @@ class TaskActs(ReadOnlyAdmin):
             return self.refuse(request, task, _("What you wanted cannot be done in that state."))
         data = request.POST if request.method == "POST" else None
         form = FORMS[what](data, verb=verb, task=task, user=request.user)
-        if form.is_valid():
+        is_asked = form.is_valid() and not form.is_confirmed()
+        if form.is_valid() and not is_asked:
             reason = form.cleaned_data["reason"]
             try:
                 shown = self.do(request, task, verb, reason, **form.arguments())
@@ -126,6 +127,7 @@ class TaskActs(ReadOnlyAdmin):
         return report(
             self, request, self.edit_template, str(verb.label),
             task=task, form=form, redacted=REDACTED,
+            differences=form.differences if is_asked else (),
             is_hidden=shows_arguments and call is None,
             is_partly=shows_arguments and call and REDACTED in [*call.args, *call.kwargs.values()],
             once=uuid7() if ENQUEUE in verb.permissions else None,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -19,21 +17,18 @@ from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.tasks.acts import TaskActs, new_id_of
-from taskqueue.admin.tasks.option_fields import given_options, labelled_options, option_fields
-from taskqueue.admin.tasks.parameter_fields import (
-    PREFIX,
-    field_name,
-    field_of,
-    is_left_out,
-    needs_null_box,
-    null_name,
+from taskqueue.admin.tasks.call_fields import CallForm, encode_call
+from taskqueue.admin.tasks.option_fields import (
+    given_options,
+    grouped,
+    labelled_options,
+    option_fields,
 )
 from taskqueue.admin.tasks.prefilled import prefilled
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.option import Use
-from taskqueue.declarations.options import options_from_json
-from taskqueue.declarations.parameters import call_of, parameters
+from taskqueue.declarations.options import check_options, options_from_json
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError, UnknownTask
 from taskqueue.results.by_hand import enqueue_by_hand
 
@@ -122,7 +117,7 @@ def _doc(definition: BaseDefinition[Any, Any]) -> str:
 OPTIONS = labelled_options(Use.USING)
 
 
-class EnqueueForm(forms.Form):
+class EnqueueForm(CallForm):
     """A field for each parameter, then the options; an empty one is as the definition says."""
 
     options = JsonField(
@@ -137,30 +132,17 @@ class EnqueueForm(forms.Form):
     def __init__(self, data: Any = None, *, definition: BaseDefinition[Any, Any]) -> None:
         super().__init__(data)
         self.fields.update(option_fields(OPTIONS, required=False))
-        # A template that came upon it would call it, and so run the body.
-        self._definition = definition
         self.task_name = definition.name
-        self.parameters = parameters(definition)
-        for parameter in self.parameters:
-            self.fields[field_name(parameter)] = field_of(parameter)
-            if needs_null_box(parameter):
-                self.fields[null_name(parameter)] = forms.BooleanField(
-                    label=f"{parameter.name} = null", required=False
-                )
+        self.add_call_fields(definition)
         shown = definition.options
         self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
         self.fields["priority"].widget.attrs["placeholder"] = str(shown.priority)
 
     @property
-    def argument_fields(self) -> list[Any]:
-        """The parameters' fields, in the order of the signature."""
-        names = [(field_name(each), null_name(each)) for each in self.parameters]
-        return [self[name] for pair in names for name in pair if name in self.fields]
-
-    @property
-    def option_fields(self) -> list[Any]:
-        """The other fields."""
-        return [self[name] for name in (*OPTIONS, "options")]
+    def option_groups(self) -> list[tuple[Any, list[Any]]]:
+        """The other fields, by what they are about."""
+        groups = [(title, [self[name] for name in names]) for title, names in grouped(OPTIONS)]
+        return [*groups, (_("Others"), [self["options"]])]
 
     @property
     def option_errors(self) -> bool:
@@ -170,36 +152,23 @@ class EnqueueForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """The call and the options, by the definition."""
         given = self.cleaned_data
-        self._check_rest()
+        self.check_rest()
         if self.errors:
             return given
         chosen = self._chosen(given)
-        call = self._call(given)
+        call = self.given_call()
         if chosen is not None and call is not None:
             given["chosen"], given["call"] = chosen, call
-            self._try(None, _encode, chosen, *call)
+            self.attempt(None, encode_call, chosen, call)
         return given
-
-    def _check_rest(self) -> None:
-        """Refuse a secret among the other keywords, and show it to nobody."""
-        for parameter in self.parameters:
-            if parameter.place is not inspect.Parameter.VAR_KEYWORD:
-                continue
-            written = self.cleaned_data.get(field_name(parameter)) or {}
-            own = {each.name for each in self.parameters if each is not parameter}
-            if twice := sorted(own & written.keys()):
-                told = _("%(name)s has a field of its own.") % {"name": twice[0]}
-                self.add_error(field_name(parameter), told)
-                data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
-                data[field_name(parameter)] = ""
-                self.data = data
 
     def _chosen(self, given: dict[str, Any]) -> BaseDefinition[Any, Any] | None:
         """The definition with the options that were given; each error beside its field."""
+        assert self._definition is not None
         own = given_options(given, OPTIONS)
         for name, value in own.items():
-            self._try(name, self._definition.using, **{name: value})
-        further = self._try("options", options_from_json, given["options"])
+            self.attempt(name, check_options, {name: value}, declared=False)
+        further = self.attempt("options", options_from_json, given["options"])
         if further is None:
             return None
         for name in own.keys() & further.keys():
@@ -207,40 +176,5 @@ class EnqueueForm(forms.Form):
         if self.errors:
             return None
         found: BaseDefinition[Any, Any] | None
-        found = self._try("options", self._definition.using, **{**further, **own})
+        found = self.attempt("options", self._definition.using, **{**further, **own})
         return found
-
-    def _call(self, given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
-        values: dict[str, Any] = {}
-        for each in self.parameters:
-            value, raw = given[field_name(each)], self[field_name(each)].data
-            if given.get(null_name(each)):
-                values[each.name] = None
-            elif not is_left_out(each, value, raw):
-                values[each.name] = value
-        try:
-            return call_of(self.parameters, values)
-        except ValueError as error:
-            told = _("Give this one too: others that stand behind it are given by their place.")
-            self.add_error(f"{PREFIX}{error}", told)
-            return None
-
-    def _try(self, field: str | None, check: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """Return what the check returns; on an error None, with the error at the field."""
-        try:
-            return check(*args, **named)
-        except (ValidationError, TaskQueueError, ValueError, TypeError, OverflowError) as error:
-            self.add_error(field, str(error))
-        return None
-
-
-def _encode(chosen: BaseDefinition[Any, Any], args: list[Any], kwargs: dict[str, Any]) -> None:
-    """Check the arguments; what a callable unique key raises is told by its class alone."""
-    try:
-        chosen.encode(args, kwargs)
-    except TaskQueueError:
-        raise
-    except Exception as error:
-        # Not its text: it may hold an argument, and that may be a secret.
-        told = _("The unique key of %(name)s cannot be made of these arguments: %(error)s.")
-        raise ValueError(told % {"name": chosen.name, "error": type(error).__name__}) from None

@@ -15,6 +15,10 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.schedules.rules import moment_in
+from taskqueue.declarations.admission import AdmissionKind
+from taskqueue.declarations.key_options import KeyOptions
+from taskqueue.declarations.limit_kinds import CostKind, InstanceKind, LimitsKind, TagsKind
+from taskqueue.declarations.limit_options import LimitOptions
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_kinds import (
     Choice,
@@ -29,8 +33,9 @@ from taskqueue.declarations.option_kinds import (
     Whole,
     WorkerNames,
 )
-from taskqueue.declarations.options import OPTIONS, options_for
+from taskqueue.declarations.options import options_for
 from taskqueue.declarations.per import Per
+from taskqueue.declarations.run_options import RunOptions
 from taskqueue.exceptions import InvalidTask
 
 WIDE = {"class": "vTextField"}
@@ -114,13 +119,33 @@ def _aware(moment: datetime) -> datetime:
         return timezone.make_aware(moment) if moment.tzinfo is None else moment
 
 
-# The options that the form of a task that waits changes.
-CHANGED = ("queue_name", "priority", "max_attempts", "timeout")
+# The options that stand first in forms that change a task.
+FIRST = ("queue_name", "priority", "max_attempts", "timeout")
 
 
-def changeable_options() -> dict[str, Option]:
-    """Return the options of a task that its form changes."""
-    return {name: OPTIONS[name] for name in CHANGED}
+def changeable_options(*uses: Use) -> dict[str, Option]:
+    """Return the options of a task that can be changed, in the order of a form."""
+    found = {name: option for use in uses for name, option in labelled_options(use).items()}
+    first = {name: found[name] for name in FIRST}
+    edited = labelled_options(Use.EDIT)
+    return first | {name: edited[name] for name in edited if name in found} | found
+
+
+# By the class that declares them.
+GROUPS = (
+    (gettext_lazy("When, where and how often"), RunOptions),
+    (gettext_lazy("Unique keys and bursts"), KeyOptions),
+    (gettext_lazy("Limits"), LimitOptions),
+)
+
+
+def grouped(names: Iterable[str]) -> list[tuple[Any, list[str]]]:
+    """Return the options by what they are about, each group with its title."""
+    given = list(names)
+    groups = [
+        (title, [name for name in given if name in by.__annotations__]) for title, by in GROUPS
+    ]
+    return [(title, own) for title, own in groups if own]
 
 
 def labelled_options(use: Use) -> dict[str, Option]:
@@ -136,6 +161,8 @@ def option_fields(options: Mapping[str, Option], *, required: bool) -> dict[str,
 def _field(option: Option, *, required: bool) -> forms.Field:
     kind = option.kind
     label = gettext_lazy(option.label)
+    # One that may be None may be empty.
+    required = required and (option.default is not None or bool(option.setting))
     if isinstance(kind, When):
         return WhenField(label=label, required=required)
     help_text = gettext_lazy(option.help)
@@ -162,7 +189,7 @@ def _field(option: Option, *, required: bool) -> forms.Field:
     if isinstance(kind, WorkerNames):
         return ListField(required=required, widget=wide, **shown)
     if isinstance(kind, WRITTEN):
-        example = EXAMPLES.get(option.name)
+        example = EXAMPLES.get(option.name) or getattr(kind, "example", "")
         if example:
             wide.attrs["placeholder"] = example
         return OptionField(option, required=required, widget=wide, **shown)
@@ -170,8 +197,13 @@ def _field(option: Option, *, required: bool) -> forms.Field:
 
 
 # Kinds whose text is no value yet.
-WRITTEN: tuple[type[Kind], ...] = (Policy, ExceptionClasses, HoldTime, Per)
+WRITTEN: tuple[type[Kind], ...] = (
+    Policy, ExceptionClasses, HoldTime, Per, AdmissionKind, LimitsKind, InstanceKind, TagsKind,
+    CostKind,
+)  # fmt: skip
 EXAMPLES = {
+    "cost": "3",
+    "requires": "gpu, eu",
     "backoff": "exponential(base=2, cap=600)",
     "retry_for": "ConnectionError, TimeoutError",
     "unique_for": "finished, started, 10m",

@@ -33,12 +33,16 @@ from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import badge, moment, preformatted, short_duration
 from taskqueue.engine.connections import database_alias
+from taskqueue.engine.result_parts import parts_of
 from taskqueue.models import Audit, Step, Task
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.history import events_of, stretches_of
 from taskqueue.monitoring.read_models.base import fields_of
 from taskqueue.monitoring.read_models.task import TaskDetails, task_details
 from taskqueue.monitoring.why import Reason, why
+
+# Parts of a result that the page shows.
+MOST_PARTS = 20
 
 
 class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, TaskEnqueueing):
@@ -96,11 +100,18 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
             "arguments": None if shown.args is None else folded_json(call),
             "differences": differences(task, user),
             "result": folded_json(shown.return_value) if has_result else None,
+            "parts": shown_parts_of(task),
             "is_live": task.status not in FINISHED,
             "once": uuid7(),
             "may_act": any(verb.is_for(user) for verb in BUTTONS.values()),
             **shown_history(request, history, task, now),
         }
+
+
+def shown_parts_of(task: Any) -> list[SafeString]:
+    """Return the newest parts of its result that the latest attempt has written."""
+    newest = parts_of(task.pk, task.attempt).order_by("-place")[:MOST_PARTS]
+    return [folded_json(part.value) for part in newest] if task.attempt else []
 
 
 def _whole(object_id: str) -> Any:

@@ -123,6 +123,13 @@ def _shown(default: object) -> str:
         return type(default).__name__
 
 
+def shown_value(parameter: Parameter, value: Any) -> Any:
+    """Return a value of an argument as the field of the parameter takes it."""
+    if parameter.kind in (bool, int, float, str) and isinstance(value, bool | int | float | str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
 def field_name(parameter: Parameter) -> str:
     """Of its field."""
     return PREFIX + parameter.name

@@ -28,12 +28,12 @@ from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.locking import id_of, status_of
 from taskqueue.engine.control.mutable_options import COLUMNS as TERM_COLUMNS
-from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.task_verbs import NOT_IN_BACKGROUND, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb, Verb
 from taskqueue.engine.verbs import VERBS
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Task
-from taskqueue.monitoring.read_models.task import ShownTask, shown_task
+from taskqueue.monitoring.read_models.task_history import ShownTask, shown_task
 from taskqueue.results.reading import row_of
 
 # Verbs that make another task of the type, which only types marked `api=True` allow.
@@ -41,7 +41,7 @@ MAKING = [verb.name for verb in TASK_VERBS.values() if ENQUEUE in verb.permissio
 # Columns that If-Match compares: the progress of a body changes by itself, and is left out.
 STEPS = (
     "status", "attempt", "attempts_before_retry", "args", "kwargs", "run_after", "deadline_at",
-    "expires_at", "enqueued_at", "finished_at", "options", *TERM_COLUMNS,
+    "expires_at", "enqueued_at", "finished_at", "options", "metadata", *TERM_COLUMNS,
 )  # fmt: skip
 
 
@@ -56,7 +56,13 @@ class Waiting(Strict):
 
 
 class Change(Reasoned, ChangeableOptions):
-    """The changes, and the reason."""
+    """The changes, and the reason.
+
+    Arguments, `deadline`, `expires_after` and `metadata` can be changed only while the task waits.
+    """
+
+    args = serializers.ListField(required=False, help_text="Left out: those that it has.")
+    kwargs = serializers.DictField(required=False, help_text="Left out: those that it has.")
 
 
 class TaskView(OneView):
@@ -75,6 +81,13 @@ class TaskView(OneView):
         if is_exposed(found.name):
             return shown
         return replace(shown, can=[verb for verb in shown.can if verb not in MAKING])
+
+    def check_call(self, task: Task) -> None:
+        """Refuse arguments of the request that an enqueue of the type over REST would refuse."""
+        _check_exposed(task)
+        definition = exposed(task.name).without_key()
+        call = {"args": task.args, "kwargs": task.kwargs} | self.parameters
+        check_call(definition, call["args"], call["kwargs"])
 
     def outcome(self, verb: Verb, key: str, result: Any) -> Response:
         """201 and the new task if there is one; 202 while an attempt is asked to stop."""
@@ -112,14 +125,29 @@ class TaskDetail(TaskView):
 
     @endpoint("changeTask", answers={200: ShownTask}, body=Change, problems=(404, 409, 412))
     def patch(self, request: Request, task_id: str) -> Response:
-        """Change its terms before it has finished: its queue, its priority, its limits."""
+        """Change its options before it has finished: its queue, its priority, its limits.
+
+        While it waits, also its arguments, deadline, expiry and metadata: otherwise 409. The
+        deadline and the expiry count from now where they are seconds. Other arguments need the
+        permission to enqueue too, and a type marked `api=True`; they are checked as those of an
+        enqueue. A task of a workflow keeps its arguments.
+        """
         changes = dict(self.parameters)
         reason = changes.pop("reason")
-        if not changes:
-            detail = f"Nothing to change: give at least one of {sorted(CHANGEABLE)}."
-            raise Problem(422, "invalid", detail, at=())
+        call = {name: changes.pop(name) for name in ("args", "kwargs") if name in changes}
+        if not (changes or call):
+            names = sorted({*CHANGEABLE, "args", "kwargs"})
+            raise Problem(
+                422, "invalid", f"Nothing to change: give at least one of {names}.", at=()
+            )
         check_each(changes)
-        return self.act(TASK_VERBS["update"], task_id, changes=changes, reason=reason)
+        if call and not request.user.has_perm(ENQUEUE):
+            detail = "Other arguments need the permission to enqueue."
+            raise Problem(403, "permission_denied", detail)
+        check = self.check_call if call else None
+        return self.act(
+            TASK_VERBS["update"], task_id, check, changes=changes, reason=reason, **call
+        )
 
     @endpoint("deleteTask", answers={204: None}, query=Reasoned, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
@@ -134,7 +162,7 @@ AT_THE_TASK = ("update", "delete")
 class Changes(ChangeableOptions):
     """The changes of an update; fields that are left out keep their values."""
 
-    left_out = frozenset({"backoff"})  # It cannot be changed in the background.
+    left_out = NOT_IN_BACKGROUND
 
 
 # The field for a parameter, by its kind.
@@ -190,13 +218,7 @@ class RetryAct(TaskAct):
         if not verb.is_for(request.user):
             detail = "Other arguments need the permission to enqueue."
             raise Problem(403, "permission_denied", detail)
-        return self.act(verb, key, self._check, **self.parameters)
-
-    def _check(self, task: Task) -> None:
-        _check_exposed(task)
-        definition = exposed(task.name).without_key()
-        call = {"args": task.args, "kwargs": task.kwargs} | self.parameters
-        check_call(definition, call["args"], call["kwargs"])
+        return self.act(verb, key, self.check_call, **self.parameters)
 
 
 class Duplicate(Reasoned, ChangeableOptions):

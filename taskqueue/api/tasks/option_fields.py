@@ -19,9 +19,10 @@ from taskqueue.declarations import option_kinds as kinds
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
-from taskqueue.declarations.options import DAY, YEAR, options_for
+from taskqueue.declarations.options import options_for
 from taskqueue.declarations.own_ids import OwnId
 from taskqueue.declarations.per import Per
+from taskqueue.declarations.run_options import DAY, YEAR
 from taskqueue.exceptions import InvalidTask
 
 # Seconds between two attempts, before jitter.
@@ -168,19 +169,24 @@ class OwnIdField(DescribedField):
 class OptionsOf(Strict):
     """The options that a request may give, each with the field of its kind."""
 
-    use: ClassVar[Use]
+    # An option belongs here that may be given in one of these ways.
+    uses: ClassVar[tuple[Use, ...]]
     left_out: ClassVar[frozenset[str]] = frozenset()
 
     def get_fields(self) -> dict[str, Any]:
-        allowed = options_for(self.use | Use.REST).values()
-        fields = {each.name: field_of(each) for each in allowed if each.name not in self.left_out}
+        fields = {
+            name: field_of(option)
+            for use in self.uses
+            for name, option in options_for(use | Use.REST).items()
+            if name not in self.left_out
+        }
         return fields | super().get_fields()
 
 
 class ChangeableOptions(OptionsOf):
-    """Options that may also be changed after the enqueue; null stands for the setting."""
+    """Options that may also be changed after the enqueue; null stands for the setting, or none."""
 
-    use = Use.CHANGE
+    uses = (Use.CHANGE, Use.EDIT)
 
 
 class ScheduleOptions(OptionsOf):
@@ -190,7 +196,7 @@ class ScheduleOptions(OptionsOf):
     one that is not marked `api=True`.
     """
 
-    use = Use.SCHEDULE
+    uses = (Use.SCHEDULE,)
     set_elsewhere: ClassVar[Mapping[str, str]] = {
         "unique_scope": "A request cannot set the scope of unique keys: the definition declares it "
         "in @task(unique_scope=...).",
@@ -205,7 +211,7 @@ class ScheduleOptions(OptionsOf):
 class EnqueueOptions(ScheduleOptions):
     """The options of `.using()`."""
 
-    use = Use.USING
+    uses = (Use.USING,)
 
 
 class StoredOptions(ScheduleOptions):

@@ -18,12 +18,12 @@ from taskqueue.declarations.options import check_options
 from taskqueue.engine import multi_worker
 from taskqueue.engine.control.audit import Act
 from taskqueue.engine.control.locking import Selection
-from taskqueue.engine.control.mutable_options import apply_changes, check_changes
+from taskqueue.engine.control.mutable_options import NewCall, apply_changes, check_changes
 from taskqueue.engine.control.tasks import Ended, end_attempts, lost_among
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, STOP, wake
 from taskqueue.engine.ready import REOPENED, make_due, make_ready
-from taskqueue.exceptions import InvalidTask
+from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Occurrence, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus
 
@@ -65,21 +65,30 @@ def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datet
         raise InvalidTask(f"{what} lies too far ahead: {given!r}.") from None
 
 
-def update_each(selection: Selection, *, changes: Mapping[str, Any]) -> dict[UUID, bool]:
-    """Change options of those of the tasks that have not finished; whether that changed anything.
+def update_each(
+    selection: Selection,
+    *,
+    changes: Mapping[str, Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> dict[UUID, bool]:
+    """Change those of the tasks that have not finished; whether that changed anything.
 
-    Raises `InvalidTask` where a change does not fit the task; a bulk verb leaves that task out.
+    Raises `InvalidTask` where a change does not fit the task, and `TransitionRefused` where it runs
+    and the change is for tasks that wait; a bulk verb leaves that task out.
     """
-    terms = check_changes(changes)
+    call = NewCall(args=args, kwargs=kwargs)
+    terms = check_changes(changes) if changes or not call.parts else {}
     details: dict[Task, str] = {}
     for task in selection.locked():
         try:
-            details[task] = apply_changes(selection.connection, task, terms)
-        except InvalidTask:
+            details[task] = apply_changes(selection.connection, task, terms, call)
+        except (InvalidTask, TransitionRefused):
             if not selection.is_bulk:
                 raise
     changed = {task: detail for task, detail in details.items() if detail}
     if changed:
+        # Wakes the duties too, for a deadline may have come nearer.
         _audited(selection, "update", changed)
         # A running one may have to leave its worker, or is pinged at another pace.
         wake(selection.connection, STOP)

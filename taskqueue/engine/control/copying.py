@@ -15,18 +15,19 @@ from django.db.transaction import atomic
 from taskqueue import tracing
 from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
-from taskqueue.declarations.definition import registry
+from taskqueue.declarations.call_differences import Call
 from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.payload import encode
-from taskqueue.declarations.placement import Placement, partition_of
+from taskqueue.declarations.placement import Placement
 from taskqueue.engine.control.audit import Act
+from taskqueue.engine.control.calls import given_call, placed_by, placement_like, texts_of
 from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.mutable_options import apply_changes, check_changes
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.payloads import Payload
 from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.specs import OPTION_COLUMNS, EnqueueSpec
-from taskqueue.exceptions import EnqueuedBefore, InvalidArguments, TaskQueueError
+from taskqueue.exceptions import EnqueuedBefore, TaskQueueError
 from taskqueue.models import Task
 
 # Stored arguments were measured at their enqueue; the setting may have changed since.
@@ -73,10 +74,9 @@ def duplicate_each(
         take_write_lock(selection.connection)
         tasks = selection.rows().filter(status__in=sorted(selection.statuses), step=None)
         for old in tasks.defer("return_value").order_by("id"):
-            placement = _placement_of(old, old.limits)
-            new = _enqueue_like(
-                selection, old, wanted[old.id], old.args, old.kwargs, LARGEST, placement
-            )
+            placement = placement_like(old, old.limits)
+            call = Call(old.args, old.kwargs)
+            new = _enqueue_like(selection, old, wanted[old.id], call, LARGEST, placement)
             made[old.id] = new
             acts.append(Act(str(old.id), old.status, f"as {new}"))
             acts.append(Act(str(new), detail=f"of {old.id}"))
@@ -98,27 +98,17 @@ def retry_with_each(
 
     The new task names the old one in `retry_of`, and holds no unique key.
     """
-    _check_kinds(args, kwargs)
     made: dict[UUID, UUID] = {}
     with enqueued_once(selection.connection, new_id):
         for old in selection.of(task.id for task in selection.locked()).rows().filter(step=None):
-            new_args = list(old.args if args is None else args)
-            new_kwargs = dict(old.kwargs if kwargs is None else kwargs)
-            if (definition := registry.find(old.name)) is not None:
-                definition.signature.check(old.name, new_args, new_kwargs)
-                checks = get_settings().CHECK_ARGUMENTS
-                new_args, new_kwargs = definition.stored(new_args, new_kwargs, checks=checks)
+            call, definition = given_call(old, args, kwargs)
             limit = get_settings().MAX_ARGUMENTS
             new_hex = uuid7_hex() if new_id is None else new_id.hex
-            placement = _placement_of(old, old.limits)
+            placement = placement_like(old, old.limits)
             if definition is not None and definition.limits is not None:
-                stored = (
-                    encode(new_args, limit=limit, what="args"),
-                    encode(new_kwargs, limit=limit, what="kwargs"),
-                )
-                own = definition.using(queue_name=old.queue_name)
-                placement = own.place(new_args, new_kwargs, stored=stored)
-            new = _enqueue_like(selection, old, new_hex, new_args, new_kwargs, limit, placement)
+                texts = texts_of(call)
+                placement = placed_by(definition, call, queue_name=old.queue_name, texts=texts)
+            new = _enqueue_like(selection, old, new_hex, call, limit, placement)
             selection.of([new]).rows().update(retry_of_id=old.id)
             act = Act(str(old.id), before=old.status, detail=f"with other arguments, as {new}")
             selection.audit("retry", [act])
@@ -130,40 +120,15 @@ def _enqueue_like(
     selection: Selection,
     old: Task,
     new_hex: str,
-    args: Any,
-    kwargs: Any,
+    call: Call,
     limit: int,
     placement: Placement | None,
 ) -> UUID:
-    args_text = encode(args, limit=limit, what="args")
-    kwargs_text = encode(kwargs, limit=limit - len(args_text), what="kwargs")
-    payload = Payload(new_hex, args_text, kwargs_text, None, placement)
+    payload = Payload(new_hex, *texts_of(call, limit=limit), None, placement)
     connection = selection.connection
     if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
         raise TaskQueueError(f"Task {new_hex} exists already.")
     return UUID(hex=new_hex)
-
-
-def _placement_of(task: Task, limits: Any) -> Placement | None:
-    """Return the placement of a task with the same limits in the same queue."""
-    if limits is None:
-        return None
-    return Placement(partition_of(task.queue_name, limits).hex, json.dumps(limits))
-
-
-def _check_kinds(args: object, kwargs: object) -> None:
-    """Text is a sequence too, and a list of pairs makes a dict: neither is meant."""
-    if args is not None and not isinstance(args, list | tuple):
-        raise InvalidArguments(f"args must be a list or a tuple, not {type(args).__name__}.")
-    if kwargs is None:
-        return
-    if not isinstance(kwargs, Mapping):
-        raise InvalidArguments(
-            f"kwargs must be a mapping of names to values, not {type(kwargs).__name__}."
-        )
-    for name in kwargs:
-        if not isinstance(name, str):
-            raise InvalidArguments(f"kwargs must have names as keys, not {name!r}.")
 
 
 def spec_like(old: Task) -> EnqueueSpec:

@@ -16,8 +16,8 @@ from django.db.models import QuerySet
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.declarations.payload import storable
+from taskqueue.declarations.run_options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control import conditions
 from taskqueue.engine.control.at_path import split_path
 from taskqueue.engine.control.conditions import Described, FilterKind, described

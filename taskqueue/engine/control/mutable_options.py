@@ -1,9 +1,10 @@
-"""Changing options of a task after its enqueue, while it has not finished."""
+"""Changing a task after its enqueue: options while it has not finished, the rest while it waits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,15 +23,44 @@ from taskqueue.declarations.options import (
 )
 from taskqueue.declarations.placement import partition_of
 from taskqueue.declarations.together import check_together
+from taskqueue.engine.control.edits import (
+    EDITED_COLUMNS,
+    edited_call,
+    edited_columns,
+    require_waiting,
+    told_arguments,
+    told_metadata,
+)
 from taskqueue.engine.specs import claim_columns
-from taskqueue.exceptions import InvalidTask
+from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
 
-MUTABLE = options_for(Use.CHANGE)
+# Those that can be changed only while the task waits.
+EDITED = options_for(Use.EDIT)
+MUTABLE = options_for(Use.CHANGE) | EDITED
 COLUMNS = tuple(name for name, option in MUTABLE.items() if option.carried == "column")
 SNAPSHOT = tuple(name for name, option in MUTABLE.items() if option.carried == "snapshot")
 # Columns of a task that are checked together with a change.
 TOGETHER = ("lease_duration", "ping_interval", "workers", "worker_names", "broadcast")
+# What `_check_fit` reads of a task.
+FITTED = (*TOGETHER, "limits", "options")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCall:
+    """Other arguments for a task; None leaves those as they are."""
+
+    args: Sequence[Any] | None = None
+    kwargs: Mapping[str, Any] | None = None
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of a task that change by it."""
+        given = (self.args, self.kwargs) != (None, None)
+        return ["arguments"] if given else []
+
+
+NO_CALL = NewCall()
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,19 +90,29 @@ def refusals(
     """Return the tasks that the changes do not fit, and why; nothing is locked."""
     checked = check_changes(changes)
     reasons = {}
-    for task in Task.objects.using(connection.alias).filter(id__in=ids).only("id", *TOGETHER):
+    columns = ("id", "status", "metadata", "started_at", *FITTED)
+    for task in Task.objects.using(connection.alias).filter(id__in=ids).only(*columns):
         try:
+            require_waiting(task, [name for name in checked if name in EDITED])
             _check_fit(task, checked)
-        except InvalidTask as error:
+            edited_columns(connection, task, checked)
+        except (InvalidTask, TransitionRefused) as error:
             reasons[task.id] = str(error)
     return reasons
 
 
-def apply_changes(connection: BaseDatabaseWrapper, task: Task, checked: Mapping[str, Any]) -> str:
+def apply_changes(
+    connection: BaseDatabaseWrapper,
+    task: Task,
+    checked: Mapping[str, Any],
+    call: NewCall = NO_CALL,
+) -> str:
     """Write checked changes to a locked task; return what changed, in words, empty if nothing did.
 
-    Raises `InvalidTask` where they do not fit the task.
+    Raises `InvalidTask` where they do not fit the task, `TransitionRefused` where it runs and they
+    are for tasks that wait, and what an enqueue raises for the arguments.
     """
+    require_waiting(task, call.parts + [name for name in checked if name in EDITED])
     _check_fit(task, checked)
     values = {name: _column_value(name, checked[name]) for name in COLUMNS if name in checked}
     if task.limits is not None and "queue_name" in values:
@@ -81,16 +121,35 @@ def apply_changes(connection: BaseDatabaseWrapper, task: Task, checked: Mapping[
         values |= _routing_columns(task, checked["worker_names"])
     if not checked.keys().isdisjoint(SNAPSHOT):
         values["options"] = _snapshot(task, checked)
+    values |= edited_columns(connection, task, checked)
     changed = {name: value for name, value in values.items() if getattr(task, name) != value}
-    if not changed:
-        return ""
-    Task.objects.using(connection.alias).filter(id=task.id).update(**changed)
     words = [
         f"{name}: {_in_words(getattr(task, name))} to {_in_words(changed[name])}"
         for name in changed
         if name in COLUMNS
     ]
-    words += [f"{name}: {_in_words(checked[name])}" for name in SNAPSHOT if name in checked]
+    own = values.get("options", task.options)
+    words += [
+        f"{name}: {_in_words(checked[name])}"
+        for name in SNAPSHOT
+        if name in checked and task.options.get(name) != own.get(name)
+    ]
+    words += [
+        f"{name}: {_in_words(getattr(task, column))} to {_in_words(changed[column])}"
+        for name, column in EDITED_COLUMNS.items()
+        if column in changed and column != "metadata"
+    ]
+    if "metadata" in changed:
+        words.append(told_metadata(task.metadata, changed["metadata"]))
+    if call.parts:
+        queue_name = values.get("queue_name", task.queue_name)
+        columns, differences, definition = edited_call(
+            task, call.args, call.kwargs, queue_name=queue_name
+        )
+        changed |= columns
+        words += told_arguments(differences, definition) if columns else []
+    if changed:
+        Task.objects.using(connection.alias).filter(id=task.id).update(**changed)
     return ", ".join(words)
 
 
@@ -100,13 +159,19 @@ def _check_fit(task: Task, checked: Mapping[str, Any]) -> None:
     if task.limits is not None and checked.get("worker_names") is not None:
         raise InvalidTask(f"Task {task.id} is limited, which excludes worker_names.")
     names = None if task.broadcast else checked.get("worker_names", task.worker_names)
+    retry_on = checked.get("retry_on", task.options.get("retry_on", "any"))
     options = Options(
         lease_duration=checked.get("lease_duration", task.lease_duration),
         ping_interval=checked.get("ping_interval", task.ping_interval),
         workers=1 if task.broadcast else task.workers,
         worker_names=None if names is None else tuple(names),
+        retry_on=retry_on,
     )
     check_together(options, name=f"Task {task.id}")
+    if "retry_on" in checked and retry_on == "same" and (task.broadcast or task.limits is not None):
+        raise InvalidTask(
+            f"Task {task.id} is a broadcast or limited, which excludes retry_on='same'."
+        )
 
 
 def _column_value(name: str, value: Any) -> Any:
@@ -126,11 +191,19 @@ def _routing_columns(task: Task, names: tuple[str, ...] | None) -> dict[str, Any
 
 def _snapshot(task: Task, checked: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in task.options.items() if name not in checked}
-    changed = {name: checked[name] for name in SNAPSHOT if checked.get(name) is not None}
+    changed = {
+        name: checked[name]
+        for name in SNAPSHOT
+        if name in checked and checked[name] != OPTIONS[name].default
+    }
     return kept | {name: option_to_json(value) for name, value in changed.items()}
 
 
 def _in_words(value: Any) -> str:
     if isinstance(value, timedelta):
         return f"{value.total_seconds():g} s"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple):
+        return str(option_to_json(value))
     return "none" if value is None else str(value)

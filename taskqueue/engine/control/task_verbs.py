@@ -5,7 +5,6 @@ To add one, write its function for each of many beside its like, and a row here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +16,8 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.access.permissions import ENQUEUE, OPERATE, PURGE, STOP
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import options_from_json
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.changes import (
     delete_each,
@@ -41,6 +42,8 @@ COPIED = (
     "belongs to a workflow, and its arguments may refer to results there. Enqueue its definition "
     "with the arguments that it is to have."
 )
+# To read it, the project's code is needed, which the process of an operation does not run.
+NOT_IN_BACKGROUND = frozenset({"retry_for"})
 IS_SHARED = Q(workers__gt=1) | Q(broadcast=True)
 # As `has_all_successes` says of a row.
 HAS_ALL_SUCCESSES = IS_SHARED & Q(workers__gt=0, successes__gte=F("workers"))
@@ -62,17 +65,12 @@ def _moment_to_json(value: Any) -> str:
 def _changes_to_json(changes: Any) -> Any:
     if not isinstance(changes, Mapping):
         raise InvalidTask(f"changes must be a mapping of options to values, not {changes!r}.")
-    if "backoff" in changes:
-        raise InvalidTask("backoff cannot be changed in the background: change tasks one by one.")
-    check_changes(changes)
-    plain = {
-        name: value.total_seconds() if isinstance(value, timedelta) else value
-        for name, value in changes.items()
-    }
-    try:
-        return json.loads(json.dumps(plain, allow_nan=False))
-    except (TypeError, ValueError):
-        raise InvalidTask(f"changes must be JSON values, not {changes!r}.") from None
+    for name in NOT_IN_BACKGROUND & changes.keys():
+        raise InvalidTask(f"{name} cannot be changed in the background: change tasks one by one.")
+    checked = check_changes(changes)
+    if isinstance(checked.get("deadline"), timedelta):
+        checked["deadline"] = datetime.fromisoformat(_moment_to_json(checked["deadline"]))
+    return {name: option_to_json(value) for name, value in checked.items()}
 
 
 RUN_AFTER = Parameter(
@@ -81,7 +79,9 @@ RUN_AFTER = Parameter(
     to_json=_moment_to_json,
     from_json=datetime.fromisoformat,
 )
-CHANGES = Parameter(name="changes", kind="changes", to_json=_changes_to_json, from_json=dict)
+CHANGES = Parameter(
+    name="changes", kind="changes", to_json=_changes_to_json, from_json=options_from_json
+)
 
 # By their names; buttons and actions stand in this order.
 TASK_VERBS: dict[str, TaskVerb] = {
@@ -169,9 +169,9 @@ TASK_VERBS: dict[str, TaskVerb] = {
             each=update_each,
             parameters=(CHANGES,),
             refusals=refusals,
-            label=_("Change priority or queue"),
+            label=_("Edit"),
             title=_("Change tasks"),
-            effect=_("Gets the priority, the queue, or both."),
+            effect=_("Gets the options that you fill in."),
             allowed=_("Only tasks that have not finished can be changed."),
             done=_("Task changed."),
             entry=_("change"),

@@ -89,6 +89,8 @@ WITH old AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), lines AS (
     DELETE FROM taskqueue_tasklog AS line USING old WHERE line.task_id = old.id
+), parts AS (
+    DELETE FROM taskqueue_resultpart AS part USING old WHERE part.task_id = old.id
 ), leases AS (
     DELETE FROM taskqueue_lease AS lease USING old WHERE lease.task_id = old.id
 )
@@ -120,7 +122,7 @@ def end_overdue(connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolic
 
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
-    """Delete finished tasks whose retention is over, with their leases and lines."""
+    """Delete finished tasks whose retention is over, with their leases, lines and parts."""
     return change(connection, PRUNE, (limit,))
 
 

@@ -75,6 +75,7 @@ LIMIT %s
 """
 DELETE_OLD = (
     "DELETE FROM taskqueue_tasklog WHERE task_id IN (SELECT value FROM json_each(%s))",
+    "DELETE FROM taskqueue_resultpart WHERE task_id IN (SELECT value FROM json_each(%s))",
     "DELETE FROM taskqueue_lease WHERE task_id IN (SELECT value FROM json_each(%s))",
     "DELETE FROM taskqueue_task WHERE id IN (SELECT value FROM json_each(%s))",
 )

@@ -3,6 +3,7 @@
 from taskqueue.management.cli import (
     acting,
     alerts,
+    calls,
     definitions,
     diagnosis,
     events,
@@ -24,7 +25,7 @@ from taskqueue.management.cli import (
 
 SUBCOMMANDS = (
     tasks.listed, tasks.show, tasks.why, logs.logs, export.export, definitions.tasks,
-    tasks.enqueue, *acting.VERBS,
+    tasks.enqueue, calls.enqueue_many, *acting.VERBS,
     limits.release, workers.stop, workers.pause, workers.resume, workers.pauses, queues.queues,
     workers.workers, limits.limits,
     schedules.schedules, workflows.workflows, groups.groups, events.events, alerts.alerts,

@@ -49,6 +49,7 @@ MAY_RUN = (
 EXAMPLES = {
     "retry": "retry --query 'status:failed error:SMTPException' --dry-run",
     "delete": "delete --query 'status:failed name:shop.*' --dry-run",
+    "update": "update 01a2022f-c607-74e3-a122-9f8b03c681f8 --args '[43]' --set deadline=2h",
 }
 # The flags for the parameters of the verbs.
 PARAMETERS: dict[str, Callable[[bool], Argument]] = {
@@ -56,8 +57,8 @@ PARAMETERS: dict[str, Callable[[bool], Argument]] = {
     "changes": lambda required: options_flag(
         "--set",
         "such as priority=5, timeout=30s, queue_name=mail or worker_names='[\"w1\"]'; null stands "
-        "for the setting, or for none; priority and queue_name always have a value",
-        required=required,
+        "for the setting, or for none; priority and queue_name always have a value; deadline, "
+        "expires_after and metadata are for tasks that wait",
     ),
 }
 
@@ -66,7 +67,7 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
     """Return the subcommand that is made from a row of the table alone."""
     names = [parameter.name for parameter in verb.parameters]
     flags_of_verb = [PARAMETERS[name](True) for name in names]
-    if verb.name == "retry":
+    if verb.name in ("retry", "update"):
         flags_of_verb.append(group("in place of the old arguments", *CALL))
 
     @subcommand(
@@ -81,11 +82,14 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
         arguments: dict[str, Any] = {}
         if "run_after" in names:
             arguments["run_after"] = flags.run_after
+        call = call_of(flags)
         if "changes" in names:
             arguments["changes"] = options_of(flags, "--set")
+            if not (arguments["changes"] or call):
+                raise usage_error("Give --set, --args or --kwargs.")
             # What no task can have is refused before it is tried on any.
-            check_changes(arguments["changes"])
-        call = call_of(flags)
+            if arguments["changes"]:
+                check_changes(arguments["changes"])
         by_filter = has_filters(flags) or flags.all
         if call and len(flags.ids) != 1:
             raise usage_error("--args and --kwargs are for one task, given by its id.")
@@ -100,7 +104,8 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
         elif flags.dry_run:
             raise usage_error("--dry-run is for flags that choose tasks, not for ids.")
         elif call:
-            act_on_ids(flags, output, verb.name, partial(_retry_with, call))
+            name = "retry_with" if verb.name == "retry" else verb.name
+            act_on_ids(flags, output, verb.name, partial(_act_with, name, call | arguments))
         else:
             one = partial(verb.act, **arguments)
             act_on_ids(flags, output, verb.name, one, ends_attempt=verb.ends_attempt)
@@ -108,9 +113,9 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
     return act
 
 
-def _retry_with(call: dict[str, Any], task_id: UUID, **who: Any) -> Any:
+def _act_with(verb: str, arguments: dict[str, Any], task_id: UUID, **who: Any) -> Any:
     try:
-        return TASK_VERBS["retry_with"].act(task_id, **call, **who)
+        return TASK_VERBS[verb].act(task_id, **arguments, **who)
     except InvalidArguments as error:  # No task can have them.
         raise usage_error(str(error)) from None
 

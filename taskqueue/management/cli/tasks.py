@@ -33,7 +33,8 @@ from taskqueue.management.cli.values import (
 from taskqueue.models import Task, Workflow
 from taskqueue.models.task import Route
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
-from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns, task_history
+from taskqueue.monitoring.read_models.task import TaskSummary, task_as, task_columns
+from taskqueue.monitoring.read_models.task_history import task_history
 from taskqueue.monitoring.searching.finding import Page, find
 from taskqueue.monitoring.searching.orders import is_cursor
 from taskqueue.monitoring.searching.sorting import (

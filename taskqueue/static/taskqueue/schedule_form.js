@@ -1,5 +1,5 @@
-// Hides the fields that the chosen kind of rule does not use, and shows the next times of the rule
-// while it is typed. The form works without it.
+// Hides the fields that the chosen kind of rule does not use, shows the next times of the rule while
+// it is typed, and asks for the fields of a task as soon as it is chosen. The form works without it.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const PAUSE = 300;
@@ -17,6 +17,13 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   kind.addEventListener("change", showUsed);
   showUsed();
+
+  const task = document.getElementById("id_task");
+  const choose = document.querySelector("[data-choose]");
+  if (task && choose) {
+    choose.hidden = true;
+    task.addEventListener("change", () => choose.click());
+  }
 
   const preview = document.querySelector("[data-preview]");
   const rule = kind.closest("fieldset");

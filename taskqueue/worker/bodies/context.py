@@ -62,6 +62,37 @@ class Context(AttemptContext):
         """Do the same as `save_checkpoint()`."""
         await sync_to_async(self.save_checkpoint)(state)
 
+    def write_result(self, part: Any) -> None:
+        """Add a part to the result, a JSON value; it can be read from now on, as `result.parts`.
+
+        In a transaction of the body it is part of that. Raises `InvalidArguments` or
+        `UnsupportedType` for what JSON cannot keep as it is, or where the attempt's parts are
+        larger than MAX_RESULT together, and `LeaseEnded` where somebody else may hold the task.
+        """
+        from taskqueue.engine.connections import project_connection
+        from taskqueue.engine.result_parts import write_part
+
+        write_part(project_connection(), part, lease_id=self._lease_id)
+
+    async def awrite_result(self, part: Any) -> None:
+        """Do the same as `write_result()`."""
+        await sync_to_async(self.write_result)(part)
+
+    def keep_result(self) -> int:
+        """Go on with the parts of the last attempt that wrote any; return their number.
+
+        Without it, an attempt begins without parts. A success ends what was written before it.
+        Call it before the first part; raises `TaskQueueError` after it, and `LeaseEnded`.
+        """
+        from taskqueue.engine.connections import project_connection
+        from taskqueue.engine.result_parts import keep_parts
+
+        return keep_parts(project_connection(), lease_id=self._lease_id)
+
+    async def akeep_result(self) -> int:
+        """Do the same as `keep_result()`."""
+        return await sync_to_async(self.keep_result)()
+
     # Its span, while attempts are traced.
     _span: AttemptSpan | None = None
     # Where it stands in a workflow, if spans or log records tell of that.

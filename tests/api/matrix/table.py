@@ -106,6 +106,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}release/": (act(*OPERATING, on="failed"),),
     f"{ONE_TASK}attempts/": (look("view_task", "view_lease", on="failed"),),
     f"{ONE_TASK}logs/": (look("view_task", "view_tasklog", on="failed"),),
+    f"{ONE_TASK}parts/": (look("view_task", on="failed"),),
     f"{ONE_TASK}timeline/": (look("view_task", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
     "notices/": (look("view_task"),),

@@ -154,7 +154,7 @@ def test_terms_are_changed_and_audited(root: ApiClient) -> None:
         ({"priority": 101}, "/priority"),
         ({"priority": None}, "/priority"),
         ({"queue_name": "a b"}, "/queue_name"),
-        ({"args": [1]}, "/args"),
+        ({"args": 1}, "/args"),
         ({"status": "succeeded"}, "/status"),
         ({"unique_key": "k"}, "/unique_key"),
         ({"lease_duration": 10, "ping_interval": 9}, None),

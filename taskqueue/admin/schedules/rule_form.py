@@ -1,24 +1,23 @@
-"""Parts of the form of a schedule: the fields of its rule, and of its policies."""
+"""The part of a schedule's form that tells its rule: the fields of the chosen kind count."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django import forms
 from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.schedules.fields import MomentField, SpanField
-from taskqueue.admin.schedules.rule_words import MISSED_WORDS, OVERLAP_WORDS
-from taskqueue.admin.schedules.rules import KINDS, check_zone
-from taskqueue.core.states import Missed, Overlap
-from taskqueue.declarations.scheduled import MOST_FAILURES, MOST_RUNS
-from taskqueue.rules import Cron
+from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, rule_of
+from taskqueue.rules import Cron, Rule
 from taskqueue.rules.values import DAYS
 
 WIDE = {"class": "vTextField"}
 
 
-class RuleFields(forms.Form):
-    """The fields of all kinds of rules; those of the chosen kind count."""
+class RuleForm(forms.Form):
+    """The fields of all kinds of rules."""
 
     kind = forms.ChoiceField(label=_("Kind"), choices=list(KINDS.items()), initial=Cron.kind)
     tz = forms.CharField(
@@ -58,37 +57,42 @@ class RuleFields(forms.Form):
     )  # fmt: skip
     end = MomentField(label=_("End"), required=False, help_text=_("Nothing runs after this time."))
 
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        for kind, parameters in PARAMETERS.items():
+            for name in set(parameters) - {"tz"}:
+                attributes = self.fields[name].widget.attrs
+                attributes["data-kinds"] = f"{attributes.get('data-kinds', '')} {kind}".strip()
+
     def clean_tz(self) -> str:
         """Check that the time zone exists."""
         return check_zone(self.cleaned_data["tz"])
 
+    def clean(self) -> dict[str, Any]:
+        """Check the fields together."""
+        self.clean_rule()
+        return self.cleaned_data
 
-class PolicyFields(forms.Form):
-    """The fields of how a schedule behaves."""
+    def clean_rule(self) -> None:
+        """Put the rule among the cleaned data, if the fields of its kind are valid."""
+        given = self.cleaned_data
+        kind = given.get("kind", "")
+        used = {"tz", *PARAMETERS.get(kind, ())}
+        for field in self.errors.keys() - used:  # What the kind does not use may be anything.
+            if field in self.fields and "data-kinds" in self.fields[field].widget.attrs:
+                del self.errors[field]
+        if kind and used.isdisjoint(self.errors):
+            try:
+                given["rule"] = rule_of(kind, given)
+            except forms.ValidationError as error:
+                self.add_error(None, error)
 
-    missed = forms.ChoiceField(
-        label=_("Missed"), choices=list(MISSED_WORDS.items()), initial=Missed.LATEST.value,
-        help_text=_("How to handle missed runs: those due while no worker served the schedule."),
-    )  # fmt: skip
-    missed_window = SpanField(
-        label=_("Missed window"), help_text=_("How late a missed run may start, for “window”.")
-    )
-    overlap = forms.ChoiceField(
-        label=_("Overlap"), choices=list(OVERLAP_WORDS.items()), initial=Overlap.SKIP.value,
-        help_text=_("What to do if a run comes due before an earlier one has finished."),
-    )  # fmt: skip
-    pause_after_failures = forms.IntegerField(
-        label=_("Pause after failures"), required=False, min_value=1, max_value=MOST_FAILURES,
-        help_text=_("Pause the schedule after this many failed runs in a row. Empty: never."),
-    )  # fmt: skip
-    jitter = SpanField(
-        label=_("Jitter"),
-        help_text=_(
-            "Start each run up to this long after its time; its name and the time decide how long. "
-            "Empty: at its time."
-        ),
-    )
-    max_runs = forms.IntegerField(
-        label=_("Runs at most"), required=False, min_value=1, max_value=MOST_RUNS,
-        help_text=_("The schedule is over after this many runs of its rule. Empty: never."),
-    )  # fmt: skip
+
+def rule_typed(given: Any) -> tuple[Rule | None, str]:
+    """Return the rule of a form that may not be finished, or what is wrong with it."""
+    form = RuleForm(given)
+    form.full_clean()
+    kind = form.cleaned_data.get("kind", "")
+    used = ("tz", *PARAMETERS.get(kind, ()))
+    errors = [str(error) for name in used for error in form.errors.get(name, ())]
+    return (None, errors[0]) if errors else (form.cleaned_data.get("rule"), "")

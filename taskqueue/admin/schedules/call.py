@@ -1,0 +1,75 @@
+"""The arguments in a schedule's form: in the fields of the definition, or as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.forms.utils import ErrorDict
+from django.utils.translation import gettext_lazy as _
+
+from taskqueue.admin.schedules.fields import JsonField
+from taskqueue.admin.tasks.call_fields import CallForm, fits, shown_call
+from taskqueue.declarations.call_differences import Call
+from taskqueue.declarations.definition import registry
+from taskqueue.declarations.workflows.scheduling import Target
+from taskqueue.engine.schedules.editing import runs
+from taskqueue.engine.schedules.restoring import restored
+from taskqueue.models import Schedule
+
+
+class ScheduleCall(CallForm):
+    """The arguments: JSON, until the page shows the fields of a definition in its place."""
+
+    args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
+    kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
+    # The task or workflow for whose arguments the page has fields.
+    fields_for = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    # The row that is edited; none for a new one.
+    schedule: Schedule | None = None
+
+    def add_arguments(self, name: str, shown: Schedule | None) -> None:
+        """Add the fields of the definition's arguments in place of JSON, if they can show them."""
+        definition = registry.find(name) if name else None
+        call = None
+        if shown is not None and shown.task_name == name and not shown.is_workflow:
+            call = Call(shown.args, shown.kwargs)
+        if definition is None or (call is not None and not fits(definition, call)):
+            return
+        del self.fields["args"], self.fields["kwargs"]
+        is_kept = shown is not None and shown is self.schedule and runs(shown, definition)
+        self.add_call_fields(definition, call if is_kept else None)
+        self.initial.update(shown_call(self.parameters, call))
+
+    @property
+    def call_names(self) -> list[str]:
+        """The names of the fields of the arguments; none until a task is chosen."""
+        if "args" not in self.fields:
+            return self.argument_names
+        is_chosen = self["fields_for"].value() or self.data
+        return ["args", "kwargs"] if is_chosen else []
+
+    def show_fields_of(self, chosen: str) -> None:
+        """Show what was sent without its errors, with the fields of what is chosen now."""
+        data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
+        data["fields_for"] = chosen
+        for name in self.call_names:
+            value = self.get_initial_for_field(self.fields[name], name)
+            if name not in data and value not in (None, False):
+                data[name] = "on" if value is True else str(value)
+        self.data = data
+        self._errors, self.cleaned_data = ErrorDict(), {}
+
+    def read_call(
+        self, given: dict[str, Any], target: Target
+    ) -> tuple[list[Any], dict[str, Any]] | None:
+        """Return the arguments; None with the error in the form."""
+        if "args" in self.fields:
+            call = (target, given["args"], given["kwargs"])
+            found: tuple[list[Any], dict[str, Any]] | None
+            found = self.attempt("args", restored, self.schedule, *call)
+            return found
+        self.check_rest()
+        made = None if self.errors else self.given_call()
+        return None if made is None else (list(made.args), dict(made.kwargs))

@@ -1,0 +1,96 @@
+"""The kinds of options that limit tasks: what they accept, and how JSON and text spell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from taskqueue.declarations.limits import (
+    MOST_A_WINDOW,
+    Concurrency,
+    Cost,
+    Fair,
+    Rate,
+    Sequence,
+    check_whole,
+)
+from taskqueue.declarations.names import check_tags
+from taskqueue.declarations.option_kinds import Kind
+from taskqueue.declarations.written import fields_in_text, from_fields
+from taskqueue.exceptions import InvalidTask
+
+
+@dataclass(frozen=True)
+class LimitsKind(Kind):
+    """One limit of a class, or several."""
+
+    by: type[Concurrency] | type[Rate]
+    example: str
+
+    def check(self, name: str, value: Any) -> tuple[Any, ...]:
+        if value is None:
+            return ()
+        limits = (value,) if isinstance(value, self.by) else value
+        is_many = isinstance(limits, list | tuple)
+        if not is_many or not all(isinstance(each, self.by) for each in limits):
+            raise InvalidTask(f"{name} must be such as {self.example}, or a list, not {value!r}.")
+        return tuple(limits)
+
+    def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            value = fields_in_text(name, self.by, value, example=self.example)
+        if isinstance(value, Mapping):
+            value = [value]
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(
+            from_fields(name, self.by, each) if isinstance(each, Mapping) else each
+            for each in value
+        )
+
+
+@dataclass(frozen=True)
+class InstanceKind(Kind):
+    """A value of a class."""
+
+    by: type[Fair] | type[Sequence]
+    example: str
+
+    def check(self, name: str, value: Any) -> object:
+        if not isinstance(value, self.by):
+            raise InvalidTask(f"{name} must be such as {self.example}, not {value!r}.")
+        return value
+
+    def parse(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            found = fields_in_text(name, self.by, value, example=self.example)
+            if len(found) != 1:
+                raise InvalidTask(f"{name} must be one {self.by.__name__}, not {len(found)}.")
+            [value] = found
+        return from_fields(name, self.by, value) if isinstance(value, Mapping) else value
+
+
+class CostKind(Kind):
+    """A whole number, or a callable that makes one."""
+
+    def check(self, name: str, value: Any) -> Cost:
+        if callable(value):
+            made: Callable[..., int] = value
+            return made
+        return check_whole(name, value, most=MOST_A_WINDOW)
+
+    def parse(self, name: str, value: Any) -> Any:
+        return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+class TagsKind(Kind):
+    """Words that a worker must have."""
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        return check_tags(name, value)
+
+    def parse(self, name: str, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return [tag.strip() for tag in value.split(",") if tag.strip()]

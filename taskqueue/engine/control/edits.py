@@ -1,0 +1,166 @@
+"""Edits of a task that waits: its arguments, deadline, expiry and metadata.
+
+What an attempt reads when it begins, or has counted from its enqueue, is changed under the lock of
+the task's row and refused while it runs, so that no attempt sees a part of a change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.retries import seconds_of
+from taskqueue.core.states import PENDING, TaskStatus
+from taskqueue.declarations.call_differences import (
+    Call,
+    Difference,
+    cut,
+    differences_of,
+    value_differences,
+)
+from taskqueue.engine.control.calls import AnyDefinition, given_call, placed_by, texts_of
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.holders import arguments_of
+from taskqueue.engine.payloads import Payload
+from taskqueue.engine.specs import later
+from taskqueue.exceptions import InvalidTask, TransitionRefused
+from taskqueue.models import Task
+from taskqueue.tracing.metadata import carried
+
+# Parts of a task that an edit changes besides its arguments, with the columns that hold them.
+EDITED_COLUMNS = {"deadline": "deadline_at", "expires_after": "expires_at", "metadata": "metadata"}
+# Of the keys that are made of arguments.
+DIGEST = "hmac:"
+OF_WORKFLOW = (
+    "belongs to a workflow, and its arguments may refer to results there. Cancel the workflow, and "
+    "enqueue it with the arguments that it is to have."
+)
+
+
+def require_waiting(task: Task, parts: Sequence[str]) -> None:
+    """Raise `TransitionRefused` unless the locked task waits."""
+    if parts and task.status not in PENDING:
+        named = " and ".join(parts)
+        raise TransitionRefused(
+            f"Task {task.id} is {task.status}. Its {named} can only be changed while it waits."
+        )
+
+
+def edited_columns(
+    connection: BaseDatabaseWrapper, task: Task, checked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the columns that these checked options change. Raises `InvalidTask`."""
+    columns: dict[str, Any] = {}
+    if "metadata" in checked:
+        # It carries the span that enqueued it, which people neither see nor write.
+        columns["metadata"] = dict(checked["metadata"]) | carried(task.metadata)
+    if checked.keys().isdisjoint(("deadline", "expires_after")):
+        return columns
+    if task.status == TaskStatus.BLOCKED:
+        raise InvalidTask(
+            f"Task {task.id} waits for other steps of its workflow, and gets its deadline and its "
+            "expiry when it is released."
+        )
+    now = dialect_for(connection).now(connection)
+    if "deadline" in checked:
+        columns["deadline_at"] = _moment(checked["deadline"], now)
+    if (span := checked.get("expires_after")) is not None and task.started_at is not None:
+        raise InvalidTask(f"Task {task.id} has been started before: it does not expire any more.")
+    if "expires_after" in checked:
+        columns["expires_at"] = None if span is None else later(now, seconds_of(span))
+    return columns
+
+
+def _moment(value: Any, now: datetime) -> datetime | None:
+    return now + value if isinstance(value, timedelta) else value
+
+
+def edited_call(
+    task: Task,
+    args: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    *,
+    queue_name: str,
+) -> tuple[dict[str, Any], list[Difference], AnyDefinition | None]:
+    """Return the columns of a locked task that gets other arguments, and how they differ.
+
+    None leaves those arguments as they are. Raises `ArgumentsDoNotBind` and `InvalidArguments`, as
+    an enqueue does, and `InvalidTask` where the arguments are part of something else.
+    """
+    if task.step_id is not None:
+        raise TransitionRefused(f"Task {task.id} {OF_WORKFLOW}")
+    if task.successes:
+        raise TransitionRefused(
+            f"Task {task.id} has succeeded on {task.successes} of its workers with the arguments "
+            "that it has."
+        )
+    old = Call(task.args, task.kwargs)
+    call, definition = given_call(task, args, kwargs)
+    texts = texts_of(call)
+    new = Call(*map(json.loads, texts))
+    differences = differences_of(old, new, definition=definition)
+    if (list(old.args), dict(old.kwargs)) == (list(new.args), dict(new.kwargs)):
+        return {}, [], definition
+    _check_key(task, definition, old, call)
+    placement = placed_by(definition, call, queue_name=queue_name, texts=texts)
+    columns = arguments_of(Payload(task.id.hex, *texts, None, placement), task)
+    if placement is None and task.limits is not None:
+        if _has_keys(task.limits) and (definition is None or definition.limits is None):
+            raise InvalidTask(
+                f"The limits of task {task.id} may be made of its arguments, and nothing here "
+                "tells how. Cancel it, and enqueue another."
+            )
+        if definition is None or definition.limits is None:
+            columns = {name: columns[name] for name in ("args", "kwargs")}
+    return columns, differences, definition
+
+
+def _check_key(task: Task, definition: AnyDefinition | None, old: Call, new: Call) -> None:
+    """Refuse arguments that would make another unique key than the one that the task holds."""
+    if not task.holds_unique_key:
+        return
+    options = None if definition is None else definition.options
+    is_made = options is not None and (
+        options.admission is not None
+        or (options.unique_key is not None and not isinstance(options.unique_key, str))
+    )
+    if definition is not None and not is_made and not (task.unique_key or "").startswith(DIGEST):
+        return
+    if is_made and definition is not None:
+        try:
+            if definition.encode(*_plain(old))[2] == definition.encode(*_plain(new))[2]:
+                return
+        except Exception:  # noqa: S110  (of the project's callable: it has made no equal keys)
+            pass
+    raise InvalidTask(
+        f"Task {task.id} holds a unique key that is made of its arguments: these might make "
+        "another one. Cancel it, and enqueue another."
+    )
+
+
+def _plain(call: Call) -> tuple[list[Any], dict[str, Any]]:
+    return list(call.args), dict(call.kwargs)
+
+
+def _has_keys(limits: Mapping[str, Any]) -> bool:
+    """Return whether limits, as data, have keys, which arguments may have made."""
+    keys = [each["key"] for each in limits.get("limits", ())]
+    return any(keys) or "tenant" in limits or "sequence" in limits
+
+
+def told_arguments(
+    differences: Sequence[Difference], definition: AnyDefinition | None
+) -> list[str]:
+    """Return the differences for the audit; of an unknown definition's only that there are any."""
+    if definition is None:
+        return ["arguments changed"]
+    return [f"arguments: {each}" for each in differences]
+
+
+def told_metadata(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return the change of metadata for the audit."""
+    return cut("; ".join(map(str, value_differences("metadata", dict(before), dict(now)))))
