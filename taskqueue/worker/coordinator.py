@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind
@@ -26,6 +27,9 @@ DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced 
 LIMITED_LATER, LIMITED_LATEST = 0.01, 0.05
 RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
 FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its claim.
+# Seconds, at most, for which they wait besides, by chance, while a worker claims under limits: they
+# take a while, in which others have no use of the places that it holds.
+LATER_DUTIES = 3.0
 BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
 UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
 NOTE_INTERVAL, LONGEST_SLEEP = 0.25, 5.0
@@ -52,6 +56,7 @@ class Coordinator:
         self.outage = Outage()
         self._duties_at = 0.0
         self._alone_until = 0.0  # Until then the duties wait for a child.
+        self._limited_until = 0.0  # And until then while it claims under limits.
         self._may_claim = True
         self._announced: set[str] = set()  # Queues, since a claim left nothing behind.
         self._look_at = 0.0  # When the next claim of all queues may begin.
@@ -65,6 +70,7 @@ class Coordinator:
         self._limited_at = math.inf  # When the next token comes for what waits for one.
         # Seconds for which a first outcome waits for others, after a claim under limits.
         self._linger = 0.0
+        self._limited_claim_at = -math.inf
         self._full_claims = 0  # How many in a row gave all that was wanted.
         self._note_at = self._sent_at = 0.0
 
@@ -161,6 +167,7 @@ class Coordinator:
     def begin(self, now: float) -> None:
         """Connect while the children start; their first claim goes before the first duties."""
         self._alone_until = now + FIRST_DUTIES
+        self._limited_until = self._alone_until + random.uniform(0.0, LATER_DUTIES)  # noqa: S311
         self._database.send(Exchange())
 
     def is_due(self, now: float) -> bool:
@@ -180,9 +187,11 @@ class Coordinator:
                 return min(self._moments(now))
             return now if self._recorder.is_batch(wanted) else self._recorder.late_at
         if pending.outcomes:
+            # After a claim under limits also what has ended meanwhile waits for others that run.
+            rests = self._limited_claim_at + self._linger if self._pool.held else now
             if len(pending.outcomes) >= self._pool.held or (self._announced and wanted):
-                return now
-            return pending.outcomes[0].ended + max(self._recorder.linger(now), self._linger)
+                return max(now, rests)
+            return max(pending.outcomes[0].ended + self._recorder.linger(now), rests)
         if wanted:
             return max(now, self._look_at) if self._may_claim else now
         return min(self._moments(now))
@@ -200,6 +209,8 @@ class Coordinator:
     @property
     def _duties_from(self) -> float:
         """When the duties are served: the first ones not before a child, nor amid first claims."""
+        if self._linger:
+            return max(self._duties_at, self._limited_until)
         if self._full_claims or not self._pool.ready:
             return max(self._duties_at, self._alone_until)
         return self._duties_at
@@ -359,7 +370,8 @@ class Coordinator:
             self._may_claim = self._may_claim or is_full
         if want or report.writes:
             # Such claims cost much beside their tasks: the slower they are, the fewer are made.
-            self._linger = min(LONG_LINGER, report.limited_seconds / 2)
+            self._linger = min(LONG_LINGER, report.limited_seconds)
+            self._limited_claim_at = now if report.limited_seconds else -math.inf
         # What later claims do not meet still waits for it.
         self._limited_at = min(self._limited_at, report.limited_at)
         if report.is_limited_left:

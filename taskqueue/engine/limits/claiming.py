@@ -54,6 +54,8 @@ class Limited:
     opens_at: float = math.inf
     # The lanes of partitions that were opened.
     opened: set[tuple[str, str]] = field(default_factory=set)
+    # The partitions of leases whose places may pass to the next task, by lease.
+    passing: dict[int, str] = field(default_factory=dict)
 
 
 def claim_limited(
@@ -101,6 +103,7 @@ def claim_limited(
         result.claimed += turn.run()
         result.is_left, result.has_others = turn.is_left, turn.has_others
         result.opened |= turn.opened
+        result.passing |= turn.passing
         result.opens_at = min(result.opens_at, turn.opens_at)
         is_short = len(result.claimed) < want
         # The limiters of a host or worker may have to be made before.

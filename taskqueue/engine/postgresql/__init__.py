@@ -8,6 +8,7 @@ from taskqueue.engine.postgresql import (
     limit_lock,
     limit_take,
     record,
+    record_notes,
     workflows,
 )
 
@@ -27,8 +28,8 @@ class PostgreSQL:
     record_endings = staticmethod(record.record_endings)
     write_rollups = staticmethod(duties.write_rollups)
     take_arrivals = staticmethod(duties.take_arrivals)
-    insert_logs = staticmethod(record.insert_logs)
-    write_notes = staticmethod(record.write_notes)
+    insert_logs = staticmethod(record_notes.insert_logs)
+    write_notes = staticmethod(record_notes.write_notes)
     renew = staticmethod(duties.renew)
     see_stops = staticmethod(duties.see_stops)
     promote = staticmethod(duties.promote)

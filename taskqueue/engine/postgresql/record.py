@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,9 +12,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded, success_of
 from taskqueue.engine.postgresql.values import microseconds, numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
-from taskqueue.engine.rows import LogLine, Note
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
-from taskqueue.engine.statement import change, fetch
+from taskqueue.engine.statement import fetch
 
 # A lease runs as long as it has no `finished_at`, says a CHECK constraint. These statements ask for
 # that, not for the status: while the statistics say that few leases run, PostgreSQL would walk the
@@ -61,7 +60,8 @@ WITH held AS MATERIALIZED (
     SET status = 'succeeded',
         started_at = COALESCE(lease.started_at, held.started_at),
         finished_at = held.finished_at,
-        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END
+        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END,
+        is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])
     FROM held
     WHERE lease.id = ANY (ARRAY[held.id])
 )
@@ -203,71 +203,19 @@ WHERE task.id = ANY (ARRAY[verdict.task_id]) AND task.status = 'running'
 RETURNING verdict.id, verdict.status, verdict.lease_status, task.step_id
 """  # noqa: S608  (of constants)
 
-INSERT_LOGS = """
-INSERT INTO taskqueue_tasklog (task_id, attempt, logged_at, level, logger, message)
-SELECT
-    lease.task_id, lease.attempt, clock_timestamp() - line.age * interval '1 second',
-    line.level, line.logger, line.message
-FROM unnest(%s::bigint[], %s::float8[], %s::int[], %s::text[], %s::text[])
-    WITH ORDINALITY AS line (lease_id, age, level, logger, message, place)
-JOIN LATERAL (
-    SELECT id, task_id, attempt
-    FROM taskqueue_lease
-    WHERE id = line.lease_id AND finished_at IS NULL
-    LIMIT 1
-) AS lease ON lease.id = line.lease_id
-ORDER BY line.place
-"""
-
-# Locks: leases by id, then their tasks.
-WRITE_NOTES = """
-WITH held AS MATERIALIZED (
-    SELECT
-        lease.id, lease.task_id, note.progress, note.message, note.detail::jsonb AS detail,
-        COALESCE(
-            lease.started_at, clock_timestamp() - note.started * interval '1 second'
-        ) AS started_at
-    FROM (
-        SELECT *
-        FROM unnest(%s::bigint[], %s::float8[], %s::float8[], %s::text[], %s::text[])
-            AS note (lease_id, started, progress, message, detail)
-        ORDER BY lease_id
-    ) AS note
-    JOIN LATERAL (
-        SELECT id, task_id, started_at
-        FROM taskqueue_lease
-        WHERE id = note.lease_id AND finished_at IS NULL
-        LIMIT 1
-        FOR UPDATE
-    ) AS lease ON lease.id = note.lease_id
-), noted AS (
-    UPDATE taskqueue_lease AS lease
-    SET started_at = held.started_at,
-        progress = COALESCE(held.progress, lease.progress),
-        progress_message = COALESCE(held.message, lease.progress_message),
-        progress_detail = CASE
-            WHEN held.progress IS NULL THEN lease.progress_detail ELSE held.detail
-        END,
-        progressed_at = CASE
-            WHEN held.progress IS NULL THEN lease.progressed_at ELSE clock_timestamp()
-        END
-    FROM held
-    WHERE lease.id = ANY (ARRAY[held.id])
-)
-UPDATE taskqueue_task AS task
-SET started_at = held.started_at
-FROM held
-WHERE task.id = ANY (ARRAY[held.task_id]) AND task.started_at IS NULL
-"""
-
-
 EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
 
 
 def record_successes(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    kept_for: timedelta | None,
+    passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
-    """Record successes, where the lease still runs and no stop was seen; by lease."""
+    """Record successes, where the lease still runs and no stop was seen; by lease.
+
+    The places of the leases `passing` are left to the caller.
+    """
     lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
     parameters = {
         "lease_id": numbers(lease_ids),
@@ -275,6 +223,7 @@ def record_successes(
         "started": microseconds(started),
         "ended": microseconds(ended),
         "kept_for": kept_for,
+        "passing": numbers(list(passing)),
     }
     with kept_plan(connection) as series:
         rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
@@ -296,13 +245,3 @@ def record_endings(
 
 def _columns(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return dict(zip(Outcome._fields, zip(*outcomes, strict=True), strict=True))
-
-
-def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
-    """Keep captured lines of attempts whose lease still runs."""
-    change(connection, INSERT_LOGS, tuple(map(list, zip(*lines, strict=True))))
-
-
-def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
-    """Write starts and progress of attempts whose lease still runs."""
-    change(connection, WRITE_NOTES, tuple(map(list, zip(*notes, strict=True))))

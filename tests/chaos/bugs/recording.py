@@ -49,7 +49,9 @@ def lines_without_fence(planting: Planting) -> None:
     """Log lines are kept after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(f"{ENGINE}.postgresql.record:INSERT_LOGS", "finished_at IS NULL", "true")
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record_notes:INSERT_LOGS", "finished_at IS NULL", "true"
+        )
     else:
         planting.rewrite(
             f"{ENGINE}.sqlite.record:INSERT_LOG", "id = %s AND status = 'running'", "id = %s"
@@ -60,7 +62,9 @@ def progress_without_fence(planting: Planting) -> None:
     """Progress is written after the attempt's end."""
     _tell_before_pinging(planting)
     if planting.vendor == "postgresql":
-        planting.rewrite(f"{ENGINE}.postgresql.record:WRITE_NOTES", "finished_at IS NULL", "true")
+        planting.rewrite(
+            f"{ENGINE}.postgresql.record_notes:WRITE_NOTES", "finished_at IS NULL", "true"
+        )
     else:
         planting.rewrite(
             f"{ENGINE}.sqlite.record:NOTE_LEASES",
