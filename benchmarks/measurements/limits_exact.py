@@ -14,6 +14,8 @@ from benchmarks.harness import Bench, say
 from benchmarks.processes import Failed, client, worker
 
 RATE, WORKERS = 100, 4
+SECONDS = 20
+"""For which the rate is held, after the first hundred starts."""
 TENANTS = 20
 CROWD = 100_000
 """Tasks of the tenant who leaves another one alone with his."""
@@ -45,11 +47,11 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 def _rate(bench: Bench) -> Iterator[Figure]:
-    count = 6 * RATE if bench.size.rounds <= 2 else 20 * RATE
+    """Count from the first start to the last, of workers that wait for tasks when these come."""
+    count = RATE + SECONDS * RATE
     most, reached = [], []
     for number in range(bench.size.rounds):
         database = bench.postgresql
-        # What workers do as they start is not what is measured.
         with _Workers(database, WORKERS):
             _wait_until_idle(database, WORKERS)
             _enqueue(database, "rated", count, 1)

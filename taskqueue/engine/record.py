@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -33,12 +33,14 @@ def record(
     *,
     policy: EndPolicy,
     tally: Tally | None = None,
+    passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
     """Record outcomes whose lease still runs; return what was recorded, by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
     the result had ended before, and nothing was written for them. Tasks that end are announced.
-    The caller guards the transaction for the tally; without one, a row of its own is counted.
+    The caller guards the transaction for the tally; without one, a row of its own is counted. Of
+    the leases `passing` that succeed, the caller passes the places on.
     """
     began = time.monotonic()
     dialect = dialect_for(connection)
@@ -48,7 +50,7 @@ def record(
         (successes if outcome.kind == "succeeded" else endings).append(outcome)
     recorded: dict[int, Recorded] = {}
     if successes:
-        recorded = dialect.record_successes(connection, successes, policy.keep_succeeded)
+        recorded = dialect.record_successes(connection, successes, policy.keep_succeeded, passing)
         if len(recorded) < len(successes):
             endings += [
                 outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)

@@ -207,7 +207,7 @@ END $$
 CREATE TRIGGER taskqueue_free_places
 AFTER UPDATE OF finished_at ON taskqueue_lease
 FOR EACH ROW WHEN (
-    OLD.is_limited AND OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
+    OLD.is_limited AND NEW.is_limited AND OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL
 )
 EXECUTE FUNCTION taskqueue_free_places()
 """,

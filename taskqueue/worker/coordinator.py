@@ -137,9 +137,11 @@ class Coordinator:
                 return min(self._moments(now))
             return now if self._recorder.is_batch(wanted) else self._recorder.late_at
         if pending.outcomes:
+            # After a claim under limits also what has ended meanwhile waits for others that run.
+            rests = timetable.rests_until if self._pool.held else now
             if len(pending.outcomes) >= self._pool.held or (timetable.announced and wanted):
-                return now
-            return pending.outcomes[0].ended + max(self._recorder.linger(now), timetable.linger)
+                return max(now, rests)
+            return max(pending.outcomes[0].ended + self._recorder.linger(now), rests)
         if wanted:
             return max(now, timetable.look_at) if timetable.may_claim else now
         return min(self._moments(now))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.limit_rows import Place
 from taskqueue.engine.limits.claimant import Claimant, Limited
 from taskqueue.engine.limits.lanes import NEWS
 from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sessions import is_postgresql
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
 
@@ -28,6 +30,8 @@ MOST_HELD = 10_000  # Leases that are remembered: some end without the worker.
 PASSED_FOR = 3.0
 # Seconds after a token has come until a worker looks that did not take the last ones.
 TOKEN_LATER = 0.005
+# Seconds since the last claim of all partitions for which places pass on, whatever else there is.
+PASSED_ON_FOR = 0.05
 
 
 class LimitedClaims:
@@ -49,11 +53,16 @@ class LimitedClaims:
         self._open: set[tuple[str, str]] = set()
         # When a lane was last seen open, or claimed from.
         self._known: dict[tuple[str, str], float] = {}
-        # The leases that were claimed here, as far as it is known.
-        self._held: set[int] = set()
+        # The leases that were claimed here, as far as it is known, with the partition of those
+        # whose places may pass on.
+        self._held: dict[int, str | None] = {}
+        # When all partitions were last looked at.
+        self._claimed_at = -math.inf
         self._vain = 0  # Claims in a row that got nothing, though something was there.
         # Whether that look came after the last claim.
         self.has_news = False
+        # Whether the last claim has seen that there is nothing else, in any lane.
+        self.is_alone = False
         self.number = 0  # Tasks that the current request has claimed so far.
         # What the last claim told.
         self.last = Limited(claimed=[])
@@ -84,9 +93,67 @@ class LimitedClaims:
 
     def is_next(self, outcomes: Iterable[Outcome]) -> bool:
         """Whether partitions may be open, or these outcomes give places back."""
-        ended = {outcome.lease_id for outcome in outcomes} & self._held
-        self._held -= ended
-        return bool(self._open or ended)
+        return bool(self._open) or any(outcome.lease_id in self._held for outcome in outcomes)
+
+    def passing(
+        self, connection: BaseDatabaseWrapper, outcomes: Iterable[Outcome], want: int
+    ) -> dict[int, str]:
+        """Return leases that end here and whose places may pass on, with their partitions.
+
+        Up to `want`. Lets go of all leases that end.
+        """
+        found: dict[int, str] = {}
+        can_pass = is_postgresql(connection)
+        for outcome in outcomes:
+            partition = self._held.pop(outcome.lease_id, None)
+            is_success = can_pass and outcome.kind == OutcomeKind.SUCCEEDED
+            if partition is not None and is_success and len(found) < want:
+                found[outcome.lease_id] = partition
+        return found
+
+    def pass_on(
+        self,
+        connection: BaseDatabaseWrapper,
+        passing: Mapping[int, str],
+        recorded: Mapping[int, Recorded],
+        unknown: Sequence[str],
+        *,
+        want: int,
+        free: int,
+    ) -> tuple[list[Claimed], bool]:
+        """Claim the tasks that take the places of those that were recorded.
+
+        In the transaction that has recorded. Also whether other partitions are to be claimed from:
+        unless that was done a moment ago, at least half of what the worker wants is left for it.
+        """
+        # Only here, as the claim below.
+        from taskqueue.engine.postgresql.limit_pass import pass_on
+
+        now = time.monotonic()
+        is_recent = now < self._claimed_at + PASSED_ON_FOR
+        passed = pass_on(
+            connection,
+            {
+                lease_id: partition
+                for lease_id, partition in passing.items()
+                if lease_id in recorded and recorded[lease_id].lease_status == LeaseStatus.SUCCEEDED
+            },
+            worker=self._worker_name,
+            served=self._quotas.serving({queue_name for queue_name, _ in self._known}),
+            unknown=unknown,
+            lease_duration=self._lease_duration,
+            most=want if is_recent else want // 2,
+        )
+        self.last = Limited(claimed=passed.claimed, has_others=passed.has_others)
+        self.has_news = False
+        self.is_alone = not (passed.has_news or passed.has_others)
+        self.number += len(passed.claimed)
+        self._held.update(passed.passing)
+        self._remember(lane for lane in self._known if passed.claimed)
+        if self.is_alone:
+            self._claimed_at = now
+            return passed.claimed, False
+        return passed.claimed, not is_recent or len(passed.claimed) < free
 
     def claim(
         self,
@@ -105,12 +172,12 @@ class LimitedClaims:
         `is_first`: none that stands behind a better ordinary task of its queue. `is_within`: in the
         caller's transaction.
         """
-        self.has_news = False
+        self.has_news = self.is_alone = False
         self.last = Limited(claimed=[])
         want = min(want, free + AHEAD * slots)
         if want <= 0:
             return []
-        now = time.monotonic()
+        now = self._claimed_at = time.monotonic()
         for lane in [lane for lane, at in self._known.items() if at < now - REMEMBERED]:
             del self._known[lane]
         if now >= self._behind_until:
@@ -142,7 +209,8 @@ class LimitedClaims:
             self._remember(self._open)
             if len(self._held) > MOST_HELD:
                 self._held.clear()
-            self._held.update(row.lease_id for row in limited.claimed)
+            self._held.update((row.lease_id, None) for row in limited.claimed)
+            self._held.update(limited.passing)
         elif not limited.is_left:
             self._open = set()  # Until a look says otherwise.
         return limited.claimed

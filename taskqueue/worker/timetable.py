@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 from taskqueue.engine.notify import ANYWHERE, PLACES
 from taskqueue.worker.database_thread import DatabaseThread
@@ -16,6 +17,9 @@ LOOK_AFTER = 0.005  # Seconds from a claim of announced tasks to one of all queu
 DUTIES_AFTER = 1.0  # Seconds after which the duties look at what was announced and has a deadline.
 RELEASED_LATER = 0.05  # Seconds after which the duties look at what workflows have released.
 FIRST_DUTIES = 1.0  # Seconds for which the first duties wait for a child and its first tasks.
+# Seconds, at most, for which they wait besides, by chance, while a worker claims under limits: they
+# take a while, in which others have no use of the places that it holds.
+LATER_DUTIES = 3.0
 # Seconds after which others have let go of partitions that they held; longer where they have not.
 LIMITED_LATER, LIMITED_LATEST = 0.01, 0.05
 
@@ -35,6 +39,7 @@ class Timetable:
         self._outage = outage
         self._duties_at = 0.0
         self._alone_until = 0.0  # Until then the duties wait for a child.
+        self._limited_until = 0.0  # And until then while it claims under limits.
         self.are_duties_next = False
         self.may_claim = True
         self.announced: set[str] = set()  # Queues, since a claim left nothing behind.
@@ -47,13 +52,15 @@ class Timetable:
         self._limited_later = LIMITED_LATER
         self.limited_at = math.inf  # When the next token comes for what waits for one.
         # Seconds for which a first outcome waits for others, after a claim under limits.
-        self.linger = 0.0
+        self._linger = 0.0
+        self._limited_claim_at = -math.inf
 
     # What was heard
 
     def begin(self, now: float) -> None:
         """Let the first claim go before the first duties."""
         self._alone_until = now + FIRST_DUTIES
+        self._limited_until = self._alone_until + random.uniform(0.0, LATER_DUTIES)  # noqa: S311
 
     def hear(self, queues: set[str], now: float) -> None:
         """Take in that tasks were enqueued in these queues, or something happened `ANYWHERE`."""
@@ -85,6 +92,8 @@ class Timetable:
     @property
     def duties_from(self) -> float:
         """When the duties are served: the first ones not before a child, nor amid first tasks."""
+        if self._linger:
+            return max(self._duties_at, self._limited_until)
         if self.full_claims or self._dispatcher.held or not self._pool.ready:
             return max(self._duties_at, self._alone_until)
         return self._duties_at
@@ -142,6 +151,11 @@ class Timetable:
         self.limited = Room(room.queues, room.definitions)
         return room
 
+    @property
+    def rests_until(self) -> float:
+        """Until when ends wait for others, after a claim under limits."""
+        return self._limited_claim_at + self._linger
+
     def look_for_room(self, now: float) -> None:
         """Claim again where a body has ended that filled a limit, or a token has come."""
         if self._has_room_again() or now >= self.limited_at:
@@ -172,7 +186,8 @@ class Timetable:
             self.may_claim = self.may_claim or is_full
         if want or report.writes:
             # Such claims cost much beside their tasks: the slower they are, the fewer are made.
-            self.linger = min(LONG_LINGER, report.limited_seconds / 2)
+            self._linger = min(LONG_LINGER, report.limited_seconds)
+            self._limited_claim_at = now if report.limited_seconds else -math.inf
         # What later claims do not meet still waits for it.
         self.limited_at = min(self.limited_at, report.limited_at)
         if report.is_limited_left:

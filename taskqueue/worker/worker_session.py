@@ -6,25 +6,21 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 
-from django.db import DatabaseError
-
-from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Recorded
 from taskqueue.engine import workers
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed, Held
 from taskqueue.engine.sessions import set_wanted_events
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.leases import aged_lines
-from taskqueue.worker.outcomes import all_aged
+from taskqueue.worker.limited_exchange import claim_by_rank, claim_limited
 from taskqueue.worker.own_connection import OwnConnection
+from taskqueue.worker.recording import Batch, record_and_claim
 from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.workflows import StepEnds, ended_steps
 
@@ -39,7 +35,7 @@ class WorkerSession(OwnConnection):
     ) -> None:
         super().__init__(state, heard=heard)
         options, settings = state.options, state.settings
-        self._policy = EndPolicy.of(settings)
+        self._batch = Batch(EndPolicy.of(settings), tally)
         self._worker_name = options.name
         self._claims = Claims(
             options.queues,
@@ -49,7 +45,6 @@ class WorkerSession(OwnConnection):
             host=this_host(),
             tags=options.tags,
         )
-        self._tally = tally
 
     def carry_out(self, exchange: Exchange) -> None:
         """Carry out a request; the exchange tells how far it got, also where this raises."""
@@ -76,14 +71,16 @@ class WorkerSession(OwnConnection):
                 connection, exchange.want, unknown, exchange.announced
             )
         elif exchange.want and self._claims.limited.is_next(exchange.outcomes):
-            self._claim_by_rank(exchange)
+            claim_by_rank(self.connection, self._claims, exchange, self._batch)
         elif exchange.writes:
-            exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim)
+            exchange.recorded, exchange.claimed = record_and_claim(
+                self.connection, exchange, partial(self._claim, exchange), self._batch
+            )
         elif exchange.want:
             exchange.claimed = self._claims.look_and_claim(connection, exchange.want, unknown)
         exchange.is_recorded = True
         if self._claims.limited.has_news:
-            self._claim_limited(exchange)
+            claim_limited(self.connection, self._claims, exchange)
         left = exchange.want - len(exchange.claimed)
         if exchange.announced:
             return
@@ -92,49 +89,10 @@ class WorkerSession(OwnConnection):
         elif left > 0 and exchange.may_sleep and self._declare_idle(True):
             # What was committed before the declaration was not announced: look once more.
             exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
-            self._claim_limited(exchange)
+            claim_limited(self.connection, self._claims, exchange)
         exchange.limited_at = self._claims.limited.take_opens_at()
         if self._claims.limited.number:
             exchange.limited_seconds = time.monotonic() - exchange.claimed_at
-
-    def _claim_by_rank(self, exchange: Exchange) -> None:
-        """Record, and claim where the last look saw partitions: none waits for ordinary tasks."""
-        exchange.recorded, exchange.claimed = self._record_and_claim(exchange, self._claim_within)
-        last = self._claims.limited.last
-        exchange.is_limited_left = last.is_left
-        if last.needs_another:
-            # Also where this worker wants nothing more: others would wait behind what it takes.
-            from taskqueue.engine.limits.claiming import make
-
-            make(self.connection, last)
-            self._claim_limited(exchange, is_first=True)
-        left = exchange.want - len(exchange.claimed)
-        if not last.has_others:
-            self._claims.look_for_lanes(self.connection)
-        elif len(exchange.claimed) < exchange.free or self._claims.is_look_due:
-            exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
-
-    def _claim_within(self, exchange: Exchange, recorded: Mapping[int, Recorded]) -> list[Claimed]:
-        """Claim tasks of partitions in the transaction that has recorded."""
-        return self._claims.claim_limited(
-            self.connection,
-            exchange.want,
-            exchange.unknown,
-            free=exchange.free,
-            is_first=True,
-            is_within=True,
-        )
-
-    def _claim_limited(self, exchange: Exchange, *, is_first: bool = False) -> None:
-        """Claim tasks of partitions, as far as the last look saw any."""
-        exchange.claimed += self._claims.claim_limited(
-            self.connection,
-            exchange.want - len(exchange.claimed),
-            exchange.unknown,
-            free=exchange.free - len(exchange.claimed),
-            is_first=is_first,
-        )
-        exchange.is_limited_left = self._claims.limited.last.is_left
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Move workflows on after the ends that a request has recorded.
@@ -170,41 +128,6 @@ class WorkerSession(OwnConnection):
         if exchange.claims_last:
             return []
         return self._claims.claim(self.connection, exchange.want, exchange.unknown)
-
-    def _record_and_claim(
-        self,
-        exchange: Exchange,
-        claim: Callable[[Exchange, Mapping[int, Recorded]], list[Claimed]],
-    ) -> tuple[dict[int, Recorded], list[Claimed]]:
-        """Record a batch and claim the next in one transaction.
-
-        Raises what the database raises where the session is in trouble; everything may then be
-        sent again, for the fence sorts out what had been recorded.
-        """
-        connection, now = self.connection, time.monotonic()
-        lines = aged_lines(exchange.lines, now)
-        outcomes = all_aged(exchange.outcomes, now)
-        try:
-            with self._tally.guard(), transaction(connection):
-                write_logs(connection, lines)
-                write_notes(connection, exchange.notes)
-                recorded = record(connection, outcomes, policy=self._policy, tally=self._tally)
-                return recorded, claim(exchange, recorded)
-        except DatabaseError as error:
-            if is_of_session(error):
-                raise
-            logger.warning("Batch refused, looking for the reason error=%s", one_line(error))
-        try:
-            with transaction(connection):
-                write_logs(connection, lines)
-                write_notes(connection, exchange.notes)
-        except DatabaseError as error:
-            if is_of_session(error):
-                raise
-            logger.error("Log lines refused, and dropped error=%s", one_line(error))
-        recorded = record_each(connection, outcomes, policy=self._policy, tally=self._tally)
-        with transaction(connection):
-            return recorded, claim(exchange, recorded)
 
     def _declare_idle(self, is_idle: bool) -> bool:
         """Say whether an enqueue has to wake this worker; whether that is news."""

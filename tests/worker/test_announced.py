@@ -78,10 +78,10 @@ def test_the_next_token_is_not_forgotten_by_claims_that_meet_nothing() -> None:
     assert kind(worker.next_request(NOW + 0.5)) == "look for 2"
 
 
-def test_ends_wait_for_others_for_half_as_long_as_the_last_claim_under_limits_took() -> None:
+def test_ends_wait_for_others_for_as_long_as_the_last_claim_under_limits_took() -> None:
     worker = PlayedWorker(QueueQuotas(), slots=2).rest()
     worker.dispatcher.pool.held = 4
-    for seconds, linger in ((0.024, 0.012), (1.0, LONG_LINGER), (0.001, LINGER)):
+    for seconds, linger in ((0.012, 0.012), (1.0, LONG_LINGER), (0.001, LINGER)):
         worker.timetable.look_again()
         request = worker.next_request()
         assert request is not None
@@ -91,6 +91,21 @@ def test_ends_wait_for_others_for_half_as_long_as_the_last_claim_under_limits_to
         worker.pending.outcomes.append(Outcome(1, OutcomeKind.SUCCEEDED, NOW))
         assert worker.coordinator.next_at(NOW) == pytest.approx(NOW + linger)
         worker.pending.outcomes.clear()
+
+
+def test_what_ended_during_a_claim_under_limits_waits_while_others_run() -> None:
+    worker = PlayedWorker(QueueQuotas(), slots=2).rest()
+    worker.dispatcher.pool.held = 1
+    worker.timetable.look_again()
+    request = worker.next_request()
+    assert request is not None
+    request.limited_seconds = 0.01
+    worker.answer()
+    worker.rest()
+    worker.pending.outcomes.append(Outcome(1, OutcomeKind.SUCCEEDED, NOW - 0.01))
+    assert worker.coordinator.next_at(NOW) == pytest.approx(NOW + 0.01)
+    worker.dispatcher.pool.held = 0
+    assert worker.coordinator.next_at(NOW) == NOW
 
 
 def test_the_first_duties_wait_while_each_claim_gives_all_that_was_wanted() -> None:

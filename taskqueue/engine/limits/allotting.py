@@ -94,6 +94,14 @@ class Share:
         is_closed = self.waits_for or self.opens_at or "sequence" in limits
         return not (is_closed or is_ahead_allowed(limits))
 
+    @property
+    def passes_on(self) -> bool:
+        """Whether the place of a task may pass to the next one: nothing else is counted or told."""
+        limits = self.row.limits or {}
+        is_plain = not self.own and self.tenant is None and "sequence" not in limits
+        is_own = 0 < len(self.limiters) == len(self.row.limiters)
+        return is_plain and is_own and all(each.tokens is None for each in self.limiters)
+
     def order(self, task: ReadyTask) -> Order:
         """Return its place among the partitions of its lane: a tenant's by virtual time."""
         if self.tenant is not None:

@@ -46,3 +46,5 @@ class Limited:
     opens_at: float = math.inf
     # The lanes of partitions that were opened.
     opened: set[tuple[str, str]] = field(default_factory=set)
+    # The partitions of leases whose places may pass to the next task, by lease.
+    passing: dict[int, str] = field(default_factory=dict)

@@ -74,6 +74,7 @@ def claim_limited(
         result.claimed += turn.run()
         result.is_left, result.has_others = turn.is_left, turn.has_others
         result.opened |= turn.opened
+        result.passing |= turn.passing
         result.opens_at = min(result.opens_at, turn.opens_at)
         is_short = len(result.claimed) < want
         # The limiters of a host or worker may have to be made before.

@@ -64,7 +64,8 @@ def _write(connection: BaseDatabaseWrapper, each: dict[str, Any]) -> None:
     values = {column: each.get(column, default) for column, default in COLUMNS.items()}
     limit = rows.select_for_update().filter(name=each["name"]).first()
     if limit is None:
-        rows.get_or_create(name=each["name"], defaults=values)
+        # Workers that start together all find it missing.
+        rows.bulk_create([Limit(name=each["name"], **values)], ignore_conflicts=True)
         return
     changed = {name: value for name, value in values.items() if getattr(limit, name) != value}
     if changed:
@@ -80,7 +81,12 @@ def _keep(connection: BaseDatabaseWrapper, name: str, plan: Mapping[str, Any] | 
     if plan is None:
         rows.filter(name=name).delete()
     else:
-        rows.update_or_create(name=name, defaults={"plan": plan})
+        rows.bulk_create(
+            [LimitPlan(name=name, plan=plan)],
+            update_conflicts=True,
+            unique_fields=["name"],
+            update_fields=["plan"],
+        )
 
 
 def place_waiting(

@@ -15,23 +15,21 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for
-from taskqueue.engine.limit_rows import Counted, Locked, PartitionRow, Place, ReadyTask, Taking
-from taskqueue.engine.limits.allotting import Limiter, Share, allot
+from taskqueue.engine.limit_rows import Counted, Locked, PartitionRow, Place, Taking
+from taskqueue.engine.limits.allotting import Share
 from taskqueue.engine.limits.claimant import Claimant
 from taskqueue.engine.limits.lanes import lane_from
 from taskqueue.engine.limits.making import Own, own_limiters
 from taskqueue.engine.limits.moves import (
-    as_now,
     has_closed,
     is_same,
     is_to_write,
-    lift_idle,
     move_of,
     pass_unknown,
     reopened_of,
-    tasks_of,
     with_places,
 )
+from taskqueue.engine.limits.sharing import give, passing_of, shares_of
 from taskqueue.engine.notify import PLACES
 from taskqueue.engine.rows import Claimed
 from taskqueue.models.limit import PartitionState
@@ -85,6 +83,8 @@ class Turn:
         self.opens_at = math.inf
         # The lanes of partitions that were opened here and have tasks left.
         self.opened: set[tuple[str, str]] = set()
+        # The partitions of leases whose places may pass to the next task, by lease.
+        self.passing: dict[int, str] = {}
 
     def run(self) -> list[Claimed]:
         """Lock, count, allot and take; the tasks that were leased."""
@@ -132,9 +132,9 @@ class Turn:
         for depth in sorted({want, min(want, -(-want // max(1, len(rows))) + 1)}):
             counted = self._count(rows.values(), locked, depth)
             found = rows | {row.id: row for row in counted.freed}
-            shares = self._shares(list(found.values()), locked, counted, own)
+            shares = shares_of(list(found.values()), locked, counted, own)
             served = [share for share in shares if self._may_serve(share, locked, own)]
-            given = self._allot(served, counted)
+            given = give(self._claimant, served, counted, want=self._want, free=self._free)
             for share in given:
                 share.close_if_full()
             if not any(share.is_cut_off(depth) for share in given):
@@ -160,56 +160,6 @@ class Turn:
         )
         self._counted_at = time.monotonic()
         return counted
-
-    def _allot(self, shares: list[Share], counted: Counted) -> list[Share]:
-        """Give each queue its quota; what one cannot give, the others may."""
-        now = counted.now.timestamp()
-
-        def goes(queue_name: str, task: ReadyTask) -> bool:
-            rival = counted.rivals.get(queue_name)
-            return rival is None or (-task.priority, task.run_after) <= (-rival[0], rival[1])
-
-        given: list[Share] = []
-        names = sorted({share.row.queue_name for share in shares if share.tasks})
-        while names and len(given) < self._want:
-            quotas = dict(
-                self._claimant.quotas(self._claimant.serving(names), self._want - len(given))
-            )
-            own = [share for share in shares if share.row.queue_name in quotas]
-            batch = list(allot(own, quotas, free=self._free - len(given), now=now, goes=goes))
-            given += batch
-            counts = Counter(share.row.queue_name for share in batch)
-            short = {name for name, quota in quotas.items() if counts[name] < quota}
-            if not short:
-                break
-            names = [name for name in names if name not in short]
-        return given
-
-    def _shares(
-        self, rows: list[PartitionRow], locked: Locked, counted: Counted, own: Own
-    ) -> list[Share]:
-        now = counted.now.timestamp()
-        limiters = {
-            row.id: Limiter.of(
-                as_now(row, counted), running=counted.running.get(row.id, 0), now=now
-            )
-            for row in locked.limiters
-        }
-        shares = []
-        for row in rows:
-            of_queue = locked.of_queues.get(row.queue_name)
-            wanted = (*row.limiters, *([of_queue] if of_queue else []))
-            share = Share(
-                row=row,
-                limiters=tuple(limiters[id] for id in wanted if id in limiters),
-                own=tuple(limiters[id] for id in own.get(row.lane, ()) if id in limiters),
-                tasks=tasks_of(row, counted),
-            )
-            if share.tenant is not None:
-                share.vtime = row.rank
-            shares.append(share)
-        lift_idle(shares, counted.floors)
-        return shares
 
     def _may_serve(self, share: Share, locked: Locked, own: Own) -> bool:
         """Return whether this worker may take of a partition, all of whose limiters are locked."""
@@ -274,6 +224,7 @@ class Turn:
             worker=self._claimant.name,
             lease_duration=self._lease_duration,
         )
+        self.passing = passing_of(given, claimed)
         if len(claimed) < len(tasks):
             self._reopen(shares, {as_uuid(row.task_id).hex for row in claimed})
         self.is_left = self.is_left or bool(again)

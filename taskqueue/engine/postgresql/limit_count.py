@@ -15,14 +15,10 @@ from taskqueue.engine.limit_rows import (
     ReadyTask,
     least_by_lane,
 )
-from taskqueue.engine.postgresql.claim import PAUSES
 from taskqueue.engine.postgresql.limit_lock import PARTITION, bare, partitions_from
-from taskqueue.engine.rows import MOST_LOOKED_AT
+from taskqueue.engine.postgresql.limit_tasks import RIVALS, TASKS
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
-
-# Whether this worker may run it: it knows the definition, which is not paused.
-_IS_KNOWN = f"(name <> ALL (%(unknown)s::text[]) AND name <> ALL ({PAUSES}))"
 
 # A statement of its own: its snapshot sees all that was committed by those who held the locks.
 # Notes are deleted here, of what is locked, so that whoever writes one later is not forgotten. Of
@@ -77,56 +73,14 @@ WITH RECURSIVE waiting_lane (limiter_id, most, queue_name, lane) AS (
         FOR UPDATE SKIP LOCKED
     ) AS waiting
 ), asked AS MATERIALIZED (
-    SELECT * FROM unnest(%(partitions)s::uuid[], %(sizes)s::int[]) AS given (id, most)
+    SELECT *
+    FROM unnest(%(partitions)s::uuid[], %(sizes)s::int[], %(sequences)s::bool[])
+        AS given (id, most, is_sequence)
     UNION ALL
-    SELECT id, most FROM freed WHERE id <> ALL (%(partitions)s::uuid[])
-), task AS (
-    SELECT asked.id AS partition, ready.*
-    FROM asked
-    CROSS JOIN LATERAL (
-        SELECT
-            id, priority, EXTRACT(epoch FROM run_after)::float8 AS due,
-            COALESCE((limits ->> 'cost')::int, 1) AS cost,
-            {_IS_KNOWN} AS is_known,
-            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1) AS weight
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 2 AND partition = asked.id
-            AND (limits ? 'sequence' OR {_IS_KNOWN}) AND '' <> ALL ({PAUSES})
-            AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
-            AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
-        ORDER BY priority DESC, run_after, id
-        LIMIT asked.most
-    ) AS ready
-    UNION ALL
-    -- The one that holds a sequence up, behind however many others it is.
-    SELECT asked.id, holder.*
-    FROM asked
-    JOIN taskqueue_partition AS own ON own.id = ANY (ARRAY[asked.id])
-    CROSS JOIN LATERAL (
-        SELECT
-            id, priority, EXTRACT(epoch FROM run_after)::float8,
-            COALESCE((limits ->> 'cost')::int, 1), {_IS_KNOWN},
-            COALESCE((limits -> 'tenant' ->> 'weight')::float8, 1)
-        FROM taskqueue_task
-        WHERE id = own.holder AND status = 'ready' AND partition = asked.id
-            AND '' <> ALL ({PAUSES})
-            AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
-        LIMIT 1
-    ) AS holder
-    UNION ALL
-    SELECT of_queue.id, ready.*
-    FROM unnest(%(of_queues)s::uuid[], %(queues)s::text[]) AS of_queue (id, queue_name)
-    CROSS JOIN LATERAL (
-        SELECT id, priority, EXTRACT(epoch FROM run_after)::float8 AS due, 1, true, 1::float8
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 0 AND queue_name = of_queue.queue_name
-            AND {_IS_KNOWN} AND '' <> ALL ({PAUSES})
-            AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
-            AND (deadline_at IS NULL OR deadline_at > clock_timestamp())
-        ORDER BY priority DESC, run_after, id
-        LIMIT %(want)s
-    ) AS ready
-), running AS (
+    SELECT id, most, COALESCE(limits ? 'sequence', false)
+    FROM freed
+    WHERE id <> ALL (%(partitions)s::uuid[])
+), task AS ({TASKS}), running AS (
     SELECT limiter.id, count(*) AS number
     FROM unnest(%(limiters)s::uuid[]) AS limiter (id)
     CROSS JOIN LATERAL (
@@ -154,6 +108,7 @@ SELECT
         FROM asked
         JOIN taskqueue_partition AS partition ON partition.id = ANY (ARRAY[asked.id])
         JOIN taskqueue_task AS task ON task.id = ANY (ARRAY[partition.holder])
+        WHERE asked.is_sequence
     )::text,
     (
         SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
@@ -208,26 +163,7 @@ SELECT
                 AND queue_name = waiting_lane.queue_name AND lane = waiting_lane.lane
         )
     )::text,
-    -- The best ordinary task of the first ones, or else the last of them: nothing behind is better.
-    (
-        SELECT jsonb_agg(jsonb_build_array(queue.name, best.priority, best.due))
-        FROM unnest(%(rivals)s::text[]) AS queue (name)
-        CROSS JOIN LATERAL (
-            SELECT priority, EXTRACT(epoch FROM run_after)::float8 AS due
-            FROM (
-                SELECT
-                    id, name, priority, run_after,
-                    row_number() OVER (ORDER BY priority DESC, run_after, id) AS number
-                FROM taskqueue_task
-                WHERE status = 'ready' AND route = 0 AND queue_name = queue.name
-                ORDER BY priority DESC, run_after, id
-                LIMIT {MOST_LOOKED_AT}
-            ) AS first
-            WHERE {_IS_KNOWN} OR number = {MOST_LOOKED_AT}
-            ORDER BY priority DESC, run_after, id
-            LIMIT 1
-        ) AS best
-    )::text
+    {RIVALS}
 WHERE {KEEPS_PLAN}
 """  # noqa: S608  (of constants)
 
@@ -268,6 +204,7 @@ def count_limits(
         "sizes": [
             max(1, min([depth, *(places.get(id, depth) for id in row.limiters)])) for row in own
         ],
+        "sequences": ["sequence" in (row.limits or {}) for row in own],
         "of_queues": [row.id for row in of_queues],
         "queues": [row.queue_name for row in of_queues],
         "limiters": limiters,

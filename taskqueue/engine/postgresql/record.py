@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -62,7 +62,8 @@ WITH held AS MATERIALIZED (
     SET status = 'succeeded',
         started_at = COALESCE(lease.started_at, held.started_at),
         finished_at = held.finished_at,
-        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END
+        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END,
+        is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])
     FROM held
     WHERE lease.id = ANY (ARRAY[held.id])
 )
@@ -204,14 +205,19 @@ WHERE task.id = ANY (ARRAY[verdict.task_id]) AND task.status = 'running'
 RETURNING verdict.id, verdict.status, verdict.lease_status, task.step_id
 """  # noqa: S608  (of constants)
 
-
 EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.items()})
 
 
 def record_successes(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    kept_for: timedelta | None,
+    passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
-    """Record successes, where the lease still runs and no stop was seen; by lease."""
+    """Record successes, where the lease still runs and no stop was seen; by lease.
+
+    The places of the leases `passing` are left to the caller.
+    """
     lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
     parameters = {
         "lease_id": numbers(lease_ids),
@@ -219,6 +225,7 @@ def record_successes(
         "started": microseconds(started),
         "ended": microseconds(ended),
         "kept_for": kept_for,
+        "passing": numbers(list(passing)),
     }
     with written_together(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as leases:
         with kept_plan(connection) as series:

@@ -106,6 +106,18 @@ def changes(trial: Trial) -> None:
     _settle(trial)
 
 
+def successions(trial: Trial) -> None:
+    """Many tasks of few keys, whose places pass on, while their limit is lowered and raised."""
+    trial.lengthen_leases()
+    trial.start_workers(3, 3)
+    journal, name = str(trial.journal), "chaos.keyed"
+    limit_bodies.keyed.enqueue_many([((journal, number % 4, 0.01), {}) for number in range(1200)])
+    for number in (1, 0, None) * 5:
+        time.sleep(0.2)
+        _change(trial, name, number)
+    _settle(trial)
+
+
 def latecomers(trial: Trial) -> None:
     """A tenant comes when another one has had many tasks, and both have more."""
     trial.lengthen_leases()

@@ -10,6 +10,7 @@ from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"
 TURN, MOVES = f"{ENGINE}.limits.turn", f"{ENGINE}.limits.moves"
+SHARING = f"{ENGINE}.limits.sharing"
 
 
 def _texts(planting: Planting, step: str) -> str:
@@ -144,9 +145,36 @@ def holder_forgotten_on_retry(planting: Planting) -> None:
     planting.replace(f"{MOVES}:FINISHED", frozenset({*FINISHED, "retrying"}))
 
 
+def places_not_passed(planting: Planting) -> None:
+    """A task takes over the turn of another one, but not its places."""
+    planting.rewrite(
+        f"{ENGINE}.postgresql.limit_pass:PASS_ON",
+        "WHERE slot.lease_id = ANY (ARRAY[claimed.before])",
+        "WHERE slot.lease_id = ANY (ARRAY[claimed.before]) AND false",
+    )
+
+
+def passed_beyond_the_limit(planting: Planting) -> None:
+    """Places pass on although the limit allows fewer by now."""
+    planting.rewrite(
+        f"{ENGINE}.postgresql.limit_pass:PASS_ON",
+        "LEAST(asked.number, bound.left_over)",
+        "asked.number",
+    )
+
+
+def passed_places_not_noted(planting: Planting) -> None:
+    """Nobody is told of a place that could not pass on."""
+    planting.rewrite(
+        f"{ENGINE}.postgresql.limit_pass:PASS_ON",
+        "SELECT limiter_id FROM freed\n)",
+        "SELECT limiter_id FROM freed WHERE false\n)",
+    )
+
+
 def bounds_of_the_lock(planting: Planting) -> None:
     """A claim goes by numbers of limits that it read before it waited for their limiters."""
-    planting.replace(f"{TURN}:as_now", lambda row, counted: row)
+    planting.replace(f"{SHARING}:as_now", lambda row, counted: row)
 
     def lock(*arguments: Any, **named: Any) -> Any:
         locked = before(*arguments, **named)
@@ -170,7 +198,7 @@ def places_of_lost_sequences(planting: Planting) -> None:
 
 def idleness_earns_credit(planting: Planting) -> None:
     """The virtual time of a tenant that was idle is not lifted to that of the others."""
-    planting.replace(f"{TURN}:lift_idle", lambda shares, floors: None)
+    planting.replace(f"{SHARING}:lift_idle", lambda shares, floors: None)
 
 
 def limited_queues_cached(planting: Planting) -> None:

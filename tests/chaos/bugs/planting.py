@@ -73,6 +73,7 @@ def _find(path: str) -> tuple[Any, str]:
     *owners, name = name.split(".")
     for each in owners:
         owner = getattr(owner, each)
-    if name not in owner.__dict__:
+    # Asking for it imports what is imported late.
+    if not hasattr(owner, name) or name not in owner.__dict__:
         raise DoesNotFit(f"{path} is not there: the bug that changes it must be mended.")
     return owner, name

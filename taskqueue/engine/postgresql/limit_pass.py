@@ -1,0 +1,216 @@
+"""Passing places on: the task after one that has ended takes its places, and no count changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.postgresql.claim import CLAIMED
+from taskqueue.engine.postgresql.limit_lock import bare
+from taskqueue.engine.postgresql.limit_tasks import IS_KNOWN, MAY_START
+from taskqueue.engine.postgresql.values import numbers
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
+from taskqueue.engine.statement import fetch
+
+# The caller has recorded these leases in the same transaction, and left their places. Each goes to
+# the next task of the same partition. Places that are taken stay as many as they were, so that
+# nothing is to be locked but the tasks: whoever counts under the lock of a limiter sees either the
+# one lease or the other.
+#
+# Not where another partition waits for one of the limiters, its limit allows fewer now, or the
+# queue is limited or paused; and where a partition may be open or an ordinary task is ready, only
+# so many as the caller says. What is not passed on is given back with a note, as the trigger of the
+# end of a lease does it.
+#
+# A partition stays as it is. It waits for a limiter alone, so that its place among others says
+# nothing, and the end of the last of these leases opens it.
+#
+# Locks: ready tasks by the order of the claim, skipping locked ones. The caller has locked the
+# leases, and with them their places.
+PASS_ON = f"""
+WITH clock AS MATERIALIZED (
+    SELECT statement_timestamp() AS now WHERE {KEEPS_PLAN}
+), other AS MATERIALIZED (
+    SELECT
+        EXISTS (SELECT 1 FROM taskqueue_limitnote)
+        OR EXISTS (SELECT 1 FROM taskqueue_partition WHERE opens_at <= statement_timestamp())
+        OR EXISTS (SELECT 1 FROM taskqueue_partition WHERE state = 'open') AS has_news,
+        EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready' AND route = 0)
+        OR EXISTS (
+            SELECT 1 FROM taskqueue_task WHERE status IN ('ready', 'running') AND route = 1
+        ) AS has_others
+), given AS MATERIALIZED (
+    SELECT
+        ended.lease_id, ended.partition, place.number AS places,
+        row_number() OVER (PARTITION BY ended.partition ORDER BY ended.lease_id) AS turn,
+        row_number() OVER () AS number
+    FROM unnest(%(leases)s::bigint[], %(partitions)s::uuid[]) AS ended (lease_id, partition)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS number FROM taskqueue_slot WHERE lease_id = ended.lease_id
+    ) AS place
+), asked AS MATERIALIZED (
+    SELECT
+        partition AS id, min(places) AS least, max(places) AS most,
+        count(*) FILTER (
+            WHERE given.number <= %(most)s OR NOT (other.has_news OR other.has_others)
+        ) AS number
+    FROM given
+    CROSS JOIN other
+    GROUP BY partition
+), open AS MATERIALIZED (
+    SELECT asked.id, LEAST(asked.number, bound.left_over) AS number
+    FROM asked
+    CROSS JOIN LATERAL (
+        SELECT limiters, queue_name, waits_for
+        FROM taskqueue_partition
+        WHERE id = asked.id AND waits_for IS NOT NULL
+        LIMIT 1
+    ) AS own
+    CROSS JOIN LATERAL (
+        SELECT
+            count(*) AS number,
+            min(COALESCE(named.concurrency_override, named.concurrency) - running.number)
+                AS left_over
+        FROM jsonb_array_elements_text(own.limiters) AS wanted (id)
+        CROSS JOIN LATERAL (
+            SELECT id, limit_id FROM taskqueue_limiter WHERE id = wanted.id::uuid LIMIT 1
+        ) AS limiter
+        JOIN taskqueue_limit AS named ON named.id = ANY (ARRAY[limiter.limit_id])
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS number
+            FROM taskqueue_slot AS slot
+            CROSS JOIN LATERAL (
+                SELECT 1
+                FROM taskqueue_lease
+                WHERE id = slot.lease_id AND finished_at IS NULL
+                LIMIT 1
+            ) AS lease
+            WHERE slot.limiter_id = limiter.id
+        ) AS running
+        WHERE COALESCE(named.rate_override, named.rate) IS NULL
+            AND (own.waits_for = limiter.id)::int = (
+                SELECT count(*)
+                FROM (
+                    SELECT 1 FROM taskqueue_partition WHERE waits_for = limiter.id LIMIT 2
+                ) AS waiting
+            )
+    ) AS bound
+    WHERE asked.least = asked.most
+        AND asked.most = jsonb_array_length(own.limiters)
+        AND bound.number = asked.most
+        AND own.queue_name = ANY (%(served)s::text[])
+        AND own.queue_name <> ALL (ARRAY(
+            SELECT name
+            FROM taskqueue_queue
+            WHERE limiter_id IS NOT NULL OR paused_at IS NOT NULL
+                AND (paused_until IS NULL OR paused_until > clock_timestamp())
+        ))
+), picked AS MATERIALIZED (
+    SELECT open.id AS partition, task.id
+    FROM open
+    CROSS JOIN LATERAL (
+        SELECT id
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 2 AND partition = open.id AND {IS_KNOWN} AND {MAY_START}
+        ORDER BY priority DESC, run_after, id
+        LIMIT GREATEST(0, open.number)
+        FOR UPDATE SKIP LOCKED
+    ) AS task
+), heir AS MATERIALIZED (
+    SELECT following.id, following.partition, given.lease_id AS before
+    FROM (
+        SELECT id, partition, row_number() OVER (PARTITION BY partition) AS turn FROM picked
+    ) AS following
+    JOIN given ON given.partition = following.partition AND given.turn = following.turn
+), claimed AS (
+    UPDATE taskqueue_task AS task
+    SET status = 'running',
+        attempt = task.attempt + 1,
+        holds_unique_key = task.holds_unique_key AND task.unique_for <> 'started'
+    FROM heir
+    WHERE task.id = ANY (ARRAY[heir.id])
+    RETURNING
+        ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
+            | (nextval('taskqueue_lease_id_seq') & 4194303) AS lease_id,
+        heir.before, heir.partition AS passed_in, task.*
+), leased AS (
+    INSERT INTO taskqueue_lease (
+        id, task_id, worker_id, attempt, status, is_limited, claimed_at, expires_at
+    )
+    SELECT
+        lease_id, id, %(worker)s, attempt, 'running', true, now,
+        now + COALESCE(lease_duration, %(lease_duration)s::interval)
+    FROM claimed CROSS JOIN clock
+), passed AS (
+    UPDATE taskqueue_slot AS slot
+    SET lease_id = claimed.lease_id
+    FROM claimed
+    WHERE slot.lease_id = ANY (ARRAY[claimed.before])
+), freed AS (
+    DELETE FROM taskqueue_slot
+    WHERE lease_id = ANY (ARRAY(
+        SELECT lease_id FROM given WHERE lease_id <> ALL (ARRAY(SELECT before FROM heir))
+    ))
+    RETURNING limiter_id
+), noted AS (
+    INSERT INTO taskqueue_limitnote (subject) SELECT limiter_id FROM freed
+)
+SELECT
+    other.has_news, other.has_others, EXISTS (SELECT 1 FROM freed), task.passed_in::text,
+    lease_id, {CLAIMED.format(failures="task.failures")}
+FROM other
+LEFT JOIN claimed AS task ON true
+ORDER BY priority DESC, run_after, id
+"""  # noqa: S608  (of constants)
+
+
+class Passed(NamedTuple):
+    """The tasks that took the places of others, and what else there is to claim."""
+
+    claimed: list[Claimed]
+    # The partitions of their leases.
+    passing: dict[int, str]
+    # Whether places were given back, or partitions may be open.
+    has_news: bool
+    # Whether a task waits that belongs to no partition.
+    has_others: bool
+
+
+def pass_on(
+    connection: BaseDatabaseWrapper,
+    ended: Mapping[int, str],
+    *,
+    worker: str,
+    served: Collection[str],
+    unknown: Sequence[str],
+    lease_duration: timedelta,
+    most: int,
+) -> Passed:
+    """Lease the tasks that follow those of these leases in their partitions, in their places.
+
+    The caller's transaction has recorded the leases. Where something else may be there to claim, up
+    to `most`, or else all of them. `served`: the queues of this worker.
+    """
+    parameters = {
+        "leases": numbers(list(ended)),
+        "partitions": list(ended.values()),
+        "served": list(served),
+        "unknown": list(unknown),
+        "worker": worker,
+        "lease_duration": lease_duration,
+        "most": most,
+    }
+    with kept_plan(connection) as series:
+        rows = fetch(connection, PASS_ON, parameters | {"series": series})
+    has_news, has_others, has_freed = rows[0][:3]
+    claimed = [Claimed._make((*row[4:], True)) for row in rows if row[4] is not None]
+    return Passed(
+        claimed=claimed,
+        passing={row[4]: bare(row[3]) for row in rows if row[4] is not None},
+        has_news=has_news or has_freed,
+        has_others=has_others,
+    )
