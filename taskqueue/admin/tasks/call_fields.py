@@ -64,6 +64,9 @@ class CallForm(forms.Form):
         self._kept_call = kept
         for parameter in self.parameters:
             field = self.fields[field_name(parameter)] = field_of(parameter)
+            if parameter.kind in (int, float) and isinstance(self.kept.get(parameter.name), str):
+                # A browser shows no text in a field for numbers.
+                field.widget = forms.TextInput()
             if parameter.is_sensitive and parameter.name in self.kept:
                 field.required = False
                 stays = gettext_lazy("Left empty, it stays as it is.")
