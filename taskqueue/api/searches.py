@@ -94,10 +94,11 @@ class SearchList(SearchView):
     def post(self, request: Request) -> Response:
         """Save a search under a name."""
         given = dict(self.parameters)
+        name = given.pop("name")
         _checked(given["query"])
 
         def act() -> Response:
-            row = save_search(given.pop("name"), by=request.user, **given)
+            row = save_search(name, by=request.user, **given)
             return self.answer(row.pk, status=201, Location=self.address("search", row.pk))
 
         return self.idempotent(act)
