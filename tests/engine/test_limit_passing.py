@@ -138,6 +138,32 @@ def test_nothing_passes_on_while_more_run_than_the_limit_allows_now() -> None:
     assert len(end_and_pass(dict([second]), most=100).claimed) == 1
 
 
+def test_partitions_that_share_a_limit_pass_on_no_more_than_it_allows_now() -> None:
+    shared = Concurrency(2, name="shared")
+    for name in ("one", "other"):
+        own = add.using(concurrency=[Concurrency(1, name=name), shared])
+        own.enqueue_many([((1, number), {}) for number in range(3)])
+    ended = take_and_tell().passing
+    assert len(ended) == 2, "Each waits for a limit of its own."
+    control.override_limit("shared", concurrency=1)
+    assert end_and_pass(ended, most=100).claimed == []
+    assert len(take()) == 1
+    control.reset_limit("shared")
+    assert len(take()) == 1
+    assert repairs() == 0
+
+
+def test_partitions_that_share_a_limit_pass_on_side_by_side() -> None:
+    shared = Concurrency(2, name="shared")
+    for name in ("one", "other"):
+        own = add.using(concurrency=[Concurrency(1, name=name), shared])
+        own.enqueue_many([((1, number), {}) for number in range(3)])
+    ended = take_and_tell().passing
+    passed = end_and_pass(ended, most=100)
+    assert len(passed.claimed) == 2
+    assert places() == running() == set(passed.passing)
+
+
 def test_another_partition_that_waits_for_the_limit_goes_first() -> None:
     ended = begin(6)
     two_a_key.using(queue_name="other").enqueue(1, 9)

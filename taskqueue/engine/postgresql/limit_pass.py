@@ -21,8 +21,9 @@ from taskqueue.engine.statement import fetch
 # nothing is to be locked but the tasks: whoever counts under the lock of a limiter sees either the
 # one lease or the other.
 #
-# Not where another partition waits for one of the limiters, its limit allows fewer now, or the
-# queue is limited or paused; and where a partition may be open or an ordinary task is ready, only
+# Not where another partition waits for one of the limiters, its limit allows fewer now (places that
+# leases of other partitions leave here count too, for these may pass on as well), or the queue is
+# limited or paused; and where a partition may be open or an ordinary task is ready, only
 # so many as the caller says. What is not passed on is given back with a note, as the trigger of the
 # end of a lease does it.
 #
@@ -86,7 +87,10 @@ WITH clock AS MATERIALIZED (
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM taskqueue_lease
-                WHERE id = slot.lease_id AND finished_at IS NULL
+                WHERE id = slot.lease_id AND (
+                    finished_at IS NULL
+                    OR id = ANY (ARRAY(SELECT lease_id FROM given WHERE partition <> asked.id))
+                )
                 LIMIT 1
             ) AS lease
             WHERE slot.limiter_id = limiter.id
