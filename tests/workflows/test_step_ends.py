@@ -71,6 +71,39 @@ def test_only_what_workers_do_of_themselves_need_not_outlive_a_crash(
 
 
 @pytest.mark.postgresql_only
+@pytest.mark.parametrize("kind", [OutcomeKind.SUCCEEDED, OutcomeKind.FAILED])
+def test_the_end_of_a_workflow_outlives_a_crash_beside_others_that_go_on(
+    monkeypatch: pytest.MonkeyPatch, kind: OutcomeKind
+) -> None:
+    found: list[str] = []
+    close = Closing.close
+
+    def noted(self: Any, releaser: Any) -> None:
+        close(self, releaser)
+        found.append(fetch(connection, "SHOW synchronous_commit")[0][0])
+
+    ending = add.starmap([(1, 1)]).enqueue()
+    (add.s(1, 1) | add.s(1)).enqueue()
+    last = Task.objects.get(step__workflow=ending.id)
+    ends = [
+        outcome(
+            task,
+            kind if task.task_id == str(last.id) else OutcomeKind.SUCCEEDED,
+            return_value="1",
+            retryable=False,
+        )
+        for task in claim(2)
+    ]
+    with transaction(connection):
+        record(connection, ends, policy=policy())
+    monkeypatch.setattr(Closing, "close", noted)
+    running = Step.objects.filter(status="running").values_list("id", flat=True)
+    fold_and_advance(connection, list(running))
+    ending.refresh()
+    assert (ending.status, found) == (kind, ["on"])
+
+
+@pytest.mark.postgresql_only
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_a_release_wakes_workers_that_sleep(is_cancelled: bool) -> None:
     """Also where nothing became ready but members of a map beside it."""

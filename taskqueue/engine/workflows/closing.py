@@ -100,10 +100,12 @@ class Closing:
         wakes = releaser.has_released
         wakes_for_pending = bool(releaser.pending.plain)
         pending, releaser.pending = releaser.pending, Pending()
+        moves = self._count_down(touched)
+        # An end is final: nobody sees one that a crash of the server takes back.
+        is_lazy = self._is_lazy and all(workflow.open_steps > 0 for workflow in touched)
         releaser.queues |= write_moves(
-            self._connection, self._count_down(touched),
-            now=self._now, wakes=wakes, pending=pending, is_lazy=self._is_lazy,
-        )  # fmt: skip
+            self._connection, moves, now=self._now, wakes=wakes, pending=pending, is_lazy=is_lazy
+        )
         wakes = wakes or wakes_for_pending
         ended: list[Workflow] = []
         for workflow in touched:
