@@ -11,9 +11,11 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import LeaseStatus
+from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limit_rows import Place
 from taskqueue.engine.limits.claimant import Claimant, Limited
 from taskqueue.engine.limits.lanes import NEWS
+from taskqueue.engine.notify import PLACES
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import is_postgresql
 from taskqueue.worker.limits import Room
@@ -153,7 +155,10 @@ class LimitedClaims:
         if self.is_alone:
             self._claimed_at = now
             return passed.claimed, False
-        return passed.claimed, not is_recent or len(passed.claimed) < free
+        has_more = not is_recent or len(passed.claimed) < free
+        if passed.has_freed and not has_more:  # This worker has enough: others may take them.
+            dialect_for(connection).wake_sleeping(connection, PLACES)
+        return passed.claimed, has_more
 
     def claim(
         self,

@@ -180,6 +180,8 @@ class Passed(NamedTuple):
     passing: dict[int, str]
     # Whether places were given back, or partitions may be open.
     has_news: bool
+    # Whether places were given back.
+    has_freed: bool
     # Whether a task waits that belongs to no partition.
     has_others: bool
 
@@ -216,5 +218,6 @@ def pass_on(
         claimed=claimed,
         passing={row[4]: bare(row[3]) for row in rows if row[4] is not None},
         has_news=has_news or has_freed,
+        has_freed=has_freed,
         has_others=has_others,
     )
