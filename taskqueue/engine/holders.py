@@ -59,9 +59,12 @@ def enqueued_of(holder: Task, *, updated: bool = False) -> Enqueued:
 def arguments_of(payload: Payload, holder: Task) -> dict[str, Any]:
     """Return the columns of a holder that gets the arguments of another call.
 
-    The keys of its limits may be made of them.
+    The keys of its limits may be made of them. One that is for several workers, or for named ones,
+    stays theirs: it was enqueued before its definition was limited.
     """
     columns: dict[str, Any] = {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
+    if holder.route == Route.APART:
+        return columns
     if payload.placement is not None:
         partition, limits = payload.placement
         columns |= {"partition": partition, "limits": _json(limits), "route": Route.PARTITION.value}

@@ -17,6 +17,7 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.limits.declaring import sync_limits
 from taskqueue.engine.limits.sweeping import Sweep
 from taskqueue.models import LimitPlan, Partition, Slot, Task
+from taskqueue.models.task import Route
 from tests.engine.limit_steps import repairs, take
 from tests.engine.steps import another_connection, claim, end
 from tests.sample.tasks import add
@@ -93,6 +94,20 @@ def test_a_worker_whose_code_says_the_same_places_nothing() -> None:
     add.enqueue(1)
     with declaring(concurrency=Concurrency(3, name="own")):
         assert len(claim()) == 1
+
+
+def test_a_task_for_named_workers_stays_theirs_with_other_arguments() -> None:
+    of_key = {"unique_key": "k", "on_duplicate": "replace"}
+    named = add.using(worker_names=("w9",), **of_key).enqueue(1)
+    with declaring(concurrency=Concurrency(1)) as limited:
+        for change, args in (
+            (lambda: named.update(args=[2]), [2]),
+            (lambda: limited.using(**of_key).enqueue(3), [3]),
+        ):
+            change()
+            task = Task.objects.get()
+            assert (task.args, task.route, task.limits) == (args, Route.APART, None)
+            assert take() == []
 
 
 def test_a_task_that_moves_leaves_its_partition_as_if_it_had_ended() -> None:
