@@ -142,6 +142,8 @@ def _check(name: str, query: str) -> None:
             )
         if storable(text, limit=longest) != text:
             raise InvalidSavedSearch(f"The {what} contains a character that cannot be stored.")
+    if not name.isprintable():
+        raise InvalidSavedSearch("The name of a saved search has printable characters only.")
 
 
 def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen) -> SavedSearch:

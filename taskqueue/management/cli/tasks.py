@@ -81,7 +81,7 @@ def _cursor(text: str) -> str:
     argument(
         "--sort", choices=SORTINGS, metavar="KEY",
         help=f"{', '.join(SortKey)}; `--sort=-priority`: from the other end; default: the newest "
-        f"first. By due, run_time, priority and name at most {MOST_SORTED} of them are sorted",
+        f"first. By due, run_time, priority and name at most {MOST_SORTED:,} of them are sorted",
     ),
     argument("--limit", type=whole_number(MOST), default=50, help=f"at most {MOST}; default: 50"),
     argument(
