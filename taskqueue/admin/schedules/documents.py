@@ -31,7 +31,7 @@ class ImportForm(forms.Form):
         required=False,
         max_length=LARGEST,
         widget=forms.Textarea({"rows": 12, "class": "vLargeTextField", "spellcheck": "false"}),
-        help_text=gettext_lazy("JSON, as the export has it. A file is taken in place of it."),
+        help_text=gettext_lazy("JSON in the form of an export. Not read if you choose a file."),
     )
     reason = ReasonField()
 

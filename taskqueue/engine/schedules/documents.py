@@ -64,8 +64,8 @@ class Imported:
     name: str
     # `create`, `change` or `none`.
     action: str
-    # What is there and what comes in its place, by field. Sensitive arguments are redacted, and None
-    # stands for all of a task that is not known here.
+    # What is there and what comes in its place, by field. Sensitive arguments are redacted; None
+    # stands for all arguments of a task that is not known here.
     changes: dict[str, list[Any]]
 
 
