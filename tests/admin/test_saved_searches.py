@@ -96,6 +96,19 @@ def test_the_permission_allows_to_share_and_to_change_what_others_share(log_in_a
     ]
 
 
+def test_owners_who_lost_the_permission_can_stop_sharing_and_change_nothing_else(
+    log_in_as: LogIn,
+) -> None:
+    client = log_in_as("staff", "view_task")
+    client.post(SAVE, {"query": "status:failed", "name": "broken"})
+    SavedSearch.objects.update(is_shared=True)
+    row = SavedSearch.objects.get()
+    assert change(client, row, verb="edit", name="other", is_shared="on").status_code == 403
+    change(client, row, verb="edit", name="broken")
+    row.refresh_from_db()
+    assert (row.name, row.is_shared) == ("broken", False)
+
+
 @pytest.mark.parametrize(
     ("permissions", "names"),
     [

@@ -19,7 +19,8 @@ from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 
-LARGEST = 5_000_000
+# Less than Django's DATA_UPLOAD_MAX_MEMORY_SIZE: a file is sent back as text to be imported.
+LARGEST = 2_000_000
 
 
 class ImportForm(forms.Form):

@@ -87,8 +87,8 @@ def change_search(
                 if value is not None and value != getattr(row, field)
             }
             _check(changes.get("name", row.name), changes.get("query", row.query))
-            if changes.get("is_shared"):
-                _require_sharing(by)
+            if changes and changes.get("is_shared", row.is_shared):
+                _require_sharing(by)  # All see what a shared search is changed to.
             if changes:
                 was_shared, former = row.is_shared, row.name
                 vars(row).update(changes, changed_at=dialect_for(connection).now(connection))
