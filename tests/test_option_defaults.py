@@ -85,3 +85,9 @@ def test_a_pattern_that_matches_nothing_is_told() -> None:
     assert warning.id == "taskqueue.W003"
     assert "'tests.sample.task.ad', which matches no definition" in warning.msg
     assert warning.hint == "Did you mean 'tests.sample.tasks.add'?"
+
+
+def test_no_name_is_suggested_for_a_pattern_that_is_like_none() -> None:
+    with override_settings(TASKQUEUE={"DEFAULTS": {"billing.tasks.send_*": {"timeout": 5}}}):
+        (warning,) = check_option_defaults()
+    assert warning.hint is None

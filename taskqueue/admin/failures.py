@@ -11,7 +11,7 @@ from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from taskqueue.admin.reports import ReportAdmin, report, since_of
 from taskqueue.admin.tables import Column, Show, Table, part
@@ -88,7 +88,10 @@ class FailureAdmin(ReportAdmin):
                 ),
                 self._tasks(),
                 Column(title=_("First seen"), show=lambda group: moment(group.first_seen)),
-                Column(title=_("Last seen"), show=lambda group: moment(group.last_seen)),
+                Column(
+                    title=pgettext("an error", "Last seen"),
+                    show=lambda group: moment(group.last_seen),
+                ),
                 Column(
                     title=_("Latest message"), css="taskqueue-message",
                     show=_part("example", request, longest=LONGEST_MESSAGE),

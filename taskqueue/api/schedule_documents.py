@@ -52,7 +52,10 @@ class ImportedSchedule:
 
     name: str
     action: str = about(choices=["create", "change", "none"])
-    changes: dict[str, Any] = about("What was there and what came in its place, by field.")
+    changes: dict[str, Any] = about(
+        "What was there and what came in its place, by field; null stands for arguments of a task"
+        " that is not known here."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

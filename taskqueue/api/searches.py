@@ -19,6 +19,7 @@ from taskqueue.engine.control.searches import (
     may_change,
     save_search,
 )
+from taskqueue.engine.control.verb import Verb
 from taskqueue.exceptions import SavedSearchDoesNotExist
 from taskqueue.models import SavedSearch
 from taskqueue.models.search import LONGEST_SEARCH_NAME
@@ -69,13 +70,22 @@ class SearchView(OneView):
         text = str(key)
         is_key = text.isascii() and text.isdecimal() and len(text) < 19
         row = search_rows(self.request.user).filter(pk=int(text)).first() if is_key else None
-        if row is None or not shown_searches([row], self.request.user):
+        if row is None:
             raise SavedSearchDoesNotExist(f"There is no saved search {key}.")
+        self.details(row)  # Raises where a value in it is hidden from the user.
         return row
 
     def details(self, found: SavedSearch) -> ShownSearch:
-        (shown,) = shown_searches([found], self.request.user)
-        return shown
+        shown = shown_searches([found], self.request.user)
+        if not shown:
+            raise SavedSearchDoesNotExist(f"There is no saved search {found.pk}.")
+        return shown[0]
+
+    def outcome(self, verb: Verb, key: Any, result: Any) -> Response:
+        """Show the changed row: who stops sharing another's search cannot find it any more."""
+        if verb.name == "delete":
+            return super().outcome(verb, key, result)
+        return self.shown(self.details(result), part=self.part(result))
 
 
 class SearchList(SearchView):

@@ -66,9 +66,11 @@ def nearest_option(name: object, known: Iterable[str]) -> str:
     return by_folded.get(meant) or nearest(name, by_folded.values(), cutoff=VERY_NEAR)
 
 
-def did_you_mean(name: object, known: Iterable[str], *, otherwise: str = "") -> str:
+def did_you_mean(
+    name: object, known: Iterable[str], *, otherwise: str = "", cutoff: float = NEAR
+) -> str:
     """Return ` Did you mean 'x'?` for the nearest known name, or else the other hint."""
-    return _hint(nearest(name, known), otherwise)
+    return _hint(nearest(name, known, cutoff=cutoff), otherwise)
 
 
 def did_you_mean_option(name: object, known: Iterable[str], *, otherwise: str = "") -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Warning
 
 from taskqueue import conf
-from taskqueue.core.suggestions import did_you_mean
+from taskqueue.core.suggestions import VERY_NEAR, did_you_mean
 from taskqueue.declarations.declared_schedules import named
 from taskqueue.declarations.defaults import check_defaults
 from taskqueue.declarations.definition import BaseDefinition, registry
@@ -69,7 +69,8 @@ def check_option_defaults() -> list[CheckMessage]:
     found += [
         Warning(
             f"TASKQUEUE['DEFAULTS'] has the pattern {pattern!r}, which matches no definition.",
-            hint=did_you_mean(pattern, names, otherwise="").strip() or None,
+            # Dotted paths have much in common that says nothing.
+            hint=did_you_mean(pattern, names, cutoff=VERY_NEAR).strip() or None,
             id="taskqueue.W003",
         )
         for pattern in patterns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,8 @@ from taskqueue.monitoring.reading import is_postgresql, now, read
 MOST_BARS, MOST_LOOKED = 1_000, 20_000
 # Beyond this the ids of leases say nothing: `last` bounds no statement.
 NO_BOUND = 2**62
+# A span ends no earlier: spans that begin before the year 1 cannot be told.
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 # On PostgreSQL the id of a lease holds the second of its claim: see `engine/postgresql/claim.py`.
 FIRST_SECOND, SHIFT = 1_735_689_600, 22
 
@@ -123,7 +125,7 @@ def gantt(
     Of all attempts up to then the newest 20,000 are looked at, and at most 1,000 are returned.
     """
     here = now()
-    end = min(until or here, here)
+    end = max(min(until or here, here), EARLIEST)
     since = end - span
     last = NO_BOUND if until is None or until >= here else _last_before(end)
     rows = read(

@@ -349,7 +349,7 @@ def test_a_form_that_is_sent_twice_counts_once(log_in_as: LogIn) -> None:
     key = page.split('name="operation" value="')[1][:36]
     answers = [confirm(client, "duplicate", q="status:failed", operation=key) for _ in range(2)]
     assert {each.url for each in answers} == {page_of(Operation.objects.get())}
-    assert "It was begun already." in read(client, answers[1].url)
+    assert "This was requested already." in read(client, answers[1].url)
     assert LogEntry.objects.count() == 1
     serve_all()
     assert statuses() == {"failed": 2, "ready": 2}

@@ -90,10 +90,23 @@ def test_the_permission_allows_to_share_and_to_change_what_others_share(log_in_a
     assert set(SavedSearch.objects.values_list("name", flat=True)) == {"ready", "mine alone"}
     acts = Audit.objects.filter(noun="search").order_by("id")
     assert [(each.verb, each.subject, each.detail) for each in acts] == [
-        ("edit", "status:ready", "name: ready, shared"),
+        ("edit", f"search {own.pk}", "name: ready, shared"),
         ("edit", "for all", "name: cancelled"),
         ("delete", "cancelled", ""),
     ]
+
+
+def test_owners_who_lost_the_permission_can_stop_sharing_and_change_nothing_else(
+    log_in_as: LogIn,
+) -> None:
+    client = log_in_as("staff", "view_task")
+    client.post(SAVE, {"query": "status:failed", "name": "broken"})
+    SavedSearch.objects.update(is_shared=True)
+    row = SavedSearch.objects.get()
+    assert change(client, row, verb="edit", name="other", is_shared="on").status_code == 403
+    change(client, row, verb="edit", name="broken")
+    row.refresh_from_db()
+    assert (row.name, row.is_shared) == ("broken", False)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +124,16 @@ def test_a_shared_search_tells_nothing_that_its_reader_may_not_view(
     saved("by a worker", "worker:web-1", is_shared=True)
     page = listed(log_in_as("staff", *permissions))
     assert {name for name in ("by an argument", "by a worker") if name in page} == names
+
+
+def test_the_audit_does_not_tell_the_text_of_a_search_that_is_its_name(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task", "view_arguments", "manage_searches")
+    client.post(SAVE, {"query": "args.token:hidden-words"})
+    row = SavedSearch.objects.get()
+    change(client, row, verb="edit", name=row.name, is_shared="on")
+    change(client, row, verb="delete")
+    assert list(Audit.objects.values_list("subject", flat=True)) == [f"search {row.pk}"] * 2
+    assert "hidden-words" not in "".join(Audit.objects.values_list("detail", flat=True))
 
 
 @pytest.mark.parametrize("query", ["", "stutus:failed", 'name:"', "a\0b", "x" * 2001])

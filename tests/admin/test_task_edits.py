@@ -113,7 +113,7 @@ def test_a_secret_is_never_shown_and_stays_unless_another_is_written(log_in_as: 
     page = send(client, task, arg_password="another one")
     html = page.content.decode()
     assert "another one" not in html
-    assert "enter it once more: password" in html
+    assert "Enter them again: password" in html
     assert "[redacted]" in html
     forgotten = confirm(client, task, page)
     assert "Nothing was changed" in forgotten.content.decode()

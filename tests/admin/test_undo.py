@@ -98,6 +98,8 @@ def test_their_own_can_be_undone_by_users_who_may_not_view_operations(log_in_as:
     assert client.post(undo(mine)).url == url("task", "changelist")
     mine.refresh_from_db()
     assert mine.status == "cancelled"
+    assert client.post(undo(mine)).url == url("task", "changelist")
+    assert "This can no longer be undone" in read(client, url("task", "changelist"))
 
 
 def test_text_of_others_in_the_bar_is_escaped(log_in_as: LogIn) -> None:

@@ -46,3 +46,22 @@ def test_searches_of_others_that_are_not_shared_do_not_exist(root: ApiClient) ->
             method, f"searches/{other.pk}/", {"name": "y"} if method == "PATCH" else None
         )
         assert answer.status_code == 404, method
+
+
+def test_searches_that_others_share_can_be_taken_from_the_list(root: ApiClient) -> None:
+    other = SavedSearch.objects.create(
+        name="x", query="status:failed", owner="auth.user:0", is_shared=True
+    )
+    address = f"searches/{other.pk}/"
+    answer = root.ask("PATCH", address, {"is_shared": False})
+    assert (answer.status_code, answer.json()["is_shared"]) == (200, False)
+    assert root.look(address).status_code == 404
+    other.refresh_from_db()
+    assert not other.is_shared
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "turned \u202e round"])
+def test_a_name_has_printable_characters_only(root: ApiClient, name: str) -> None:
+    answer = root.act("searches/", {**FAILED, "name": name})
+    assert answer.status_code == 422
+    assert not SavedSearch.objects.exists()

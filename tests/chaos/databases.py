@@ -121,18 +121,22 @@ class SQLite(Database):
         self._data = moved
 
     def can_be_written(self, *, within: float) -> bool:
-        name = self.connection["NAME"]
-        with closing(sqlite3.connect(name, timeout=within, isolation_level=None)) as session:
-            try:
-                session.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                return False
-            session.execute("ROLLBACK")
-            return True
+        return is_writable(self.connection["NAME"], within=within)
 
     def __enter__(self) -> Self:
         self._data.mkdir(exist_ok=True)
         return self
+
+
+def is_writable(name: str, *, within: float) -> bool:
+    """Whether the write lock of a SQLite file can be had within so many seconds."""
+    with closing(sqlite3.connect(name, timeout=within, isolation_level=None)) as session:
+        try:
+            session.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        session.execute("ROLLBACK")
+        return True
 
 
 DATABASES: dict[str, type[Database]] = {"postgresql": PostgreSQL, "sqlite": SQLite}

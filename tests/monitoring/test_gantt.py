@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -115,3 +115,7 @@ def test_it_reads_attempts_by_their_keys() -> None:
     assert "taskqueue_lease_running" in plan
     assert "taskqueue_lease_pkey" in plan or "USING INTEGER PRIMARY KEY" in plan
     assert "Seq Scan on taskqueue_lease" not in plan
+
+
+def test_a_span_that_would_begin_before_the_first_year_is_empty() -> None:
+    assert gantt(HOUR, until=datetime.min.replace(tzinfo=UTC)).bars == []

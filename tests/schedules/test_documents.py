@@ -157,3 +157,12 @@ def test_arguments_that_were_hidden_or_redacted_stay_as_they_are() -> None:
     Schedule.objects.all().delete()
     with pytest.raises(InvalidSchedule):
         imported(redacted)
+
+
+def test_the_arguments_of_a_task_that_is_not_known_here_are_not_told() -> None:
+    schedules.create("s", add, HOURLY, args=[1], kwargs={"b": 2})
+    Schedule.objects.update(task_name="gone.send", args=["hidden words"])
+    (done,) = schedules.import_document({"schedules": [entry()]}, dry_run=True)
+    assert done.changes["task"] == ["gone.send", noop.name]
+    assert done.changes["args"] == [None, []]
+    assert "hidden words" not in str(done)

@@ -150,7 +150,7 @@ def test_code_that_has_changed_gets_another_template(
     prices(2)
 
     assert set(prices(3)) == {2}
-    assert "Code changed since the template" in worker.log()
+    assert "Code changed on disk, new children load it" in worker.log()
 
     def is_a_copy() -> bool:
         for child in children_of(worker.pid):

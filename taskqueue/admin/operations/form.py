@@ -52,7 +52,7 @@ class StartForm(forms.Form):
             self.fields[CLEAR] = forms.MultipleChoiceField(
                 required=False, label=gettext_lazy("Take back"),
                 widget=forms.CheckboxSelectMultiple,
-                help_text=gettext_lazy("These are as the settings say then, or there is none."),
+                help_text=gettext_lazy("These go back to the value of the settings, or to none."),
                 choices=[(name, gettext_lazy(each.label)) for name, each in CLEARED.items()],
             )  # fmt: skip
         self.fields["reason"] = ReasonField()

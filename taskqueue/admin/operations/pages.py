@@ -24,7 +24,7 @@ from taskqueue.admin.signals import SignalAdmin
 from taskqueue.control import get_operation
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import badge, number
-from taskqueue.engine.operations.asking import undoable
+from taskqueue.engine.operations.asking import requested_by, undoable
 from taskqueue.engine.verbs import KNOWN_VERBS, OPERATION_VERBS
 from taskqueue.engine.webhooks.replaying import REPLAY
 from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
@@ -124,10 +124,14 @@ class OperationAdmin(SignalAdmin, OperationStart):
             return HttpResponseNotAllowed(["POST"])
         may_view = self.has_view_permission(request)
         # Whoever has asked for it may undo it, though not look at operations.
-        rows = undoable(request.user).filter(pk=object_id)
+        rows = requested_by(request.user).filter(pk=object_id)
         operation = _found(object_id) if may_view else rows.first()
         if operation is None or not self._may_cancel(request, operation):
             raise PermissionDenied
+        if not (may_view or undoable(request.user).filter(pk=object_id).exists()):
+            told = _("This can no longer be undone: it has begun, or has been undone.")
+            self.message_user(request, told, messages.ERROR)
+            return back(request, self.links.url("task_changelist"))
         reason = reason_of(request)
         try:
             ended = CANCEL.act_by(request.user, operation.id, reason=reason)

@@ -142,7 +142,7 @@ class OperationStart(ReadOnlyAdmin):
                 told = _("It starts shortly; until then you can undo it.")
             self.message_user(request, told, messages.SUCCESS)
         else:
-            self.message_user(request, _("It was begun already."), messages.INFO)
+            self.message_user(request, _("This was requested already."), messages.INFO)
         if self.has_view_permission(request):
             return self.links.redirect("operation_change", operation.pk)
         return self.links.redirect("task_changelist")

@@ -19,7 +19,8 @@ from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 
-LARGEST = 5_000_000
+# Less than Django's DATA_UPLOAD_MAX_MEMORY_SIZE: a file is sent back as text to be imported.
+LARGEST = 2_000_000
 
 
 class ImportForm(forms.Form):
@@ -31,7 +32,7 @@ class ImportForm(forms.Form):
         required=False,
         max_length=LARGEST,
         widget=forms.Textarea({"rows": 12, "class": "vLargeTextField", "spellcheck": "false"}),
-        help_text=gettext_lazy("JSON, as the export has it. A file is taken in place of it."),
+        help_text=gettext_lazy("JSON in the form of an export. Not read if you choose a file."),
     )
     reason = ReasonField()
 

@@ -122,7 +122,7 @@ class CallForm(forms.Form):
                 return Call(*call_like(self._kept_call, self.parameters, values))
             return Call(*call_of(self.parameters, values))
         except ValueError as error:
-            told = _("Give this one too: others that stand behind it are given by their place.")
+            told = _("Fill in this one too: arguments after it are passed by position.")
             self.add_error(f"{PREFIX}{error}", told)
             return None
 

@@ -18,15 +18,20 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back
 from taskqueue.admin.tasks.narrowing import address
 from taskqueue.declarations.payload import storable
-from taskqueue.engine.control.searches import LONGEST_SEARCH, SEARCH_VERBS, save_search
+from taskqueue.engine.control.searches import (
+    LONGEST_SEARCH,
+    MOST_SEARCHES,
+    SEARCH_VERBS,
+    save_search,
+)
 from taskqueue.exceptions import SavedSearchDoesNotExist, SavedSearchExists, TaskQueueError
 from taskqueue.models.search import LONGEST_SEARCH_NAME
 from taskqueue.monitoring.read_models.saved_search import ShownSearch, search_rows, shown_searches
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.searching.search_tokens import SearchError
 
-# Searches above the list.
-MOST_SHOWN = 50
+# Searches above the list: all that a user may have, and as many that others share.
+MOST_SHOWN = 2 * MOST_SEARCHES
 
 
 class SaveForm(forms.Form):

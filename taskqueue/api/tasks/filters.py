@@ -53,7 +53,7 @@ class Page(Strict):
         choices=SORTINGS, required=False,
         help_text="With `finished`, finished tasks by their end; with `due`, waiting ones by when"
         " they are due. With `due`, `run_time`, `priority` and `name`, at most"
-        f" {MOST_SORTED} of the matching tasks are sorted: see `sorted_among`.",
+        f" {MOST_SORTED:,} of the matching tasks are sorted: see `sorted_among`.",
     )  # fmt: skip
     include = serializers.ChoiceField(
         choices=["arguments"], required=False,

@@ -77,6 +77,11 @@ class Canvas(ABC):
         """Return what a workflow of it alone is called."""
         return self.default_name
 
+    @property
+    def is_list(self) -> bool:
+        """Whether its result is the list of its members' results."""
+        return False
+
     def limited(self, *, concurrency: int | None, tolerate: int | float | None) -> Canvas:
         """Return it with other limits of its members. Raises `InvalidWorkflow` if it has none."""
         if concurrency is None and tolerate is None:
@@ -237,7 +242,9 @@ class Chain(Canvas):
 
     @property
     def kind_name(self) -> str:
-        return f"chain({self.parts[0].default_name})"
+        first = self.parts[0]
+        word = "chord" if first.is_list and len(self.parts) == 2 else "chain"
+        return f"{word}({first.default_name})"
 
     def place_steps(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
         steps: list[str] = []

@@ -41,6 +41,10 @@ class _Many(Canvas):
         check_concurrency(self.concurrency)
         check_tolerate(self.tolerate)
 
+    @property
+    def is_list(self) -> bool:
+        return True
+
     def limited(self, *, concurrency: int | None, tolerate: int | float | None) -> Canvas:
         return replace(
             self,

@@ -95,11 +95,9 @@ def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = N
         rows = Queue.objects.using(connection.alias)
         number = unfinished_in(connection, name) if is_storable(name) else 0
         if number:
-            tasks = "1 task" if number == 1 else f"{number:,} tasks"
-            raise TransitionRefused(
-                f"Queue {name!r} has {tasks} that {'has' if number == 1 else 'have'} not finished. "
-                "Let them finish, or cancel them first."
-            )
+            one = "1 task that has not finished. Let it finish, or cancel it first."
+            many = f"{number:,} tasks that have not finished. Let them finish, or cancel them."
+            raise TransitionRefused(f"Queue {name!r} has {one if number == 1 else many}")
         if queue is None and has_ended_lately(connection, name, now):
             workers.remember_queues(connection, [name])
             queue = rows.get(name=name)

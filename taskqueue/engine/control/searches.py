@@ -53,7 +53,7 @@ def save_search(
                 name=name, query=query, owner=owner, owner_name=who.by, is_shared=is_shared
             )
             if is_shared:
-                audit(connection, NOUN, "create", [Act(name)], person=who)
+                audit(connection, NOUN, "create", [Act(_told_name(row))], person=who)
     except IntegrityError:
         raise SavedSearchExists(f"You have a saved search {name!r} already.") from None
     row.refresh_from_db(using=connection.alias)
@@ -87,14 +87,14 @@ def change_search(
                 if value is not None and value != getattr(row, field)
             }
             _check(changes.get("name", row.name), changes.get("query", row.query))
-            if changes.get("is_shared"):
-                _require_sharing(by)
+            if changes and changes.get("is_shared", row.is_shared):
+                _require_sharing(by)  # All see what a shared search is changed to.
             if changes:
-                was_shared, former = row.is_shared, row.name
+                was_shared, former = row.is_shared, _told_name(row)
                 vars(row).update(changes, changed_at=dialect_for(connection).now(connection))
                 row.save(using=connection.alias, update_fields=[*changes, "changed_at"])
                 if was_shared or row.is_shared:
-                    act = Act(former, detail=", ".join(map(str, _told(changes))))
+                    act = Act(former, detail=", ".join(_told(changes, row)))
                     audit(connection, NOUN, "edit", [act], person=who)
     except IntegrityError:
         raise SavedSearchExists(f"The owner has a saved search {name!r} already.") from None
@@ -107,7 +107,8 @@ def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) 
     with atomic(using=connection.alias):
         row = _locked(connection, key, by, seen)
         if row.is_shared:
-            audit(connection, NOUN, "delete", [Act(row.name)], person=person(by, reason))
+            act = Act(_told_name(row))
+            audit(connection, NOUN, "delete", [act], person=person(by, reason))
         SavedSearch.objects.using(connection.alias).filter(pk=row.pk).delete()
 
 
@@ -142,6 +143,8 @@ def _check(name: str, query: str) -> None:
             )
         if storable(text, limit=longest) != text:
             raise InvalidSavedSearch(f"The {what} contains a character that cannot be stored.")
+    if not name.isprintable():
+        raise InvalidSavedSearch("The name of a saved search has printable characters only.")
 
 
 def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen) -> SavedSearch:
@@ -161,9 +164,14 @@ def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen)
     return row
 
 
-def _told(changes: dict[str, Any]) -> list[str]:
+def _told_name(row: SavedSearch) -> str:
+    """Return the name for the audit; the id where the text of the search is the name."""
+    return f"search {row.pk}" if row.query.startswith(row.name) else row.name
+
+
+def _told(changes: dict[str, Any], row: SavedSearch) -> list[str]:
     """Return the changes for the audit; a search may hold arguments, and is not told."""
-    told = {"query": "another search", "name": f"name: {changes.get('name')}"}
+    told = {"query": "another search", "name": f"name: {_told_name(row)}"}
     told["is_shared"] = "shared" if changes.get("is_shared") else "no longer shared"
     return [told[field] for field in changes]
 

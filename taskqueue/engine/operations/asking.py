@@ -150,10 +150,15 @@ def operations() -> QuerySet[Operation]:
     return Operation.objects.using(database_alias()).order_by("-id").defer("chosen")
 
 
+def requested_by(by: object) -> QuerySet[Operation]:
+    """Return those that this person has asked for, the newest first."""
+    return operations().filter(requested_by=person(by, "").by)
+
+
 def undoable(by: object) -> QuerySet[Operation]:
-    """Return those that this person has asked for and that have not begun, the newest first."""
-    open_ones = operations().filter(finished_at__isnull=True, started_at__isnull=True)
-    return open_ones.filter(requested_by=person(by, "").by, starts_at__gt=DatabaseClock())
+    """Return those of them that have not begun."""
+    open_ones = requested_by(by).filter(finished_at__isnull=True, started_at__isnull=True)
+    return open_ones.filter(starts_at__gt=DatabaseClock())
 
 
 def get_operation(operation_id: UUID | str) -> Operation:

@@ -64,7 +64,8 @@ class Imported:
     name: str
     # `create`, `change` or `none`.
     action: str
-    # What is there and what comes in its place, by field; sensitive arguments are redacted.
+    # What is there and what comes in its place, by field. Sensitive arguments are redacted; None
+    # stands for all arguments of a task that is not known here.
     changes: dict[str, list[Any]]
 
 
@@ -246,6 +247,7 @@ def _declared(row: Schedule | None, target: Target, entry: Entry) -> dict[str, A
 def _difference(row: Schedule, target: Target, column: str, fields: Mapping[str, Any]) -> list[Any]:
     if column not in ("args", "kwargs"):
         return [_plain(getattr(row, column)), _plain(fields[column])]
-    before = redacted_for(target_of(row) or target, row.args, row.kwargs)
+    former = target_of(row)
+    before = None if former is None else redacted_for(former, row.args, row.kwargs)
     after = redacted_for(target, fields["args"], fields["kwargs"])
-    return [getattr(before, column), getattr(after, column)]
+    return [None if before is None else getattr(before, column), getattr(after, column)]

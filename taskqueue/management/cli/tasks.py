@@ -81,7 +81,7 @@ def _cursor(text: str) -> str:
     argument(
         "--sort", choices=SORTINGS, metavar="KEY",
         help=f"{', '.join(SortKey)}; `--sort=-priority`: from the other end; default: the newest "
-        f"first. By due, run_time, priority and name at most {MOST_SORTED} of them are sorted",
+        f"first. By due, run_time, priority and name at most {MOST_SORTED:,} of them are sorted",
     ),
     argument("--limit", type=whole_number(MOST), default=50, help=f"at most {MOST}; default: 50"),
     argument(
@@ -108,7 +108,9 @@ def listed(flags: Namespace, output: Output) -> None:
         searched_to = f"{last.searched_to:%Y-%m-%d %H:%M} UTC"
         output.note(f"Searched back to {searched_to}. Continue: --cursor {last.older}")
     elif last.sorted_among is not None:
-        output.note(f"Sorted are {last.sorted_among} of the tasks that match: narrow the search.")
+        output.note(
+            f"Only {last.sorted_among} of the matching tasks are sorted: narrow the search."
+        )
     elif last.older:
         output.note(f"More tasks match: --cursor {last.older}")
 

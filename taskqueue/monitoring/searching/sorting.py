@@ -24,7 +24,7 @@ from taskqueue.monitoring.searching.orders import BY_ID, Order, offset_cursor, o
 from taskqueue.monitoring.searching.streams import literal
 
 # Tasks that are sorted for a page.
-MOST_SORTED = 5_000
+MOST_SORTED = 1_000
 # The condition of the index by `run_after`, in its very words.
 IS_DUE_LATER = "taskqueue_task.status IN ('retrying', 'scheduled')"
 # With what the orders of pages need: a column that is left out is read for each row.

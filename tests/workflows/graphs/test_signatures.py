@@ -201,3 +201,9 @@ def test_a_callback_of_a_workflow_is_one_call_of_a_task() -> None:
 def test_several_workers_and_broadcasts_are_ordinary_steps() -> None:
     graph = (shop.load.s("monday") | shop.reload.s() | shop.summarise.s()).build()
     assert [step.kind for step in graph.steps] == [StepKind.TASK] * 3
+
+
+def test_a_workflow_of_a_chord_is_named_as_one() -> None:
+    header = [shop.clean.s("a"), shop.clean.s("b")]
+    assert chord(header, shop.summarise.s()).build().name == "chord(clean)"
+    assert chain(shop.clean.s("a"), shop.publish.s()).build().name == "chain(clean)"
