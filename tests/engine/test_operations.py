@@ -185,7 +185,7 @@ def test_one_that_is_not_there_is_said_to_be_so() -> None:
         ("update", {"changes": {"priority": 1000}}, "priority"),
         ("update", {"changes": {"prority": 1}}, "Did you mean 'priority'"),
         ("update", {"changes": [1]}, "mapping"),
-        ("update", {"changes": {"backoff": None}}, "backoff"),
+        ("update", {"changes": {"backoff": "sometimes"}}, "backoff"),
         ("update", {"changes": {"ping_interval": 100, "lease_duration": 1}}, "at most a third"),
     ],
 )

@@ -148,6 +148,8 @@ def test_counts_read_by_indexes() -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_seqscan = off")
+            # Of an empty table anything is sorted for next to nothing.
+            cursor.execute("SET LOCAL enable_sort = off")
             cursor.execute("EXPLAIN " + COUNTS.postgresql, parameters)
         else:
             cursor.execute("EXPLAIN QUERY PLAN " + COUNTS.sqlite, parameters)

@@ -41,6 +41,7 @@ ARGUMENTS = {
     "show": [ID],
     "why": [ID],
     "enqueue": ["shop.tasks.send"],
+    "enqueue-many": ["-"],
     "cancel": [ID],
     "retry": [ID, "--args", "[]"],
     "stop": [ID],
@@ -83,6 +84,7 @@ def manage(database: dict[str, Any], *arguments: str) -> tuple[int, str]:
         [sys.executable, "-c", SCRIPT, json.dumps(database), *arguments],
         capture_output=True,
         text=True,
+        input='{"name": "shop.tasks.send"}\n',
         timeout=120,
     )
     return ended.returncode, ended.stderr.rstrip("\n")

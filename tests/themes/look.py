@@ -21,7 +21,7 @@ SEEN = {
     "dashboard": (".taskqueue-counts", ".taskqueue-tabs", "[data-refresh=taskqueue-charts] svg"),
     "task": ("#searchbar", ".taskqueue-tabs", "#result_list"),
     "task-failed": ("[data-refresh=taskqueue-head]", "#taskqueue-leases"),
-    "task-retry": ("#id_args", "#id_reason"),
+    "task-retry": ("[id^=id_arg]", "#id_reason"),
     "failure": (".taskqueue-table",),
     "performance": (".taskqueue-table",),
     "queue": (".taskqueue-table",),

@@ -102,7 +102,7 @@ def change_search(
 
 
 def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) -> None:
-    """Delete a saved search. Raises `SavedSearchDoesNotExist` and PermissionDenied."""
+    """delete a saved search Raises `SavedSearchDoesNotExist` and PermissionDenied."""
     connection = project_connection()
     with atomic(using=connection.alias):
         row = _locked(connection, key, by, seen)
@@ -191,6 +191,7 @@ SEARCH_VERBS = verb_table(
         function=change_search,
         permissions=(VIEW_TASKS,),
         label=_("Change"),
+        help="change the name or the text of a saved search, or who sees it",
         entry=_("change search"),
         done=_("Search “%(name)s” changed."),
     ),
@@ -200,6 +201,7 @@ SEARCH_VERBS = verb_table(
         function=delete_search,
         permissions=(VIEW_TASKS,),
         label=_("Delete"),
+        help="Delete a saved search.",
         entry=_("delete search"),
         done=_("Search “%(name)s” deleted."),
     ),
