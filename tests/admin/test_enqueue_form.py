@@ -199,7 +199,7 @@ def test_what_is_left_out_before_others_by_place_is_its_default(log_in_as: LogIn
     with declared(odd) as definition:
         before = state()
         told = send(client, definition, arg_moment="", arg_rest="[1]").content.decode()
-        assert "Give this one too" in told
+        assert "Fill in this one too" in told
         assert state() == before
 
 
