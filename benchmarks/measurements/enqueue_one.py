@@ -44,7 +44,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 def _budgets(measured: Measured) -> Iterator[Figure]:
-    """What an enqueue takes more than the raw INSERT in the same round."""
+    """The time of an enqueue beyond that of the raw INSERT in the same round."""
     ours, raw = (OURS, "enqueue"), (OURS, "raw")
     python = _more(measured.processor[ours], measured.processor[raw])
     whole = _more(measured.microseconds(ours), measured.microseconds(raw))

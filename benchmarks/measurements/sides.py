@@ -15,7 +15,7 @@ RAW = ("raw", "procedure", "copy", "group")
 
 @dataclass
 class Measured:
-    """What each commit's sides came to, a value for each round."""
+    """The values of each commit's sides, one for each round."""
 
     rates: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     """Tasks a second."""

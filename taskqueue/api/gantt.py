@@ -31,7 +31,7 @@ class GanttQuery(Strict):
 
 
 class Attempts(ApiView):
-    """What workers ran, and when."""
+    """Attempts of workers, and their times."""
 
     needs = {"GET": (VIEW_LEASES, VIEW_TASKS)}
     tag = "stats"

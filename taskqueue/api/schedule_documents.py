@@ -48,7 +48,7 @@ class DocumentGiven(Reasoned):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedSchedule:
-    """What the import did with a schedule, or would do."""
+    """The effect of an import on one schedule, done or foreseen."""
 
     name: str
     action: str = about(choices=["create", "change", "none"])
@@ -60,7 +60,7 @@ class ImportedSchedule:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedDocument:
-    """What the import did, or would do."""
+    """The effect of an import, done or foreseen."""
 
     dry_run: bool
     schedules: list[ImportedSchedule]

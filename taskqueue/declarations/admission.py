@@ -1,4 +1,4 @@
-"""What becomes of a call while others of its kind are waiting, running or not long past.
+"""Options for a call while others of its kind are waiting, running or not long past.
 
 Each kind keeps a unique key for the tasks that it lets in, or one of several: its places.
 """

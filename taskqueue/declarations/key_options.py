@@ -17,7 +17,7 @@ from taskqueue.declarations.run_options import YEAR
 
 @dataclass(frozen=True, kw_only=True)
 class KeyOptions:
-    """What becomes of a call while others of its kind are waiting, running or not long past."""
+    """Options for a call while others of its kind are waiting, running or not long past."""
 
     unique_key: UniqueKey | None = option(
         UniqueKeyKind(), label=_("Unique key"),

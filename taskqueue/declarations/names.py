@@ -1,4 +1,4 @@
-"""What names may consist of: of definitions, queues and tags."""
+"""The characters of names: of definitions, queues and tags."""
 
 from __future__ import annotations
 

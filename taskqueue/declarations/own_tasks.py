@@ -1,4 +1,4 @@
-"""What taskqueue's own tasks are called, with their options.
+"""The names of taskqueue's own tasks, with their options.
 
 The engine enqueues them; `taskqueue.alerts.tasks` and `taskqueue.webhooks.tasks` have the bodies.
 """

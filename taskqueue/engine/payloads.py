@@ -1,4 +1,4 @@
-"""What each task of an enqueue has of its own, and what an enqueue gives back."""
+"""The values that each task of an enqueue has of its own, and the result of an enqueue."""
 
 from __future__ import annotations
 

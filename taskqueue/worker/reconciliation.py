@@ -1,4 +1,4 @@
-"""What a worker is not sure of: COMMITs without an answer, and claims whose answer got lost."""
+"""Doubts of a worker: COMMITs without an answer, and claims whose answer got lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people ask of a worker and of its tasks, by signals and by what its pings have read."""
+"""Requests of people to a worker and its tasks, by signals and by rows that its pings read."""
 
 from __future__ import annotations
 

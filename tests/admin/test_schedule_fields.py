@@ -24,7 +24,7 @@ def form_of(answer: Any) -> Any:
 
 
 def without_json(**changes: str) -> dict[str, Any]:
-    """What the form posts, once the fields of a task are shown."""
+    """The values that the form posts once the fields of a task are shown."""
     sent = filled(**changes)
     del sent["args"], sent["kwargs"]
     return sent

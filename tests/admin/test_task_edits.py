@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def filled(page: Any, **changed: str) -> dict[str, str]:
-    """What a browser sends of the form as it stands, with these changes."""
+    """The values that a browser sends of the form as it stands, with these changes."""
     sent: dict[str, str] = {}
     for bound in page.context["form"]:
         value = bound.value()

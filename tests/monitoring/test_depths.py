@@ -25,7 +25,7 @@ def record(moment: datetime) -> None:
 
 
 def rows() -> dict[tuple[str, int], int]:
-    """What was recorded, by queue and resolution."""
+    """The recorded depths, by queue and resolution."""
     return {(row.queue_name, row.resolution): row.waiting for row in Depth.objects.all()}
 
 

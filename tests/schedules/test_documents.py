@@ -24,7 +24,7 @@ def entry(name: str = "s", **more: Any) -> dict[str, Any]:
 
 
 def imported(*entries: dict[str, Any], **more: Any) -> dict[str, str]:
-    """What an import did, by name."""
+    """The effects of an import, by name."""
     done = schedules.import_document({"version": 1, "schedules": list(entries)}, **more)
     return {each.name: each.action for each in done}
 

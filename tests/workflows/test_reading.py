@@ -1,4 +1,4 @@
-"""What a handle and a body read of many steps takes few queries, however many there are."""
+"""A handle and a body read many steps by few queries, however many there are."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class UpdateForm(CallChange):
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """What an edit changes; options that may change at any time are not asked about."""
+        """The changes of an edit; options that may change at any time are not asked about."""
         edited = {name: plain for name, plain in self.wanted.items() if name in EDITED}
         found = list(super().differences)
         if not (edited or found):

@@ -1,4 +1,4 @@
-"""What is asked before a task is deleted, or the attempt of a lost worker ended."""
+"""The questions before a task is deleted, or the attempt of a lost worker ended."""
 
 from __future__ import annotations
 

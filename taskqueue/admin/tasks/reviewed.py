@@ -45,7 +45,7 @@ class TaskForm(CallForm):
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """What is to be shown before it is done."""
+        """The changes to be shown before they are made."""
         return ()
 
     def is_confirmed(self) -> bool:

@@ -40,7 +40,7 @@ class TaskParts(ApiView):
 
     @endpoint("listParts", answers={200: PartPage}, query=WhichParts, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """What the body has written of its result so far, in order.
+        """The parts of its result that the body has written so far, in order.
 
         To follow it, repeat the request with `attempt`, `after` and `wait`.
         """

@@ -1,4 +1,4 @@
-"""What a schedule may be, checked where it is created, changed or run by hand."""
+"""The checks of a schedule that is created, changed or run by hand."""
 
 from __future__ import annotations
 

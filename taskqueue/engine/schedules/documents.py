@@ -59,7 +59,7 @@ ArgumentsOf = Callable[[Schedule], tuple[list[Any], dict[str, Any]] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """What an import did with one schedule, or would do."""
+    """The effect of an import on one schedule, done or foreseen."""
 
     name: str
     # `create`, `change` or `none`.

@@ -1,4 +1,4 @@
-"""What running attempts report, on SQLite: their log lines, their starts and their progress."""
+"""Reports of running attempts, on SQLite: log lines, starts and progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule asks for: its numbers, the names that it is about, and what a notice says of it."""
+"""Parts of a rule: its numbers, the names that it is about, and the words of its notices."""
 
 from __future__ import annotations
 

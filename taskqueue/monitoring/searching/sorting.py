@@ -32,7 +32,7 @@ SORTED_BY = ("id", "name", "priority", "run_after", "attempt", "finished_at")
 
 
 class SortKey(StrEnum):
-    """What a list can be sorted by."""
+    """The orders of a list."""
 
     CREATED = "created"
     # Waiting tasks, by when they are due.

@@ -20,7 +20,7 @@ MOST_LEASES = 1_000
 
 
 class Surroundings:
-    """What a task depends on; each part is read when it is first needed, by an index."""
+    """The surroundings of a task; each part is read when it is first needed, by an index."""
 
     def __init__(self, task: Task) -> None:
         self.task = task

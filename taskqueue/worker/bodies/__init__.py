@@ -1,1 +1,1 @@
-"""What runs in a child: orders become attempts, and attempts run the bodies of the project."""
+"""The code that runs in a child: orders become attempts, which run the project's bodies."""
