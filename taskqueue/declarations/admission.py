@@ -5,17 +5,13 @@ Each kind keeps a unique key for the tasks that it lets in, or one of several: i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
-from taskqueue.core.durations import duration_from_text
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
-from taskqueue.declarations.option_kinds import Kind
 from taskqueue.declarations.rates import rate_of
-from taskqueue.declarations.written import fields_in_text, from_fields
 from taskqueue.exceptions import Duration, InvalidTask
 
 DAY = 86_400
@@ -143,40 +139,3 @@ def _seconds(what: str, value: Any) -> float:
             f"timedelta, not {value!r}."
         )
     return float(seconds)
-
-
-@dataclass(frozen=True)
-class AdmissionKind(Kind):
-    """One of these classes; in JSON an object of its fields, such as `{"wait": 5}`.
-
-    In text it is written as in Python.
-    """
-
-    by: type[Debounce] | type[Throttle] | type[Capacity]
-    example: str
-
-    def check(self, name: str, value: Any) -> Admission:
-        if not isinstance(value, self.by):
-            raise InvalidTask(f"{name} must be such as {self.example}, not {value!r}.")
-        return value
-
-    def parse(self, name: str, value: Any) -> Any:
-        if isinstance(value, str):
-            found = fields_in_text(name, self.by, value, example=self.example)
-            if len(found) != 1:
-                raise InvalidTask(f"{name} must be one {self.by.__name__}, not {len(found)}.")
-            [value] = found
-        if not isinstance(value, Mapping):
-            return value
-        given = {key: _duration(name, key, each) for key, each in value.items()}
-        return from_fields(name, self.by, given)
-
-
-def _duration(name: str, key: str, value: Any) -> Any:
-    """Return the value; a length of time such as `5m` as a timedelta."""
-    if key not in ("wait", "max_wait") or not isinstance(value, str):
-        return value
-    try:
-        return duration_from_text(value)
-    except ValueError as error:
-        raise InvalidTask(f"{name}: {error}") from None

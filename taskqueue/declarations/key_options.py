@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from taskqueue.declarations.admission import AdmissionKind, Capacity, Debounce, Throttle
+from taskqueue.declarations.admission import Capacity, Debounce, Throttle
 from taskqueue.declarations.arguments import UniqueKey, check_scope
+from taskqueue.declarations.limit_kinds import AdmissionKind
 from taskqueue.declarations.option import NOT_SCHEDULED, Use, option
 from taskqueue.declarations.option import gettext_noop as _
 from taskqueue.declarations.option_kinds import Checked, Choice, HoldTime, UniqueKeyKind

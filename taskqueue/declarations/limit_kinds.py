@@ -10,13 +10,11 @@ from taskqueue.declarations.limits import (
     MOST_A_WINDOW,
     Concurrency,
     Cost,
-    Fair,
     Rate,
-    Sequence,
     check_whole,
 )
 from taskqueue.declarations.names import check_tags
-from taskqueue.declarations.option_kinds import Kind
+from taskqueue.declarations.option_kinds import Kind, Seconds
 from taskqueue.declarations.written import fields_in_text, from_fields
 from taskqueue.exceptions import InvalidTask
 
@@ -52,9 +50,12 @@ class LimitsKind(Kind):
 
 @dataclass(frozen=True)
 class InstanceKind(Kind):
-    """A value of a class."""
+    """A value of a class; in JSON an object of its fields, such as `{"wait": 5}`.
 
-    by: type[Fair] | type[Sequence]
+    In text it is written as in Python.
+    """
+
+    by: type[Any]
     example: str
 
     def check(self, name: str, value: Any) -> object:
@@ -68,7 +69,21 @@ class InstanceKind(Kind):
             if len(found) != 1:
                 raise InvalidTask(f"{name} must be one {self.by.__name__}, not {len(found)}.")
             [value] = found
-        return from_fields(name, self.by, value) if isinstance(value, Mapping) else value
+        if not isinstance(value, Mapping):
+            return value
+        fields = {key: self.field(name, key, each) for key, each in value.items()}
+        return from_fields(name, self.by, fields)
+
+    def field(self, name: str, key: str, value: Any) -> Any:
+        """Return a field's value as the class takes it. Raises `InvalidTask`."""
+        return value
+
+
+class AdmissionKind(InstanceKind):
+    """An admission: `Debounce`, `Throttle` or `Capacity`. Lengths of time may be such as `5m`."""
+
+    def field(self, name: str, key: str, value: Any) -> Any:
+        return Seconds().parse(name, value) if key in ("wait", "max_wait") else value
 
 
 class CostKind(Kind):

@@ -12,8 +12,9 @@ from django.db import connections
 from taskqueue.engine.apart import claim_apart
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import leave_session, own_session
-from taskqueue.worker import claims
-from taskqueue.worker.claims import APART_INTERVAL, FIRST_APART_PAUSE, Claims
+from taskqueue.worker import apart_claims
+from taskqueue.worker.apart_claims import APART_INTERVAL, FIRST_APART_PAUSE
+from taskqueue.worker.claims import Claims
 from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.steps import LEASE
 from tests.sample.tasks import add
@@ -34,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(claims, "time", clock)
+    monkeypatch.setattr(apart_claims, "time", clock)
     return clock
 
 
@@ -66,7 +67,7 @@ def test_a_slow_look_that_found_none_is_not_repeated_for_a_bounded_while(
     task.enqueue(1)
     assert len(look(worker)) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(claims, "claim_apart", take_long)
+        patch.setattr(apart_claims, "claim_apart", take_long)
         assert look(worker) == [], "it has its part"
     task.enqueue(2)
     assert look(worker) == []
@@ -102,7 +103,7 @@ def test_slow_looks_in_a_row_take_a_small_share_of_the_time(
         looked_at.append(clock.now)
         return []
 
-    monkeypatch.setattr(claims, "claim_apart", take_long)
+    monkeypatch.setattr(apart_claims, "claim_apart", take_long)
     worker = claims_of("a")
     add.using(workers=2).enqueue(1)
     for _ in range(1000):

@@ -16,7 +16,7 @@ from taskqueue.engine.rows import NO_FLOORS
 from taskqueue.engine.sessions import own_session
 from taskqueue.engine.statement import change
 from taskqueue.models import Task
-from taskqueue.worker import claims as claims_module
+from taskqueue.worker import floors as floors_module
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.quotas import QueueQuotas
 from tests.engine.steps import LEASE, another_connection, past
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(claims_module, "time", clock)
+    monkeypatch.setattr(floors_module, "time", clock)
     return clock
 
 
@@ -69,7 +69,7 @@ def numbered(first: int, last: int) -> list[str]:
 @pytest.fixture
 def older(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a task that becomes ready below the floor, while all claims count as slow."""
-    monkeypatch.setattr(claims_module, "SLOW_CLAIM", -1.0)
+    monkeypatch.setattr(floors_module, "SLOW_CLAIM", -1.0)
     echo.enqueue_many([((number,), {}) for number in range(1, 11)])
 
     def make() -> None:
@@ -86,7 +86,7 @@ def test_what_becomes_ready_below_a_floor_is_claimed_once_the_floor_is_found_ane
     older()
     assert take(claims, worker, 2) == numbered(5, 6)
 
-    clock.now += claims_module.SHORTEST_FLOOR
+    clock.now += floors_module.SHORTEST_FLOOR
 
     assert take(claims, worker, 2) == ['["older"]', "[7]"]
 
@@ -104,7 +104,7 @@ def test_what_becomes_ready_below_a_floor_is_claimed_where_the_queue_is_short(
 def test_fast_claims_have_no_floors(
     claims: Claims, worker: BaseDatabaseWrapper, older: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims_module, "SLOW_CLAIM", 3600.0)
+    monkeypatch.setattr(floors_module, "SLOW_CLAIM", 3600.0)
     assert take(claims, worker, 2) == numbered(1, 2)
     assert take(claims, worker, 2) == numbered(3, 4)
     older()

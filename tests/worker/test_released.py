@@ -11,7 +11,7 @@ from taskqueue import chain
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.tally import Tally
-from taskqueue.worker.claims import APART_INTERVAL
+from taskqueue.worker.apart_claims import APART_INTERVAL
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.meter import Meter
 from taskqueue.worker.state import QueueQuotas, WorkerOptions, WorkerState

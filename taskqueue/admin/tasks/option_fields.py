@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.schedules.fields import JsonField, SpanField
 from taskqueue.admin.schedules.rules import moment_in
-from taskqueue.declarations.admission import AdmissionKind
 from taskqueue.declarations.key_options import KeyOptions
 from taskqueue.declarations.limit_kinds import CostKind, InstanceKind, LimitsKind, TagsKind
 from taskqueue.declarations.limit_options import LimitOptions
@@ -198,8 +197,7 @@ def _field(option: Option, *, required: bool) -> forms.Field:
 
 # Kinds whose text is no value yet.
 WRITTEN: tuple[type[Kind], ...] = (
-    Policy, ExceptionClasses, HoldTime, Per, AdmissionKind, LimitsKind, InstanceKind, TagsKind,
-    CostKind,
+    Policy, ExceptionClasses, HoldTime, Per, LimitsKind, InstanceKind, TagsKind, CostKind,
 )  # fmt: skip
 EXAMPLES = {
     "cost": "3",

@@ -1,0 +1,51 @@
+"""Floors: where the ready tasks of a queue begin, behind the dead rows of finished ones.
+
+A claim reads its index from the head of the queue. Until a vacuum, the entries of claimed tasks are
+still there: a million of them cost a claim more than its tasks do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.rows import NO_FLOORS
+
+# Seconds: after a claim without floors that takes longer, the next ones have them.
+SLOW_CLAIM = 0.005
+USED_FOR = 10.0  # Seconds, until a claim without floors tells whether they are needed still.
+FLOOR_SHARE = 0.05  # The most of its time that a worker spends on finding floors.
+SHORTEST_FLOOR = 0.1  # Seconds for which floors hold at least.
+
+
+class Floors:
+    """Tells from where to claim, while claims are slow.
+
+    A task that becomes ready below a floor waits until the floor is looked up again, or a claim
+    with it comes back short and is repeated without.
+    """
+
+    def __init__(self) -> None:
+        self._used_until = 0.0
+        self._known: Mapping[str, datetime] = NO_FLOORS
+        self._known_until = 0.0
+
+    def of(self, connection: BaseDatabaseWrapper, names: Sequence[str]) -> Mapping[str, datetime]:
+        """The floors of these queues; none while claims are fast."""
+        began = time.monotonic()
+        if began >= self._used_until:
+            return NO_FLOORS
+        if began >= self._known_until:
+            self._known = dialect_for(connection).earliest_ready(connection, names)
+            ended = time.monotonic()
+            self._known_until = ended + max(SHORTEST_FLOOR, (ended - began) / FLOOR_SHARE)
+        return self._known
+
+    def took(self, seconds: float) -> None:
+        """Note how long a claim without floors has taken."""
+        if seconds > SLOW_CLAIM:
+            self._used_until = time.monotonic() + USED_FOR
