@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.db import connection, transaction
@@ -20,6 +20,13 @@ from tests.chaos.limit_rows import LimitChange, await_quiet
 
 SWEEP = 12.0
 """Seconds in which a sweep finds what stands still."""
+WAITS_FOR_LOCK = """
+SELECT EXISTS (
+    SELECT 1
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+)
+"""
 HOLD = """
 SELECT id FROM taskqueue_task
 WHERE status = 'ready' AND route = 2
@@ -91,18 +98,39 @@ def held_tasks(trial: Trial) -> None:
 
 
 def changes(trial: Trial) -> None:
-    """A limit is set to nothing and back, again and again, while its tasks come."""
+    """A limit is set to nothing, and claims wait for its limiters until that is committed."""
     trial.lengthen_leases()
     trial.start_workers(3, 3)
     journal, name = str(trial.journal), "chaos.keyed"
-    limit_bodies.keyed.enqueue(journal, 0, 0.0)
-    trial.settle(10)
-    for _ in range(40):
-        _change(trial, name, 0)
-        limit_bodies.keyed.enqueue_many([((journal, key, 0.0), {}) for key in range(6)])
-        time.sleep(0.1)
+    calls: list[tuple[tuple[object, ...], dict[str, object]]] = [
+        ((journal, key, 0.0), {}) for key in range(6)
+    ]
+    limit_bodies.keyed.enqueue_many(calls)
+    trial.settle(10, all_end=True)
+    for _ in range(3):
+        asked_at = time.time()
+        with transaction.atomic():
+            control.override_limit(name, concurrency=0)
+            _beside(lambda: limit_bodies.keyed.enqueue_many(calls))
+            trial.give_time(_is_waited_for, 2)
+        trial.limit_changes.append(LimitChange(name, 0, asked_at, time.time()))
+        trial.give_time(lambda: Task.objects.filter(status="running").exists(), 0.2)
         _change(trial, name, None)
-        time.sleep(0.05)
+        trial.settle(10, all_end=True)
+    _settle(trial)
+
+
+def pauses(trial: Trial) -> None:
+    """A queue is paused while places pass on in it, so that what ends gives them back."""
+    trial.lengthen_leases()
+    trial.start_workers(2, 3)
+    journal = str(trial.journal)
+    limit_bodies.keyed.enqueue_many([((journal, number % 3, 0.01), {}) for number in range(300)])
+    for number in (60, 120, 180):
+        trial.wait_for(lambda number=number: trial.marks("end") >= number)
+        control.pause("default")
+        trial.wait_for(lambda: not Task.objects.filter(status="running").exists())
+        control.resume("default")
     _settle(trial)
 
 
@@ -158,6 +186,25 @@ def _change(trial: Trial, name: str, number: int | None) -> None:
     except TransitionRefused:
         return
     trial.limit_changes.append(LimitChange(name, number, asked_at, time.time()))
+
+
+def _is_waited_for() -> bool:
+    """Whether a session waits for a lock."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAITS_FOR_LOCK)
+        return bool(cursor.fetchone()[0])
+
+
+def _beside(function: Callable[[], object]) -> None:
+    """Call it on another session, beside the transaction of this one."""
+
+    def call() -> None:
+        function()
+        connection.close()
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
 
 
 @contextmanager

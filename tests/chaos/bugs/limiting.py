@@ -174,6 +174,8 @@ def passed_places_not_noted(planting: Planting) -> None:
 
 def bounds_of_the_lock(planting: Planting) -> None:
     """A claim goes by numbers of limits that it read before it waited for their limiters."""
+    from taskqueue.engine.postgresql import limit_lock
+
     planting.replace(f"{SHARING}:as_now", lambda row, counted: row)
 
     def lock(*arguments: Any, **named: Any) -> Any:
@@ -181,8 +183,9 @@ def bounds_of_the_lock(planting: Planting) -> None:
         time.sleep(0.05)
         return locked
 
+    # All claims wait for limiters, as the snapshot is old only then.
+    planting.replace(f"{_texts(planting, 'lock')}:LOCK_AT_ONCE", limit_lock.LOCK)
     before = _replaced(planting, "lock_limits", lock)
-    planting.replace(f"{ENGINE}.limits.changing:look_again", _note_only)
 
 
 def places_of_lost_sequences(planting: Planting) -> None:
@@ -224,15 +227,6 @@ def _leave_slots(planting: Planting) -> None:
         return claimed
 
     before = _replaced(planting, "take_limited", take)
-
-
-def _note_only(connection: Any, limit: Any) -> None:
-    from taskqueue.models import Limiter, LimitNote
-
-    ids = Limiter.objects.using(connection.alias).filter(limit_id=limit.id)
-    LimitNote.objects.using(connection.alias).bulk_create(
-        LimitNote(subject=id) for id in ids.values_list("id", flat=True)
-    )
 
 
 def _replaced(planting: Planting, verb: str, function: Any) -> Any:
