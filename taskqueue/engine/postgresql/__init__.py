@@ -8,6 +8,7 @@ from taskqueue.core.lazy_names import LateFunctions
 if TYPE_CHECKING:
     from taskqueue.engine.postgresql import claim as claiming
     from taskqueue.engine.postgresql import (
+        claim_apart,
         copying,
         duties,
         enqueue,
@@ -27,7 +28,8 @@ class PostgreSQL(metaclass=LateFunctions):
     FUNCTIONS: ClassVar[Mapping[str, str]] = {
         "taskqueue.engine.postgresql.enqueue": "insert insert_keyed",
         "taskqueue.engine.postgresql.copying": "insert_many",
-        "taskqueue.engine.postgresql.claim": "claim earliest_ready candidates insert_lease",
+        "taskqueue.engine.postgresql.claim": "claim earliest_ready",
+        "taskqueue.engine.postgresql.claim_apart": "candidates insert_lease",
         "taskqueue.engine.postgresql.record": "record_successes record_endings",
         "taskqueue.engine.postgresql.reports": "insert_logs write_notes",
         "taskqueue.engine.postgresql.duties": (
@@ -47,8 +49,8 @@ class PostgreSQL(metaclass=LateFunctions):
         insert_keyed = staticmethod(enqueue.insert_keyed)
         claim = staticmethod(claiming.claim)
         earliest_ready = staticmethod(claiming.earliest_ready)
-        candidates = staticmethod(claiming.candidates)
-        insert_lease = staticmethod(claiming.insert_lease)
+        candidates = staticmethod(claim_apart.candidates)
+        insert_lease = staticmethod(claim_apart.insert_lease)
         record_successes = staticmethod(record.record_successes)
         record_endings = staticmethod(record.record_endings)
         write_rollups = staticmethod(duties.write_rollups)

@@ -12,6 +12,11 @@ from tests.chaos.bugs.planting import Planting
 ENGINE = "taskqueue.engine"
 
 
+def _candidates(planting: Planting) -> str:
+    module = {"postgresql": "claim_apart", "sqlite": "claim"}[planting.vendor]
+    return f"{ENGINE}.{planting.vendor}.{module}:CANDIDATES"
+
+
 def claims_without_lock(planting: Planting) -> None:
     """Two workers take one task: no row is locked, nor looked at again."""
     if planting.vendor == "postgresql":
@@ -68,7 +73,7 @@ def claims_when_told_to_end(planting: Planting) -> None:
 def own_success_forgotten(planting: Planting) -> None:
     """A worker takes a task again that it has run already."""
     planting.rewrite(
-        f"{ENGINE}.{planting.vendor}.claim:CANDIDATES",
+        _candidates(planting),
         "own.is_shared AND own.status IN ('running', 'succeeded')",
         "own.is_shared AND own.status IN ('running')",
     )
@@ -109,7 +114,7 @@ def names_ignored(planting: Planting) -> None:
         "postgresql": "open.worker_names IS NULL OR",
         "sqlite": "task.worker_names IS NULL\n        OR",
     }[planting.vendor]
-    planting.rewrite(f"{ENGINE}.{planting.vendor}.claim:CANDIDATES", old, "true OR")
+    planting.rewrite(_candidates(planting), old, "true OR")
 
     # A ping that comes between the claim and the end would give the task back.
     def apply_live_changes(*arguments: Any, **named: Any) -> LiveChanges:

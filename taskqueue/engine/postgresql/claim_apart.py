@@ -1,0 +1,118 @@
+"""Claiming tasks on PostgreSQL that only some workers may take, or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.postgresql.claim import CLAIMED, PAUSES
+from taskqueue.engine.rows import Candidate
+from taskqueue.engine.statement import fetch
+
+# Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
+# one for what is pinned to this worker, one for what is pinned to none.
+_OWN_FAILURES = """
+    CASE
+        WHEN task.broadcast THEN (
+            SELECT count(*)::int
+            FROM taskqueue_lease AS own
+            WHERE own.task_id = task.id
+                AND own.worker_id = %(worker)s
+                AND own.status = 'failed'
+                AND own.attempt > task.attempts_before_retry
+                AND own.retry_at IS NOT NULL
+        )
+        ELSE task.failures
+    END"""
+CANDIDATES = f"""
+SELECT
+    {CLAIMED.format(failures=_OWN_FAILURES)},
+    task.priority, EXTRACT(epoch FROM task.run_after)::float8,
+    task.worker_names IS NOT NULL,
+    task.workers > 1 OR task.broadcast
+FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS queue (name, place)
+CROSS JOIN unnest(ARRAY['', %(worker)s::text]) AS pin (name)
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM taskqueue_task AS open
+    WHERE open.route = 1
+        AND open.status IN ('ready', 'running')
+        AND open.pinned_to = pin.name
+        AND open.queue_name = queue.name
+        AND open.open_slots > 0
+        AND (open.status = 'ready' OR open.workers > 1 OR open.broadcast)
+        AND open.name <> ALL (%(unknown)s::text[])
+        AND open.name <> ALL ({PAUSES})
+        AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%(worker)s::text))
+        AND (
+            open.expires_at IS NULL
+            OR open.started_at IS NOT NULL
+            OR open.expires_at > clock_timestamp()
+        )
+        AND (open.deadline_at IS NULL OR open.deadline_at > clock_timestamp())
+        AND NOT EXISTS (
+            SELECT
+            FROM taskqueue_lease AS own
+            WHERE own.task_id = open.id
+                AND own.worker_id = %(worker)s
+                AND (
+                    (own.is_shared AND own.status IN ('running', 'succeeded'))
+                    OR own.retry_at > clock_timestamp()
+                )
+        )
+    ORDER BY open.priority DESC, open.run_after, open.id
+    LIMIT %(limit)s
+    FOR UPDATE OF open SKIP LOCKED
+) AS task
+WHERE queue.name <> ALL (ARRAY(
+    SELECT name
+    FROM taskqueue_queue
+    WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
+))
+    AND '' <> ALL ({PAUSES})
+ORDER BY queue.place, task.priority DESC, task.worker_names IS NULL, task.run_after, task.id
+"""  # noqa: S608  (of constants)
+
+# The id is made as in the ordinary claim.
+LEASE = """
+INSERT INTO taskqueue_lease (
+    id, task_id, worker_id, attempt, status, is_shared, claimed_at, expires_at
+)
+VALUES (
+    ((EXTRACT(epoch FROM clock_timestamp())::bigint - 1735689600) << 22)
+        | (nextval('taskqueue_lease_id_seq') & 4194303),
+    %s::uuid, %s, %s, 'running', %s, clock_timestamp(), clock_timestamp() + %s::interval
+)
+RETURNING id
+"""
+
+
+def candidates(
+    connection: BaseDatabaseWrapper,
+    *,
+    worker: str,
+    queue_names: Sequence[str],
+    unknown: Sequence[str],
+    limit: int,
+) -> list[Candidate]:
+    """Lock tasks that not every worker may take, but this one may; up to `limit` a queue."""
+    parameters = {
+        "worker": worker, "queues": list(queue_names), "unknown": list(unknown), "limit": limit,
+    }  # fmt: skip
+    return list(map(Candidate.of, fetch(connection, CANDIDATES, parameters)))
+
+
+def insert_lease(
+    connection: BaseDatabaseWrapper,
+    *,
+    task_id: str,
+    worker: str,
+    attempt: int,
+    is_shared: bool,
+    duration: timedelta,
+) -> int:
+    """Insert a running lease for a task that is locked; its id."""
+    rows = fetch(connection, LEASE, (task_id, worker, attempt, is_shared, duration))
+    return int(rows[0][0])
