@@ -38,6 +38,8 @@ class Size:
     sqlite_tasks: int
     single_enqueues: int
     bulk: int
+    bulk_turns: int
+    """Enqueues in bulk that each side of a comparison has in one round."""
     samples: int
     """Enqueues of one round whose pick-up is timed."""
     idle_seconds: float
@@ -57,6 +59,7 @@ DEFAULT = Size(
     sqlite_tasks=20_000,
     single_enqueues=2_000,
     bulk=10_000,
+    bulk_turns=8,
     samples=100,
     idle_seconds=25,
     backlog=1_000_000,
@@ -73,6 +76,7 @@ QUICK = Size(
     sqlite_tasks=3_000,
     single_enqueues=300,
     bulk=10_000,
+    bulk_turns=4,
     samples=15,
     idle_seconds=4,
     backlog=50_000,

@@ -10,9 +10,9 @@ from django.db import transaction
 from django.utils.safestring import mark_safe
 
 from taskqueue import InvalidArguments, task
-from taskqueue.engine.payloads import LatePayloads
+from taskqueue.engine.payloads import BLOCK, LatePayloads
 from taskqueue.models import Task
-from taskqueue.results.payloads import BLOCK, payloads_of
+from taskqueue.results.payloads import payloads_of
 from tests.engine.steps import task_of
 from tests.sample.tasks import noop, unique
 
@@ -138,3 +138,16 @@ def test_ids_rise_in_the_order_of_the_calls() -> None:
     ids = [each.id for each in keep.enqueue_many(plain(3 * BLOCK))]
     assert ids == sorted(ids)
     assert len(set(ids)) == 3 * BLOCK
+
+
+@pytest.mark.parametrize("last", ["é", None, True, 0.5, 1e300, -(2**63), "a" * 1000])
+def test_columns_of_many_types_are_stored_as_single_calls_are(last: Any) -> None:
+    calls = [((number, "a"), {}) for number in range(MANY)]
+    calls += [((last, last), {}), ((7,), {}), ((7, 1.5), {})]
+    results = keep.enqueue_many(calls)
+    assert [each.args for each in results] == [list(args) for args, _ in calls]
+    stored = [task_of(each) for each in results[-3:]]
+    assert [(each.args, each.kwargs) for each in stored] == [
+        (list(args), {}) for args, _ in calls[-3:]
+    ]
+    assert [str(each.id) for each in results[-3:]] == [str(each.pk) for each in stored]

@@ -1,11 +1,13 @@
-"""Enqueue in bulk, and insert the same rows by COPY, one after the other."""
+"""Enqueue in bulk, and insert the same rows by COPY, by turns."""
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import django
@@ -17,7 +19,7 @@ from django.db.transaction import atomic  # noqa: E402
 
 from benchmarks.tasks import noop  # noqa: E402
 
-Side = Callable[[int], object]
+Run = Callable[[], object]
 
 
 def enqueue(count: int) -> object:
@@ -40,7 +42,7 @@ def group(count: int) -> object:
     return group(noop.s(number) for number in range(count)).enqueue()
 
 
-def raw_copy() -> Side:
+def raw_copy() -> Callable[[int], Run]:
     """The engine's own COPY of rows that are ready: nothing is encoded while it is timed.
 
     Its transaction begins as that of an enqueue does. Else a trigger would look for each row
@@ -53,38 +55,42 @@ def raw_copy() -> Side:
 
     connection.ensure_connection()
     cursor: Any = connection.connection.cursor()
-    ready: list[bytes] = []
 
-    def copy(count: int) -> None:
-        if not ready:  # The first call does not count: it makes the rows of the next one too.
-            ready.extend(rows_of_copy(noop, count) for _ in range(2))
-        rows = ready.pop()
+    def copy(rows: bytes) -> None:
         with atomic():
             cursor.execute(BEGIN_BULK)
             with cursor.copy(COPY) as stream:
                 stream.write(rows)
 
-    return copy
+    return lambda count: partial(copy, rows_of_copy(noop, count))
 
 
-def main(count: int, names: Sequence[str]) -> None:
-    """Measure the sides that are named, one transaction each, after one that does not count."""
-    known: dict[str, Callable[[], Side]] = {
-        "copy": raw_copy, "enqueue": lambda: enqueue, "framework": lambda: framework,
-        "group": lambda: group,
-    }  # fmt: skip
-    measured = {}
-    for name in names:
-        side = known[name]()
-        side(count)
-        began, used = time.perf_counter(), time.process_time()
-        side(count)
-        measured[name] = {
-            "rate": count / (time.perf_counter() - began),
-            "processor": (time.process_time() - used) / count,
-        }
+def main(count: int, turns: int, names: Sequence[str]) -> None:
+    """Measure the sides that are named by turns, one transaction each, after one that is not told.
+
+    Each turn begins with another side. A side makes what it needs before its time begins.
+    """
+    known: dict[str, Callable[[], Callable[[int], Run]]] = {
+        "copy": raw_copy,
+        "enqueue": lambda: partial(partial, enqueue),
+        "framework": lambda: partial(partial, framework),
+        "group": lambda: partial(partial, group),
+    }
+    sides = {name: known[name]() for name in names}
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+    for turn in range(turns + 1):
+        first = turn % len(names)
+        for name in (*names[first:], *names[:first]):
+            run = sides[name](count)
+            gc.collect()  # What the side before has left.
+            began, used = time.perf_counter(), time.process_time()
+            run()
+            seconds = time.perf_counter() - began
+            processor = (time.process_time() - used) / count
+            if turn:
+                measured[name].append({"rate": count / seconds, "processor": processor})
     print(json.dumps(measured))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

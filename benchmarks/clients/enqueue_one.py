@@ -84,7 +84,7 @@ def main(count: int, names: Sequence[str]) -> None:
             seconds[name] += time.perf_counter() - began
             processor[name] += time.process_time() - used
     measured = {
-        name: {"rate": count / seconds[name], "processor": processor[name] / count}
+        name: [{"rate": count / seconds[name], "processor": processor[name] / count}]
         for name in sides
     }
     print(json.dumps(measured))

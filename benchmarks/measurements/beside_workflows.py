@@ -9,6 +9,7 @@ from benchmarks.copies import copy_workflows
 from benchmarks.databases import PostgreSQL
 from benchmarks.figures import AtLeast, AtMost, Figure, Target
 from benchmarks.harness import Bench, Size, say
+from benchmarks.measurements.sides import rate_of
 from benchmarks.processes import client, worker
 
 EMPTY, BESIDE = "empty tables", "workflows"
@@ -83,13 +84,12 @@ def _fill(database: PostgreSQL, size: Size) -> None:
 
 
 def _enqueue_one(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:
-    with client("enqueue_one", size.single_enqueues, "enqueue", **database.where) as process:
-        return {"one": process.answer()["enqueue"]["rate"]}
+    return {"one": rate_of("enqueue_one", "enqueue", size.single_enqueues, **database.where)}
 
 
 def _enqueue_many(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:
-    with client("enqueue_many", size.bulk, "enqueue", **database.where) as process:
-        return {"many": process.answer()["enqueue"]["rate"]}
+    sizes = size.bulk, size.bulk_turns
+    return {"many": rate_of("enqueue_many", "enqueue", *sizes, **database.where)}
 
 
 def _claim(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:

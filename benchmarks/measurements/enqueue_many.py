@@ -10,12 +10,13 @@ from benchmarks.measurements.sides import client_rounds
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """One transaction each, by one process."""
+    """One transaction each, by one process; the ratio of each turn to the COPY beside it."""
     sides = {
         "enqueue": f"enqueue {bench.size.bulk:,} in bulk",
         "framework": "the same through django.tasks",
     }
-    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("copy", *sides)).rates
+    sizes = bench.size.bulk, bench.size.bulk_turns
+    rates = client_rounds(bench, "enqueue_many", ("copy", *sides), *sizes).rates
     for side, what in sides.items():
         yield Figure(
             what=what,

@@ -20,7 +20,7 @@ BESIDE_INSERT, PYTHON = Below(70), Below(50)
 def measure(bench: Bench) -> Iterator[Figure]:
     """Each in a transaction of its own, by one process."""
     names = (*COUNTERPARTS, *SIDES)
-    measured = client_rounds(bench, "enqueue_one", bench.size.single_enqueues, names)
+    measured = client_rounds(bench, "enqueue_one", names, bench.size.single_enqueues)
     rates = measured.rates
     for side, what in SIDES.items():
         for raw, words in COUNTERPARTS.items():

@@ -10,6 +10,7 @@ from benchmarks.cpu import Sampler
 from benchmarks.databases import PostgreSQL
 from benchmarks.figures import AtLeast, Figure, Target
 from benchmarks.harness import Bench, say
+from benchmarks.measurements.sides import rate_of
 from benchmarks.processes import Failed, client, worker
 
 NOBODY, EVERYBODY = "nobody", "everybody"
@@ -106,10 +107,10 @@ def _drain(bench: Bench, side: str, count: int, values: Values) -> None:
 def _enqueue(bench: Bench, side: str, values: Values) -> None:
     database, size = bench.postgresql, bench.size
     _subscribe(database, side)
-    with client("enqueue_one", size.single_enqueues, "enqueue", **database.where) as process:
-        values["one", side].append(process.answer()["enqueue"]["rate"])
-    with client("enqueue_many", size.bulk, "enqueue", **database.where) as process:
-        values["many", side].append(process.answer()["enqueue"]["rate"])
+    one = rate_of("enqueue_one", "enqueue", size.single_enqueues, **database.where)
+    values["one", side].append(one)
+    many = rate_of("enqueue_many", "enqueue", size.bulk, size.bulk_turns, **database.where)
+    values["many", side].append(many)
 
 
 def _subscribe(database: PostgreSQL, side: str) -> None:

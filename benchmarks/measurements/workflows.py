@@ -47,7 +47,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 def _enqueued(bench: Bench) -> Figure:
     """A group, one transaction by one process."""
-    rates = client_rounds(bench, "enqueue_many", bench.size.bulk, ("enqueue", "group")).rates
+    sizes = bench.size.bulk, bench.size.bulk_turns
+    rates = client_rounds(bench, "enqueue_many", ("enqueue", "group"), *sizes).rates
     return Figure(
         what=f"enqueue a group of {bench.size.bulk:,}",
         unit="tasks/s",

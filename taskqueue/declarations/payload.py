@@ -11,6 +11,8 @@ import re
 from collections import UserString
 from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii
+from math import isnan
+from types import NoneType
 from typing import Any
 
 from taskqueue.exceptions import InvalidArguments, UnsupportedType
@@ -58,6 +60,42 @@ def encode(value: Any, *, limit: int, what: str) -> str:
             path=(what,),
         )
     return text
+
+
+def encode_many(values: Sequence[Sequence[Any]], *, limit: int, what: str) -> list[str]:
+    """Return the JSON texts of many lists, as `encode` does; of plain ones in a few steps for all.
+
+    Raises what is wrong with the first one that is wrong.
+    """
+    texts: list[str] | None = None
+    lengths = set(map(len, values))
+    if lengths == {1}:
+        column = _texts_of_column([item for (item,) in values])
+        texts = column and [f"[{text}]" for text in column]
+    elif len(lengths) == 1:
+        size = lengths.pop()
+        columns = [_texts_of_column([value[place] for value in values]) for place in range(size)]
+        if columns and None not in columns:
+            texts = [f"[{','.join(row)}]" for row in zip(*columns, strict=True)]
+    if texts is None or max(map(len, texts)) > limit:
+        return [encode(list(value), limit=limit, what=what) for value in values]
+    return texts
+
+
+def _texts_of_column(items: list[Any]) -> list[str] | None:
+    """Return the JSON texts of values of one plain type that JSON keeps as they are, or None."""
+    kinds = set(map(type, items))
+    if kinds == {int}:
+        is_kept = min(items) >= -LARGEST_INTEGER and max(items) < LARGEST_INTEGER
+        return list(map(repr, items)) if is_kept else None
+    if kinds == {str}:
+        joined = "".join(items)
+        is_kept = joined.isascii() and "\x00" not in joined
+        return list(map(encode_basestring_ascii, items)) if is_kept else None
+    if kinds == {float}:
+        is_kept = min(items) > -_INEXACT_FLOAT and max(items) < _INEXACT_FLOAT
+        return list(map(repr, items)) if is_kept and not any(map(isnan, items)) else None
+    return [_WORDS[item] for item in items] if kinds <= {bool, NoneType} else None
 
 
 def _text_of_plain(value: Any) -> str | None:

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple, overload
 from taskqueue.declarations.placement import Placement
 from taskqueue.models.task import Route
 
+BLOCK = 500
+"""Payloads that are made and sent at once."""
+ID_BYTES = 16
 OWN_COLUMNS = ("id", "args", "kwargs")
 PLACEMENT_COLUMNS = ("partition", "limits")
 KEY_COLUMNS = ("unique_key", "unique_scope", "unique_for", "unique_until", "holds_unique_key")
@@ -31,6 +34,18 @@ class Payload(NamedTuple):
     placement: Placement | None = None
 
 
+class Columns(NamedTuple):
+    """Payloads that have nothing but positional arguments, column by column."""
+
+    ids: bytes
+    args: Sequence[str]
+
+    def payload(self, place: int) -> Payload:
+        """Return one of them as a row."""
+        id = self.ids[ID_BYTES * place : ID_BYTES * (place + 1)]
+        return Payload(id.hex(), self.args[place], "{}", None)
+
+
 class LatePayloads(Sequence[Payload]):
     """Payloads without keys and limits, of which blocks are made as somebody looks at them.
 
@@ -38,10 +53,11 @@ class LatePayloads(Sequence[Payload]):
     then, which asks the database for nothing.
     """
 
-    def __init__(self, size: int, blocks: Iterator[list[Payload]]) -> None:
+    def __init__(self, size: int, blocks: Iterator[Columns]) -> None:
+        """Each of the blocks holds `BLOCK` payloads, the last one the rest."""
         self._size = size
         self._blocks = blocks
-        self._made: list[Payload] = []
+        self._made: list[Columns] = []
 
     def __len__(self) -> int:
         return self._size
@@ -52,19 +68,23 @@ class LatePayloads(Sequence[Payload]):
     def __getitem__(self, place: slice) -> list[Payload]: ...
     def __getitem__(self, place: int | slice) -> Payload | list[Payload]:
         wanted = range(self._size)[place]
-        if isinstance(wanted, int):
-            self._make(wanted + 1)
-            return self._made[wanted]
-        self._make(max(wanted, default=-1) + 1)
-        return [self._made[each] for each in wanted]
+        if isinstance(wanted, range):
+            return [self[each] for each in wanted]
+        number, rest = divmod(wanted, BLOCK)
+        while len(self._made) <= number:
+            self._made.append(next(self._blocks))
+        return self._made[number].payload(rest)
 
     def __iter__(self) -> Iterator[Payload]:
-        self._make(self._size)
-        return iter(self._made)
+        for columns in self.columns():
+            yield from map(columns.payload, range(len(columns.args)))
 
-    def _make(self, number: int) -> None:
-        while len(self._made) < number:
-            self._made += next(self._blocks)
+    def columns(self) -> Iterator[Columns]:
+        """Give the blocks, each as soon as it is made."""
+        yield from self._made
+        for columns in self._blocks:
+            self._made.append(columns)
+            yield columns
 
 
 class Enqueued(NamedTuple):

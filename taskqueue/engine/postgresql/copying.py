@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain, repeat
 from struct import Struct, pack
 from typing import Any, cast
 
@@ -19,8 +20,11 @@ from django.db.models import (
 from taskqueue.core.lazy import LazySequence
 from taskqueue.engine.notify import ANYWHERE
 from taskqueue.engine.payloads import (
+    BLOCK,
+    ID_BYTES,
     OWN_COLUMNS,
     PLACEMENT_COLUMNS,
+    Columns,
     Enqueued,
     LatePayloads,
     Payload,
@@ -67,7 +71,6 @@ PLACE = Struct("!ihi16s")
 # What binary timestamps count from.
 YEAR_2000 = datetime(2000, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-ROWS_A_BLOCK = 500
 
 
 def insert_many(
@@ -80,17 +83,16 @@ def insert_many(
     """
     ((moment, wanted, _),) = fetch(connection, BEGIN_BULK)
     shared = spec.columns_at(utc(spec.at or moment))
-    is_late = isinstance(payloads, LatePayloads)
-    is_placed = not is_late and any(payload.placement for payload in payloads)
-    statement, rows_of = (COPY_PLACED, _placed_rows) if is_placed else (COPY, plain_rows)
+    is_placed = not isinstance(payloads, LatePayloads) and any(each.placement for each in payloads)
     with connection.cursor() as cursor:
         encoding = cast(Any, cursor).connection.info.encoding
         tail = binary(shared, encoding)
         # Django's wrapper hands unknown names to psycopg's cursor, and does not wrap its errors.
+        statement = COPY_PLACED if is_placed else COPY
         with connection.wrap_database_errors, cast(Any, cursor).copy(statement) as copy:
             copy.write(COPY_BEGINS)
-            for start in range(0, len(payloads), ROWS_A_BLOCK):
-                copy.write(rows_of(payloads[start : start + ROWS_A_BLOCK], tail))
+            for rows in _blocks(payloads, tail, is_placed=is_placed):
+                copy.write(rows)
             copy.write(COPY_ENDS)
         is_one_queue = shared["status"] == "ready" and not is_placed
         announced = spec.queue_name if is_one_queue else ANYWHERE
@@ -98,6 +100,27 @@ def insert_many(
         cursor.execute(ARRIVED, (*counted, wanted or "", announced))
     times = shared["status"], shared["enqueued_at"], shared["ready_at"]
     return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
+
+
+def _blocks(payloads: Sequence[Payload], tail: bytes, *, is_placed: bool) -> Iterator[bytes]:
+    if isinstance(payloads, LatePayloads):
+        yield from (column_rows(columns, tail) for columns in payloads.columns())
+        return
+    rows_of = _placed_rows if is_placed else plain_rows
+    for start in range(0, len(payloads), BLOCK):
+        yield rows_of(payloads[start : start + BLOCK], tail)
+
+
+def column_rows(columns: Columns, tail: bytes) -> bytes:
+    """The same as `plain_rows`, with next to no work for each row."""
+    count = len(OWN_COLUMNS) + len(SHARED_COLUMNS)
+    ids = (columns.ids[at : at + ID_BYTES] for at in range(0, len(columns.ids), ID_BYTES))
+    args = [text.encode("ascii") for text in columns.args]
+    lengths = [len(text) + 1 for text in args]
+    same = repeat(count), repeat(ID_BYTES)
+    heads = map(HEAD.pack, *same, ids, lengths, repeat(JSONB_VERSION))
+    rest = LENGTH.pack(len("{}") + 1, JSONB_VERSION) + b"{}" + tail
+    return b"".join(chain.from_iterable(zip(heads, args, repeat(rest))))
 
 
 def plain_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
@@ -111,7 +134,7 @@ def plain_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
             latest = kwargs
             rest = LENGTH.pack(len(kwargs) + 1, JSONB_VERSION) + kwargs.encode("ascii") + tail
         parts += (
-            HEAD.pack(count, 16, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
+            HEAD.pack(count, ID_BYTES, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
             args.encode("ascii"),
             rest,
         )
@@ -124,7 +147,7 @@ def _placed_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
     parts: list[bytes] = []
     for id, args, kwargs, _, placement in payloads:
         parts += (
-            HEAD.pack(count, 16, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
+            HEAD.pack(count, ID_BYTES, bytes.fromhex(id), len(args) + 1, JSONB_VERSION),
             args.encode("ascii"),
             LENGTH.pack(len(kwargs) + 1, JSONB_VERSION),
             kwargs.encode("ascii"),
