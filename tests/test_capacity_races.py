@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from taskqueue.models import Task
-from tests.worker_process import ROOT, wait_until, worker_environment
+from tests.racing import race
 
 PROCESSES = 8
 PROGRAM = """
-import sys, pathlib, random, time
-import django
-django.setup()
-from django.db import connection, transaction
+import random
+from django.db import transaction
 from taskqueue import Capacity, CapacityReached, Debounce, Throttle
 from taskqueue.control import cancel
 from taskqueue.models import Task
 from tests.sample.tasks import echo
-what, gate, number = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+(what,) = arguments
 chance = random.Random(number)
-connection.ensure_connection()
-gate.with_name(f"ready-{number}").touch()
-while not gate.exists():
-    time.sleep(0.001)
 most = 0
 
 def count():
@@ -78,28 +70,9 @@ print(created, most)
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
-def race(what: str, folder: Path) -> Sequence[tuple[int, int]]:
+def enqueue_at_once(what: str, folder: Path) -> Sequence[tuple[int, int]]:
     """Let the processes go at the same moment; what each created, and the most that it saw."""
-    gate = folder / "open"
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, what, str(gate), str(number)],
-            cwd=ROOT,
-            env=worker_environment({}),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(PROCESSES)
-    ]
-    try:
-        wait_until(lambda: len(list(folder.glob("ready-*"))) == PROCESSES, timeout=120)
-        gate.touch()
-        answers = [racer.communicate(timeout=240)[0].split() for racer in racers]
-    finally:
-        for racer in racers:
-            racer.kill()
-            racer.wait()
-    assert [racer.returncode for racer in racers] == [0] * PROCESSES
+    answers = race(PROGRAM, folder, PROCESSES, what)
     return [(int(created), int(most)) for created, most in answers]
 
 
@@ -107,21 +80,21 @@ def race(what: str, folder: Path) -> Sequence[tuple[int, int]]:
 def test_there_are_never_more_unfinished_tasks_than_the_capacity(
     when_full: str, tmp_path: Path
 ) -> None:
-    answers = race(when_full, tmp_path)
+    answers = enqueue_at_once(when_full, tmp_path)
     assert max(most for _, most in answers) <= 7
     assert sum(created for created, _ in answers) == Task.objects.count()
     assert Task.objects.filter(holds_unique_key=True).count() <= 7
 
 
 def test_a_throttle_lets_in_exactly_its_number(tmp_path: Path) -> None:
-    answers = race("throttle", tmp_path)
+    answers = enqueue_at_once("throttle", tmp_path)
     assert sum(created for created, _ in answers) == Task.objects.count() == 7
 
 
 def test_a_burst_from_many_processes_is_one_task_with_the_last_of_somebodys_calls(
     tmp_path: Path,
 ) -> None:
-    answers = race("debounce", tmp_path)
+    answers = enqueue_at_once("debounce", tmp_path)
     (task,) = Task.objects.all()
     assert sum(created for created, _ in answers) == 1
     assert task.kwargs["n"] == 59

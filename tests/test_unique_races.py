@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,8 @@ from tests.engine.steps import (
     end,
     run_at_once,
 )
+from tests.racing import race
 from tests.sample.tasks import echo, unique
-from tests.worker_process import ROOT, wait_until, worker_environment
 
 pytestmark = pytest.mark.django_db
 
@@ -42,17 +40,8 @@ def test_enqueues_of_the_same_keys_in_opposite_orders_do_not_deadlock() -> None:
 
 
 RACE = """
-import sys, pathlib, time
-import django
-django.setup()
 from tests.sample.tasks import unique
-from django.db import connection
-connection.ensure_connection()
-gate = pathlib.Path(sys.argv[1])
-gate.with_name(f"ready-{sys.argv[2]}").touch()
-while not gate.exists():
-    time.sleep(0.001)
-results = [unique.enqueue("same") for _ in range(int(sys.argv[3]))]
+results = [unique.enqueue("same") for _ in range(100)]
 print(sum(result.created for result in results), *{str(result.id) for result in results})
 """
 
@@ -60,25 +49,7 @@ print(sum(result.created for result in results), *{str(result.id) for result in 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
 def test_a_thousand_enqueues_from_many_processes_give_one_live_task(tmp_path: Path) -> None:
-    gate, processes, each = tmp_path / "open", 10, 100
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", RACE, str(gate), str(number), str(each)],
-            cwd=ROOT,
-            env=worker_environment({}),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(processes)
-    ]
-    try:
-        wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == processes, timeout=120)
-        gate.touch()
-        answers = [racer.communicate(timeout=120)[0].split() for racer in racers]
-    finally:
-        for racer in racers:
-            racer.kill()
-            racer.wait()
+    answers = race(RACE, tmp_path, 10)
     (task,) = Task.objects.all()
     assert sum(int(created) for created, *_ in answers) == 1
     assert {id for _, *ids in answers for id in ids} == {str(task.id)}

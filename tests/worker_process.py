@@ -17,6 +17,7 @@ import psutil
 from django.db import DatabaseError, connection
 
 from tests.pooler import Pooler
+from tests.suspending import suspend
 from tests.warm_start import WarmProcess, WarmStart
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -132,25 +133,26 @@ class WorkerProcess:
         presence.forget(Worker.objects.filter(pid=self.pid).latest("started_at").incarnation)
 
     def suspend(self) -> None:
-        """Stop the parent alone with SIGSTOP."""
-        self._process.send_signal(signal.SIGSTOP)
+        """Stop the parent alone with SIGSTOP, outside its transactions on SQLite."""
+        parent = psutil.Process(self.pid)
+        suspend(lambda: [parent])
 
     def resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)
 
     def suspend_tree(self) -> None:
-        """Stop the parent and its children with SIGSTOP."""
-        self._signal_tree(signal.SIGSTOP)
+        """Stop the parent and all below it with SIGSTOP, outside their transactions on SQLite."""
+        suspend(self._tree)
 
     def resume_tree(self) -> None:
-        self._signal_tree(signal.SIGCONT)
+        for process in self._tree():
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGCONT)
 
-    def _signal_tree(self, signal_number: signal.Signals) -> None:
-        """Children have process groups of their own: each is told, and all at one moment."""
-        below = psutil.Process(self.pid).children(recursive=True)
-        for pid in [self.pid, *(process.pid for process in below)]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal_number)
+    def _tree(self) -> list[psutil.Process]:
+        """Children have process groups of their own, so each is told."""
+        parent = psutil.Process(self.pid)
+        return [parent, *parent.children(recursive=True)]
 
     def wait(self, timeout: float = 30) -> int:
         """Return the exit code once it has ended; fail, showing the log, when it does not."""

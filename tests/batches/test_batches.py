@@ -275,6 +275,6 @@ def test_the_look_for_due_groups_reads_few_rows() -> None:
         fetch_plan = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + DUE.postgresql
         [(plan,)] = fetch(connection, fetch_plan, {"limit": 500, "name": "", "group": ""})
         blocks = plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
-        assert blocks < 100
+        assert blocks < 100, plan
         with connection.cursor() as cursor:
             cursor.execute(statement)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -56,10 +54,6 @@ class Database:
     def move(self, folder: Path) -> None:
         """Move the files to another folder, where they can be moved."""
         raise NotImplementedError
-
-    def can_be_written(self, *, within: float) -> bool:
-        """Whether nobody keeps all others from writing for so many seconds."""
-        return True
 
     def __enter__(self) -> Self:
         return self
@@ -120,23 +114,9 @@ class SQLite(Database):
         shutil.move(self._data, moved)
         self._data = moved
 
-    def can_be_written(self, *, within: float) -> bool:
-        return is_writable(self.connection["NAME"], within=within)
-
     def __enter__(self) -> Self:
         self._data.mkdir(exist_ok=True)
         return self
-
-
-def is_writable(name: str, *, within: float) -> bool:
-    """Whether the write lock of a SQLite file can be had within so many seconds."""
-    with closing(sqlite3.connect(name, timeout=within, isolation_level=None)) as session:
-        try:
-            session.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return False
-        session.execute("ROLLBACK")
-        return True
 
 
 DATABASES: dict[str, type[Database]] = {"postgresql": PostgreSQL, "sqlite": SQLite}

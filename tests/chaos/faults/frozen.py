@@ -16,13 +16,12 @@ from tests.chaos.faults.base import TAKEN_OVER, Fault
 from tests.chaos.faults.outages import OWN_CRASH, no_crashes
 from tests.chaos.fleet import LONG_LEASE, ChaosWorker
 from tests.chaos.history import History
+from tests.suspending import suspend
 from tests.worker_process import children_of, guardian_of
 
 MOMENT = 1.0
 """Seconds within which a process that wakes too late is killed."""
 MINUTE = (60.0, 62.0)
-WRITABLE = 1.5
-"""Seconds in which others let go of SQLite's write lock."""
 
 
 class Frozen(Fault):
@@ -36,31 +35,17 @@ class Frozen(Fault):
         stage = self.stage
         stage.await_load(0.1)
         worker = self.chance.choice(stage.workers)
-        began = self._freeze_at_work(worker)
+        stage.await_lease(worker)
+        began = stage.now()
+        self.freeze(worker)
         time.sleep(self.chance.uniform(*self.frozen_for))
         self.thawed_at = time.monotonic()
         self.thaw(worker)
         stage.note(self.name, began, worker)
         stage.await_load(1)
 
-    def _freeze_at_work(self, worker: ChaosWorker) -> float:
-        """Freeze it while it holds a task; when that was.
-
-        On SQLite it may hold the write lock just then. Nobody can take over anything as long as it
-        keeps that, which is another fault: it goes on, and is frozen a moment later.
-        """
-        stage = self.stage
-        while True:
-            stage.await_lease(worker)
-            began = stage.now()
-            self.freeze(worker)
-            if stage.database.can_be_written(within=WRITABLE):
-                return began
-            self.thaw(worker)
-            stage.hits.clear()
-
     def freeze(self, worker: ChaosWorker) -> None:
-        """Stop some processes of the worker."""
+        """Stop some processes of the worker, none of which is writing to SQLite just then."""
         raise NotImplementedError
 
     def thaw(self, worker: ChaosWorker) -> None:
@@ -133,7 +118,7 @@ class SomeFrozen(Frozen):
 
     def freeze(self, worker: ChaosWorker) -> None:
         self._frozen = self.chosen(worker)
-        self._frozen.send_signal(signal.SIGSTOP)
+        suspend(lambda: [self._frozen])
 
     def thaw(self, worker: ChaosWorker) -> None:
         with suppress(psutil.NoSuchProcess):  # The worker may have replaced it.
