@@ -7,21 +7,26 @@ from taskqueue.engine.statement import Statement
 # The members of steps that have ended, and those that did not succeed. What is noted is left out:
 # it is still to be added, and one snapshot sees an end and its note, or neither. A member whose
 # calls run in its place ends with them. Each member's task is looked up by its key: a join would be
-# planned by statistics from when nothing had ended, and compare all members with all tasks.
+# planned by statistics from when nothing had ended, and compare all members with all tasks. A
+# member whose task somebody has deleted has ended without success: nobody will ever run it.
 COUNTED = Statement.of("""
     WITH ended (step_id, status) AS MATERIALIZED (
         SELECT
             member.step_id,
-            (
-                SELECT CASE
-                    WHEN task.finished_at IS NULL THEN NULL
-                    WHEN fan.id IS NULL THEN task.status
-                    WHEN fan.finished_at IS NOT NULL THEN fan.status
-                END
-                FROM taskqueue_task AS task
-                LEFT JOIN taskqueue_step AS fan
-                    ON fan.parent_step_id = member.step_id AND fan.parent_place = member.place
-                WHERE task.id = member.task_id
+            COALESCE(
+                (
+                    SELECT CASE
+                        WHEN task.finished_at IS NULL THEN ''
+                        WHEN fan.id IS NULL THEN task.status
+                        WHEN fan.finished_at IS NOT NULL THEN fan.status
+                        ELSE ''
+                    END
+                    FROM taskqueue_task AS task
+                    LEFT JOIN taskqueue_step AS fan
+                        ON fan.parent_step_id = member.step_id AND fan.parent_place = member.place
+                    WHERE task.id = member.task_id
+                ),
+                'deleted'
             )
         FROM taskqueue_member AS member
         WHERE member.step_id {in steps bigint} AND member.place >= 0
@@ -29,9 +34,10 @@ COUNTED = Statement.of("""
     SELECT step_id, sum(ended), sum(failures)
     FROM (
         SELECT
-            step_id, count(status) AS ended,
+            step_id, count(*) AS ended,
             count(*) FILTER (WHERE status <> 'succeeded') AS failures
         FROM ended
+        WHERE status <> ''
         GROUP BY step_id
         UNION ALL
         SELECT parent_step_id, count(*), count(*) FILTER (WHERE status <> 'succeeded')

@@ -65,6 +65,8 @@ class MemberResults:
         for step in steps:
             if has_parts(step.request):
                 found[step.id] = self._with_children(step, found[step.id], start, stop)
+            elif step.kind == StepKind.MAP and step.status == StepStatus.SUCCEEDED:
+                found[step.id] = _with_deleted(step, found[step.id], start, stop)
         return {step_id: list(values.values()) for step_id, values in found.items()}
 
     def _rows(
@@ -133,6 +135,17 @@ class MemberResults:
                 "parts.lazy(), a sequence that is read in pages."
             )
         return json.loads(text)
+
+
+def _with_deleted(
+    step: Step, values: dict[int, Any], start: int, stop: int | None
+) -> dict[int, Any]:
+    """Return the results of members by their places; None where somebody has deleted the task."""
+    members = step.members or 0
+    places = range(start, members if stop is None else min(stop, members))
+    if len(values) >= len(places):
+        return values
+    return {place: values.get(place) for place in places}
 
 
 class LazyResults(Sequence[Any]):

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connections
+from django.db.models import Exists, OuterRef
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
@@ -29,6 +30,7 @@ BATCH, FEWEST_AHEAD = 200, 3
 # Under which the request of a step keeps a result that somebody gave it.
 RESOLVED = "resolved"
 INVALID = "taskqueue.exceptions.InvalidWorkflow"
+DELETED = "taskqueue.exceptions.TaskDoesNotExist"
 # What tells of the error of a member.
 ERROR = ("task__error_class", "task__error_message", "task_id")
 Arguments = tuple[list[Any], dict[str, Any]]
@@ -196,6 +198,12 @@ class Results:
         )  # fmt: skip
         for child in children.order_by("parent_place")[:most]:
             errors[child.parent_place or 0] = child.error or _cancelled(child)
+        wanted = step.failures if most is None else min(step.failures, most)
+        if len(errors) < wanted:
+            # Only here: it looks for the task of every member.
+            rest = members.exclude(Exists(Task.objects.filter(id=OuterRef("task_id"))))
+            for place, task_id in rest.order_by("place").values_list("place", "task_id")[:most]:
+                errors[place] = _error(DELETED, f"Task {task_id} was deleted.", task_id)
         return dict(sorted(errors.items()))
 
     def _child(self, step: Step, place: int | None = None) -> Workflow | None:
