@@ -113,7 +113,9 @@ class PostgreSQL:
 
     def empty(self) -> None:
         """Leave no task, no lease, no workflow and no event."""
-        tables = self._tables("task", "lease", "tasklog", "worker", "event", *WORKFLOWS)
+        tables = self._tables(
+            "task", "lease", "tasklog", "worker", "event", "eventbatch", *WORKFLOWS
+        )
         self.query(f"TRUNCATE {tables}")
 
     def fill(self, status: str, count: int, *, task: str = "noop") -> None:

@@ -96,7 +96,8 @@ def _drain(bench: Bench, side: str, count: int, values: Values) -> None:
     for role, microseconds in sampler.microseconds(database).items():
         values[what, side, role].append(microseconds)
     ((written, numbered),) = database.query(
-        "SELECT count(*), count(seq) FROM taskqueue_event WHERE kind LIKE 'task.%%'"
+        "SELECT count(*) + (SELECT COALESCE(sum(number), 0) FROM taskqueue_eventbatch), count(seq)"
+        " FROM taskqueue_event WHERE kind LIKE 'task.%%'"
     )
     # Those of a start and of an end, for each task.
     if written < 2 * tasks * (side == EVERYBODY):

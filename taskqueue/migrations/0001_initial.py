@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.migrations._event_triggers import create_event_triggers, drop_event_triggers
-from taskqueue.models.parts import DatabaseClock
+from taskqueue.models.parts import DatabaseClock, ManyOf
 
 TASK_STATUSES = [
     "blocked", "scheduled", "ready", "running", "retrying", "succeeded", "failed", "cancelled",
@@ -121,6 +121,16 @@ def tune_postgresql(apps: Any, schema_editor: Any) -> None:
     schema_editor.execute(
         "ALTER TABLE taskqueue_event DROP CONSTRAINT taskqueue_event_pkey, REPLICA IDENTITY FULL"
     )
+    # A row of it is written once, read once and deleted: whole, if it fits into a page.
+    schema_editor.execute(
+        "ALTER TABLE taskqueue_eventbatch SET (toast_tuple_target = 8160, "
+        "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, "
+        "autovacuum_vacuum_cost_delay = 0)"
+    )
+    for column in ("task_ids", "attempts", "seconds"):
+        schema_editor.execute(
+            f"ALTER TABLE taskqueue_eventbatch ALTER COLUMN {column} SET STORAGE EXTERNAL"
+        )
     # Rows come and go here all the time, and few stay.
     for table in ("arrival", "event", "limitnote", "slot"):
         schema_editor.execute(
@@ -1441,6 +1451,29 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="EventBatch",
+            fields=[
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("kind", _word(EVENT_KINDS, max_length=24)),
+                ("at", models.DateTimeField()),
+                (
+                    "workflow",
+                    _reference(
+                        "workflow", models.DO_NOTHING, null=True, related_name="event_batches"
+                    ),
+                ),
+                ("name", models.CharField(max_length=255)),
+                ("queue_name", models.CharField(max_length=100)),
+                ("worker", models.CharField(max_length=150)),
+                ("details", models.JSONField()),
+                ("number", models.IntegerField()),
+                ("task_ids", ManyOf("uuid")),
+                ("attempts", ManyOf("integer")),
+                ("seconds", ManyOf("double precision", null=True)),
+            ],
+            options={"default_permissions": ()},
         ),
         migrations.CreateModel(
             name="Subscription",

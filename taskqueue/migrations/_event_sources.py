@@ -1,6 +1,7 @@
 """The changes that are events, and what each event holds.
 
-What an event holds is listed here alone: never arguments, results, messages or tracebacks.
+Never arguments, results, messages or tracebacks. `engine/postgresql/events.py` has the starts and
+successes of many tasks once more.
 """
 
 from __future__ import annotations
@@ -8,14 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 FINAL = "('succeeded', 'failed', 'cancelled')"
-
-
-class Many(NamedTuple):
-    """The events of one kind of many leases at once: `new` is the row that has changed."""
-
-    kind: str
-    changed: str
-    further: str
 
 
 class Source(NamedTuple):
@@ -43,9 +36,6 @@ class Source(NamedTuple):
     details: tuple[tuple[str, str], ...] = ()
     # Further rows that the expressions use.
     further: str = ""
-    # For the function that writes the events of many changes at once: the one kind that it writes,
-    # the rows of its leases, and further ones.
-    many: Many | None = None
 
 
 LEASE_OF_TASK = """
@@ -56,25 +46,6 @@ STEP_OF_TASK = """
 TASK_OF_LEASE = """
     JOIN taskqueue_task AS task ON task.id = NEW.task_id
     LEFT JOIN taskqueue_step AS step ON step.id = task.step_id"""
-# By `= ANY (ARRAY[...])` each row is found by its key, whatever the statistics say.
-LEASES = "unnest(leases) WITH ORDINALITY AS given (id, place)"
-STEP_OF_MANY = "LEFT JOIN taskqueue_step AS step ON step.id = ANY (ARRAY[{task}.step_id])"
-STARTED = Many(
-    "'task.started'",
-    LEASES,
-    f"""
-    JOIN taskqueue_lease AS new ON new.id = ANY (ARRAY[given.id])
-    JOIN taskqueue_task AS task ON task.id = ANY (ARRAY[new.task_id])
-    {STEP_OF_MANY.format(task="task")}""",
-)
-SUCCEEDED = Many(
-    "'task.succeeded'",
-    LEASES,
-    f"""
-    JOIN taskqueue_lease AS lease ON lease.id = ANY (ARRAY[given.id])
-    JOIN taskqueue_task AS new ON new.id = ANY (ARRAY[lease.task_id])
-    {STEP_OF_MANY.format(task="new")}""",
-)
 OF_LEASE: dict[str, Any] = {
     "table": "lease",
     "task": "NEW.task_id",
@@ -108,11 +79,8 @@ SOURCES = (
             ("step", "step.name"),
         ),
         further=LEASE_OF_TASK + STEP_OF_TASK,
-        many=SUCCEEDED,
     ),
-    Source(
-        label="started", on="INSERT", when="true", kind="'task.started'", many=STARTED, **OF_LEASE
-    ),
+    Source(label="started", on="INSERT", when="true", kind="'task.started'", **OF_LEASE),
     Source(
         label="progressed", on="UPDATE OF progress",
         when="NEW.finished_at IS NULL AND NEW.progress IS NOT NULL "

@@ -9,8 +9,8 @@ events that nobody wants but for the conditions of the triggers:
 - On SQLite the conditions look at `taskqueue_audience` themselves.
 
 A worker that claims or ends many tasks at once, on PostgreSQL, lets its triggers leave the kind out
-of that statement, and calls a function that writes all of these events by another one, in the same
-transaction (`engine/postgresql/events.py`): the trigger of each row costs more than twice that.
+of that statement, which writes all of these events itself, as one row for all tasks of a definition
+(`engine/postgresql/events.py`): the trigger of each row costs several times that.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ INSERT = """
         SELECT {kind} AS new_kind, {task}::uuid AS new_task, {workflow}::uuid AS new_workflow,
             {name} AS new_name, {queue} AS new_queue, {worker} AS new_worker,
             {attempt}::integer AS new_attempt, {details} AS new_details
-        FROM {changed}{further}
+        FROM (SELECT) AS changed{further}
     ) AS found
-    WHERE {any}EXISTS (
+    WHERE EXISTS (
         SELECT
         FROM taskqueue_subscription
         WHERE kinds ? new_kind
@@ -64,21 +64,6 @@ BEGIN
         END IF;
     END IF;{INSERT}
     RETURN NULL;
-END $$
-"""  # noqa: S608  (of constants)
-# What is asked once for all rows: whether somebody wants the kind without a further condition.
-ANY = """EXISTS (
-        SELECT
-        FROM taskqueue_subscription
-        WHERE kinds ? {kind} AND (until IS NULL OR until > clock_timestamp())
-            AND task_id IS NULL AND workflow_id IS NULL AND names = '[]' AND queues = '[]'
-    ) OR """
-# Then the triggers write the kind again, for the rest of the transaction.
-FUNCTION_OF_MANY = f"""
-CREATE FUNCTION taskqueue_events_{{label}}(leases bigint[], wanted text) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN{INSERT}
-    PERFORM set_config('taskqueue.events', wanted, true);
 END $$
 """  # noqa: S608  (of constants)
 TRIGGER = """
@@ -155,14 +140,7 @@ def _statement(template: str, source: Source, *, is_postgresql: bool) -> str:
         "label": f"{source.table}_{source.label}",
         "details": f"{function}({pairs})",
         "clock": SQLITE_CLOCK,
-        "changed": "(SELECT) AS changed",
-        "any": "",
     }
-    if template is FUNCTION_OF_MANY:
-        assert source.many is not None
-        kind, changed, further = source.many
-        any_of_kind = ANY.format(kind=kind)
-        parts |= {"kind": kind, "changed": changed, "further": further, "any": any_of_kind}
     return template.format(**parts)
 
 
@@ -175,8 +153,6 @@ def statements(vendor: str) -> list[str]:
         made += [
             _statement(template, source, is_postgresql=True) for template in (FUNCTION, TRIGGER)
         ]
-        if source.many is not None:
-            made.append(_statement(FUNCTION_OF_MANY, source, is_postgresql=True))
     return made
 
 
@@ -191,8 +167,5 @@ def drop_event_triggers(apps: Any, schema_editor: Any) -> None:
     """Undo `create_event_triggers`; SQLite drops triggers with their tables."""
     if schema_editor.connection.vendor == "postgresql":
         functions = [f"taskqueue_event_{source.table}_{source.label}" for source in SOURCES]
-        functions += [
-            f"taskqueue_events_{source.table}_{source.label}" for source in SOURCES if source.many
-        ]
         names = ", ".join([*functions, "taskqueue_fits"])
         schema_editor.execute(f"DROP FUNCTION {names} CASCADE")

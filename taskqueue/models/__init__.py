@@ -4,7 +4,7 @@ from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit
 from taskqueue.models.call_count import CallCount
 from taskqueue.models.collected import Collected
-from taskqueue.models.event import Audience, Event, Subscription
+from taskqueue.models.event import Audience, Event, EventBatch, Subscription
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, ResultPart, TaskLog
@@ -36,6 +36,7 @@ __all__ = [
     "Depth",
     "Endpoint",
     "Event",
+    "EventBatch",
     "Export",
     "Failure",
     "IdempotencyKey",

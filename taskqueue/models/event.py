@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from taskqueue.core.event_kinds import LONGEST_KIND, EventKind
-from taskqueue.models.parts import LOOSE, DatabaseClock, choices, one_of
+from taskqueue.models.parts import LOOSE, DatabaseClock, ManyOf, choices, one_of
 from taskqueue.models.task import LONGEST_NAME, LONGEST_QUEUE_NAME, Task
 from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
 from taskqueue.models.workflow import Workflow
@@ -64,6 +64,38 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seq} {self.kind}"
+
+
+class EventBatch(models.Model):
+    """Events of one kind that a worker's statement caused for tasks of one definition.
+
+    On PostgreSQL the statements that claim and end many tasks write them. Numbering turns each
+    into rows of `Event`. A row for each event would be written and indexed twice.
+    """
+
+    # Of the sequence of the events' ids: so batches and single events have one order.
+    id = models.BigIntegerField(primary_key=True)
+    kind = models.CharField(max_length=LONGEST_KIND, choices=choices(EventKind))
+    at = models.DateTimeField()
+    workflow = models.ForeignKey(
+        Workflow, models.DO_NOTHING, null=True, related_name="event_batches", **LOOSE
+    )
+    name = models.CharField(max_length=LONGEST_NAME)
+    queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
+    worker = models.CharField(max_length=LONGEST_WORKER_NAME)
+    # What they share of their details.
+    details = models.JSONField()
+    # How many there are; for each its task and attempt, and of an end the seconds that it ran.
+    number = models.IntegerField()
+    task_ids = ManyOf("uuid")
+    attempts = ManyOf("integer")
+    seconds = ManyOf("double precision", null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.kind}"
 
 
 class Subscription(models.Model):

@@ -54,6 +54,23 @@ class Figures(models.Model):
         abstract = True
 
 
+class ManyOf(models.Field):  # type: ignore[type-arg]
+    """A column of many values of one SQL type; on SQLite, where nothing is written to it, text."""
+
+    def __init__(self, sql_type: str, **options: Any) -> None:
+        self.sql_type = sql_type
+        super().__init__(**options)
+
+    def deconstruct(self) -> Any:
+        """Return what migrations need to make it again."""
+        name, path, arguments, options = super().deconstruct()
+        return name, path, [self.sql_type, *arguments], options
+
+    def db_type(self, connection: Any) -> str:
+        """Return the column's type."""
+        return f"{self.sql_type}[]" if connection.vendor == "postgresql" else "text"
+
+
 class DatabaseClock(Func):
     """The moment by the database's clock, not that of the transaction's start."""
 

@@ -233,7 +233,8 @@ class Duties:
         if turn.forecast.holds(HAS_NEW_EVENTS):
             number = pump(turn.connection)
             turn.may_claim = turn.may_claim or number > 0
-            if number == EVENTS_BATCH:
+            # No batch of events is cut in two, so that a turn seldom takes the whole number.
+            if EVENTS_BATCH / 2 < number <= EVENTS_BATCH:
                 return BEHIND_PAUSE
         rank = turn.forecast.number(RANK)
         return PUMP_PAUSE if rank == 0 else OTHER_PUMP_PAUSE + turn.stagger

@@ -67,6 +67,17 @@ def test_tasks_that_failed_are_counted_by_name() -> None:
     assert "shop.old" in subjects("failure", window=7200)
 
 
+def test_failed_deliveries_of_alerts_and_webhooks_raise_no_alert_but_one_that_names_them() -> None:
+    deliveries = ["taskqueue.alerts.mail", "taskqueue.webhooks.deliver"]
+    for name in [*deliveries, "taskqueue.command"]:
+        make_task("failed", name=name)
+    assert subjects("failure") == ["taskqueue.command"]
+    assert subjects("failure", scope="name", pattern="*") == ["taskqueue.command"]
+    (by_queue,) = judged("failure", scope="queue", pattern="*")
+    assert by_queue.count == 1
+    assert subjects("failure", scope="name", pattern=deliveries[1]) == deliveries[1:]
+
+
 def test_a_name_is_compared_as_it_is_before_it_is_taken_for_a_pattern() -> None:
     make_task("failed", name="shop.test[1]")
     assert subjects("failure", scope="name", pattern="shop.test[1]") == ["shop.test[1]"]

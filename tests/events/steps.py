@@ -10,7 +10,7 @@ from django.db import connection
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.events.numbering import PLAIN_BATCH, pump
 from taskqueue.engine.events.subscribing import subscribe
-from taskqueue.models import Event
+from taskqueue.models import Event, EventBatch
 from taskqueue.models.event import Subscriber
 
 
@@ -25,9 +25,20 @@ def written() -> list[Event]:
     return list(Event.objects.order_by("id"))
 
 
+def numbered() -> list[Event]:
+    """All events, each with its number, in their order."""
+    number_all()
+    return list(Event.objects.order_by("seq"))
+
+
 def kinds() -> list[str]:
     """The kinds of all events, in the order in which they were written."""
     return [event.kind for event in written()]
+
+
+def are_numbered() -> bool:
+    """Whether no event waits for its number."""
+    return not (Event.objects.filter(seq=None).exists() or EventBatch.objects.exists())
 
 
 def number_all() -> int:

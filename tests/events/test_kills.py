@@ -21,7 +21,7 @@ from taskqueue.models import Event, Subscription, Task, Worker
 from tests.conftest import StartWorker
 from tests.engine.steps import another_connection, claim, claim_one, end, future
 from tests.events.judging import complaints
-from tests.events.steps import listen, number_all
+from tests.events.steps import are_numbered, listen, number_all
 from tests.sample.event_tasks import keep_event
 from tests.sample.tasks import add, fail, noop, sleep
 from tests.worker_process import wait_until
@@ -66,7 +66,7 @@ def test_events_equal_the_changes_when_workers_and_pumps_are_killed(
 
     def is_over() -> bool:
         is_open = Task.objects.filter(status__in=OPEN).exists()
-        return not is_open and not Event.objects.filter(seq=None).exists()
+        return not is_open and are_numbered()
 
     wait_until(is_over, timeout=120, what="the end of all tasks")
     assert complaints(handler=keep_event.name, handled="task.succeeded") == []

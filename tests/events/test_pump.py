@@ -24,7 +24,7 @@ from taskqueue.exceptions import EventsGone, InvalidSubscription, TooManyReaders
 from taskqueue.models import Audience, Event, Subscription, Task
 from taskqueue.models.event import Subscriber
 from tests.engine.steps import another_connection, past, run_at_once
-from tests.events.steps import listen, number_all, written
+from tests.events.steps import are_numbered, listen, number_all, written
 from tests.sample.tasks import add, echo, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,7 +87,7 @@ def test_pumps_at_once_give_each_number_once() -> None:
 
     def pump_all() -> None:
         own = connections["default"]
-        while Event.objects.filter(seq=None).exists():
+        while not are_numbered():
             pump(own, limit=7)
 
     run_at_once([pump_all] * 4)

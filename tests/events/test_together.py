@@ -8,28 +8,35 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic, set_rollback
 from django.test.utils import CaptureQueriesContext
 
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.connections import transaction
+from taskqueue.engine.events.numbering import pump
+from taskqueue.engine.events.reading import waits_for_number
+from taskqueue.engine.events.subscribing import last_seq
 from taskqueue.engine.postgresql.events import LEAST
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import leave_session, own_session, set_wanted_events
 from taskqueue.engine.statement import change
-from taskqueue.models import Audience, Event, Lease
+from taskqueue.models import Audience, Event, EventBatch, Lease
+from taskqueue.monitoring.doctor.events import look_at_events
+from taskqueue.monitoring.metrics.workflows import workflow_figures
 from taskqueue.workflows import group
-from tests.engine.steps import Undo, another_connection, claim, claim_one, end, outcome
+from tests.engine.steps import Undo, another_connection, claim, claim_one, end, outcome, past
 from tests.engine.test_bad_statistics import FINISHED
 from tests.engine.test_plans import BATCH, rows_read
-from tests.events.steps import listen, written
+from tests.events.steps import listen, number_all, numbered, written
 from tests.sample.tasks import add, noop
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 MANY = 2 * LEAST
-WRITES = "taskqueue_events_"
+WRITES = "INSERT INTO taskqueue_eventbatch"
 
 
 @pytest.fixture
@@ -54,10 +61,11 @@ def record_successes(worker: BaseDatabaseWrapper, claimed: Sequence[Claimed]) ->
 
 def told(kind: str) -> list[dict[str, Any]]:
     """The events of a kind without what differs from one to the next."""
-    rows = Event.objects.filter(kind=kind).order_by("id")
+    number_all()
+    rows = Event.objects.filter(kind=kind).order_by("seq")
     return [
         {
-            "name": row.name, "queue": row.queue_name, "worker": row.worker, "seq": row.seq,
+            "name": row.name, "queue": row.queue_name, "worker": row.worker,
             "attempt": row.attempt, "step": row.details.get("step"), "details": set(row.details),
             "in_workflow": row.workflow_id is not None,
         }
@@ -85,11 +93,11 @@ def test_the_events_are_those_that_triggers_write(
         record_successes(worker, claimed_together)
     assert sum(WRITES in query["sql"] for query in queries) == 2
     assert (told("task.started"), told("task.succeeded")) == by_triggers
-    of_tasks = [[str(row.task_id) for row in written() if row.kind == kind]
+    of_tasks = [[str(row.task_id) for row in numbered() if row.kind == kind]
                 for kind in ("task.started", "task.succeeded")]  # fmt: skip
     assert of_tasks[0] == [each.task_id for each in claimed_together]
     assert sorted(of_tasks[1]) == sorted(of_tasks[0])
-    seconds = {row.details["seconds"] for row in written() if row.kind == "task.succeeded"}
+    seconds = {row.details["seconds"] for row in numbered() if row.kind == "task.succeeded"}
     assert seconds == {1.0}
 
 
@@ -100,7 +108,7 @@ def test_only_what_fits_a_subscription_is_written(worker: BaseDatabaseWrapper) -
     noop.enqueue_many([((), {})] * MANY)
     learn(worker)
     record_successes(worker, claim(2 * MANY, connection=worker))
-    assert [(row.kind, row.name) for row in written()] == [("task.started", add.name)] * MANY
+    assert [(row.kind, row.name) for row in numbered()] == [("task.started", add.name)] * MANY
 
 
 def test_they_are_undone_with_their_change(worker: BaseDatabaseWrapper) -> None:
@@ -115,10 +123,10 @@ def test_they_are_undone_with_their_change(worker: BaseDatabaseWrapper) -> None:
 
     with pytest.raises(Undo):
         claim_in_vain()
-    assert written() == []
+    assert numbered() == []
     assert not Lease.objects.exists()
     claim_one(size=1, connection=worker)
-    assert len(written()) == 1
+    assert len(numbered()) == 1
 
 
 def test_a_statement_that_fails_leaves_what_the_session_knows(worker: BaseDatabaseWrapper) -> None:
@@ -179,3 +187,52 @@ def test_rows_are_found_by_their_keys_though_the_plan_was_made_over_empty_tables
             counts.append(rows_read(worker) - before)
     # About five a task, and five more for its two events.
     assert max(counts) <= 20 * BATCH
+
+
+def waiting_batches(worker: BaseDatabaseWrapper) -> None:
+    """Leave a batch of starts, and one of ends, without numbers."""
+    learn(worker)
+    noop.enqueue_many([((), {})] * MANY)
+    record_successes(worker, claim(MANY, connection=worker))
+
+
+def test_batches_and_single_events_get_their_numbers_in_one_order(
+    worker: BaseDatabaseWrapper,
+) -> None:
+    listen()
+    waiting_batches(worker)
+    noop.enqueue()
+    assert pump(connection, limit=MANY + 5) == MANY
+    # No batch is cut in two, nor left because it is larger than a turn.
+    assert pump(connection, limit=5) == MANY
+    assert pump(connection) == MANY + 1
+    rows = Event.objects.order_by("seq")
+    kinds = [kind for kind in ("enqueued", "started", "succeeded") for _ in range(MANY)]
+    assert [row.kind for row in rows] == [f"task.{kind}" for kind in [*kinds, "enqueued"]]
+    assert [row.seq for row in rows] == list(range(1, 3 * MANY + 2))
+    assert last_seq(connection) == 3 * MANY + 1
+    assert not EventBatch.objects.exists()
+
+
+def test_a_pump_that_dies_leaves_batches_as_they_were(worker: BaseDatabaseWrapper) -> None:
+    listen("task.started")
+    waiting_batches(worker)
+    with atomic():
+        assert pump(connection) == MANY
+        set_rollback(True)
+    assert (Event.objects.count(), last_seq(connection)) == (0, 0)
+    assert [row.seq for row in numbered()] == list(range(1, MANY + 1))
+
+
+def test_batches_are_among_what_waits_for_numbers(worker: BaseDatabaseWrapper) -> None:
+    listen("task.succeeded")
+    waiting_batches(worker)
+    assert waits_for_number(connection, EventFilter.of("task.succeeded", name=noop.name))
+    assert not waits_for_number(connection, EventFilter.of("task.succeeded", name=add.name))
+    assert workflow_figures().new_events == MANY
+    EventBatch.objects.update(at=past())
+    (found,) = look_at_events(connection)
+    assert f"Those that wait: {MANY}," in found.seen
+    number_all()
+    assert not waits_for_number(connection, EventFilter.of())
+    assert workflow_figures().new_events == 0

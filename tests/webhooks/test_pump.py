@@ -25,6 +25,7 @@ from taskqueue.models import Delivery, Event, Subscription, Task
 from taskqueue.models.event import Subscriber
 from taskqueue.testing import run_due
 from tests.engine.steps import another_connection
+from tests.events.steps import are_numbered
 from tests.sample.tasks import add, fail
 from tests.webhooks.receiver import Receiver
 
@@ -97,7 +98,7 @@ def test_deliveries_themselves_are_told_to_nobody(receiver: Receiver) -> None:
     settle()
     names = {json.loads(each.body)["data"].get("name") for each in receiver.received}
     assert names == {add.name}
-    assert not Event.objects.filter(kind__startswith="task.", seq=None).exists()
+    assert are_numbered()
 
 
 @pytest.mark.django_db

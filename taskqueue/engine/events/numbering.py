@@ -34,22 +34,59 @@ BATCH, PLAIN_BATCH = 1000, 5000
 
 # What anybody wants, as the worker's session is to know it.
 WANTED_KINDS = Fact.of("SELECT kinds FROM taskqueue_audience")
-HAS_NEW_EVENTS = Fact.of("EXISTS (SELECT 1 FROM taskqueue_event WHERE seq IS NULL)")
+HAS_NEW_EVENTS = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_event WHERE seq IS NULL)
+    OR EXISTS (SELECT 1 FROM taskqueue_eventbatch)
+""")
 
 LOCK = Statement.of("SELECT last_seq FROM taskqueue_audience {skip_locked}")
 # By the partial index of events that have no number yet. On PostgreSQL no other index has their
 # ids: each row is found by its place, for nobody else changes or deletes what has no number.
+# Batches, which SQLite has not, give way to their events. One that is larger than the limit is
+# numbered alone. The statement returns how many events there were.
 NUMBER = Statement(
     postgresql="""
-        WITH fresh AS MATERIALIZED (
+        WITH single AS MATERIALIZED (
             SELECT id, ctid FROM taskqueue_event WHERE seq IS NULL ORDER BY id LIMIT %(limit)s
+        ), batch AS MATERIALIZED (
+            SELECT id, ctid, number FROM taskqueue_eventbatch ORDER BY id LIMIT %(limit)s
+        ), fresh AS (
+            SELECT id, ctid AS single, NULL::tid AS batch, 1 AS number FROM single
+            UNION ALL
+            SELECT id, NULL, ctid, number FROM batch
+        ), counted AS (
+            SELECT *, sum(number) OVER (ORDER BY id) AS upto, row_number() OVER (ORDER BY id) AS row
+            FROM fresh
         ), numbered AS MATERIALIZED (
-            SELECT ctid, %(last)s + row_number() OVER (ORDER BY id) AS seq FROM fresh
+            SELECT single, batch, upto, %(last)s + upto - number AS seq
+            FROM counted
+            WHERE upto <= %(limit)s OR row = 1
+        ), one AS (
+            UPDATE taskqueue_event AS event
+            SET seq = numbered.seq + 1
+            FROM numbered
+            WHERE event.ctid = numbered.single
+        ), many AS (
+            DELETE FROM taskqueue_eventbatch AS event
+            USING numbered
+            WHERE event.ctid = numbered.batch
+            RETURNING numbered.seq, event.*
+        ), made AS (
+            INSERT INTO taskqueue_event (
+                seq, kind, at, task_id, workflow_id, name, queue_name, worker, attempt, details
+            )
+            SELECT
+                many.seq + own.place, kind, at, own.task_id, workflow_id, name, queue_name, worker,
+                own.attempt,
+                CASE
+                    WHEN own.seconds IS NULL THEN details
+                    ELSE details || jsonb_build_object('seconds', round(own.seconds::numeric, 3))
+                END
+            FROM many
+            CROSS JOIN LATERAL unnest(many.task_ids, many.attempts, many.seconds)
+                WITH ORDINALITY AS own (task_id, attempt, seconds, place)
         )
-        UPDATE taskqueue_event AS event
-        SET seq = numbered.seq
-        FROM numbered
-        WHERE event.ctid = numbered.ctid
+        SELECT COALESCE(max(upto), 0)::bigint FROM numbered
     """,
     sqlite="""
         UPDATE taskqueue_event AS event
@@ -84,7 +121,10 @@ def pump(connection: BaseDatabaseWrapper, *, limit: int | None = None) -> int:
             return 0
         last, subscriptions = rows[0][0], _effective(connection)
         most = (BATCH if subscriptions else PLAIN_BATCH) if limit is None else limit
-        number = execute(connection, NUMBER, last=last, limit=most)
+        if is_postgresql(connection):
+            number = int(select(connection, NUMBER, last=last, limit=most)[0][0])
+        else:
+            number = execute(connection, NUMBER, last=last, limit=most)
         if not number:
             return 0
         execute(connection, MOVE, number=number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from django.db.models import F, Lookup, Q
 
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.exceptions import EventsGone
-from taskqueue.models import Audience, Event
+from taskqueue.models import Audience, Event, EventBatch
 
 # Events of one answer.
 MOST = 1000
@@ -86,9 +86,11 @@ def read(
 
 
 def waits_for_number(connection: BaseDatabaseWrapper, wanted: EventFilter) -> bool:
-    """Return whether an event that fits has no number yet."""
+    """Return whether an event that fits has no number yet; of batches, whichever its task."""
     rows = Event.objects.using(connection.alias).filter(_query(wanted), seq__isnull=True)
-    return rows.exists()
+    batches = EventBatch.objects.using(connection.alias)
+    of_any_task = replace(wanted, task_id=None)
+    return rows.exists() or batches.filter(_query(of_any_task)).exists()
 
 
 def read_last(

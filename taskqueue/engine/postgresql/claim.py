@@ -10,7 +10,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.event_kinds import EventKind
-from taskqueue.engine.postgresql.events import written_together
+from taskqueue.engine.postgresql.events import STARTED, told_by_statement
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
@@ -92,14 +92,19 @@ WITH clock AS MATERIALIZED (
         lease_id, id, %(worker)s, attempt, 'running', now,
         now + COALESCE(lease_duration, %(lease_duration)s::interval)
     FROM claimed CROSS JOIN clock
-)
+){{told}}
 SELECT lease_id, {CLAIMED.format(failures="task.failures")}
 FROM claimed AS task
 ORDER BY lane, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
-CLAIM = _CLAIM.replace("{further}", "")
+_CLAIM_AND_TELL = _CLAIM.replace("{told}", f", told AS ({STARTED})")
+CLAIM = _CLAIM.replace("{further}", "").replace("{told}", "")
+# With the events of the starts.
+CLAIM_AND_TELL = _CLAIM_AND_TELL.replace("{further}", "")
 # Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
-CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", " AND priority = %(priority)s")
+_AT_PRIORITY = " AND priority = %(priority)s"
+CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", _AT_PRIORITY).replace("{told}", "")
+CLAIM_AND_TELL_AT_PRIORITY = _CLAIM_AND_TELL.replace("{further}", _AT_PRIORITY)
 
 # A loose scan of the claim's index: one probe a priority of each queue.
 EARLIEST_READY = """
@@ -154,13 +159,17 @@ def claim(
         "worker": worker,
         "lease_duration": lease_duration,
     }
-    statement = CLAIM
-    if priority is not None:
-        statement, parameters["priority"] = CLAIM_AT_PRIORITY, priority
-    with written_together(connection, EventKind.TASK_STARTED, sum(parameters["sizes"])) as leases:
-        with kept_plan(connection) as series:
-            rows = fetch(connection, statement, parameters | {"series": series})
-        leases += [row[0] for row in rows]
+    most = sum(parameters["sizes"])
+    with (
+        told_by_statement(connection, EventKind.TASK_STARTED, most) as tells,
+        kept_plan(connection) as series,
+    ):
+        if priority is None:
+            statement = CLAIM_AND_TELL if tells else CLAIM
+        else:
+            parameters["priority"] = priority
+            statement = CLAIM_AND_TELL_AT_PRIORITY if tells else CLAIM_AT_PRIORITY
+        rows = fetch(connection, statement, parameters | {"series": series})
     return [_claimed((*row, False)) for row in rows]
 
 

@@ -1,4 +1,8 @@
-"""Events of many changes by one statement: the trigger of each row costs more than twice that."""
+"""Events of many changes by the statement that makes them, as one row for all of a definition.
+
+The trigger of each row costs several times that, and so do rows that are found again by their
+leases.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +13,81 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.event_kinds import EventKind
 from taskqueue.engine.connections import is_in_transaction, transaction
-from taskqueue.engine.postgresql.values import numbers
 from taskqueue.engine.sessions import NO_EVENTS, WANTED, WANTED_EVENTS
 from taskqueue.engine.statement import fetch
 
-# Events of fewer rows cost less by triggers than the two statements do.
+# Events of fewer rows cost less by triggers than two more statements do.
 LEAST = 10
-LEAVE_OUT = f"SELECT set_config('{WANTED_EVENTS}', %s, true)"
-# Functions of the migration, made of the same expressions as the triggers. They give the triggers
-# back what they leave out.
-WRITE = {
-    EventKind.TASK_STARTED: "SELECT taskqueue_events_lease_started(%s::bigint[], %s)",
-    EventKind.TASK_SUCCEEDED: "SELECT taskqueue_events_task_moved(%s::bigint[], %s)",
-}
+SET_WANTED = f"SELECT set_config('{WANTED_EVENTS}', %s, true)"
+# An event is written where a subscription wants it, as in the triggers. Whether somebody wants the
+# kind without a further condition is asked once for all rows.
+_TOLD = """
+    INSERT INTO taskqueue_eventbatch (
+        id, kind, at, workflow_id, name, queue_name, worker, details,
+        number, task_ids, attempts, seconds
+    )
+    SELECT
+        nextval('taskqueue_event_id_seq'), '{kind}', clock_timestamp(), change.workflow_id,
+        change.name, change.queue_name, change.worker_id, {details},
+        count(*), array_agg(change.id ORDER BY {order}),
+        array_agg(change.attempt ORDER BY {order}), {seconds}
+    FROM (
+        SELECT {columns}, step.workflow_id, step.name AS step
+        FROM {changed} AS task
+        LEFT JOIN taskqueue_step AS step ON step.id = ANY (ARRAY[task.step_id])
+    ) AS change
+    WHERE EXISTS (
+        SELECT
+        FROM taskqueue_subscription
+        WHERE kinds ? '{kind}' AND (until IS NULL OR until > clock_timestamp())
+            AND task_id IS NULL AND workflow_id IS NULL AND names = '[]' AND queues = '[]'
+    ) OR EXISTS (
+        SELECT
+        FROM taskqueue_subscription AS wish
+        WHERE kinds ? '{kind}'
+            AND (until IS NULL OR until > clock_timestamp())
+            AND (wish.task_id IS NULL OR wish.task_id = change.id)
+            AND (wish.workflow_id IS NULL OR wish.workflow_id = change.workflow_id)
+            AND (names = '[]' OR taskqueue_fits(change.name, names))
+            AND (queues = '[]' OR taskqueue_fits(change.queue_name, queues))
+    )
+    GROUP BY change.workflow_id, change.name, change.queue_name, change.worker_id, change.step
+"""
+# Of `claimed`: tasks with their lanes.
+STARTED = _TOLD.format(
+    kind=EventKind.TASK_STARTED,
+    changed="claimed",
+    columns="task.*, %(worker)s::text AS worker_id",
+    details="'{}'::jsonb",
+    order="change.lane, change.priority DESC, change.run_after, change.id",
+    seconds="NULL::double precision[]",
+)
+# Of `done`: tasks with what their leases have.
+SUCCEEDED = _TOLD.format(
+    kind=EventKind.TASK_SUCCEEDED,
+    changed="done",
+    columns="task.*",
+    details="jsonb_strip_nulls(jsonb_build_object('status', 'succeeded', 'step', change.step))",
+    order="change.lease_id",
+    seconds="array_agg(EXTRACT(epoch FROM change.ran)::float8 ORDER BY change.lease_id)",
+)
 
 
 @contextmanager
-def written_together(
+def told_by_statement(
     connection: BaseDatabaseWrapper, kind: EventKind, most: int
-) -> Iterator[list[int]]:
-    """Write the events of a kind that the block's statement causes by one statement behind it.
+) -> Iterator[bool]:
+    """Give whether the block's statement is to write the events of a kind that it causes.
 
-    The block adds the leases that it has claimed or ended to the list, `most` at most. All is one
-    transaction. Triggers do it where the session is shared, or the rows are few.
+    Then it is a transaction, and triggers leave that kind out. They write it where the session is
+    shared, or the rows are few.
     """
-    leases: list[int] = []
     wanted = connection.settings_dict.get(WANTED, NO_EVENTS).split()
     if most < LEAST or kind not in wanted:
-        yield leases
+        yield False
         return
     with nullcontext() if is_in_transaction(connection) else transaction(connection):
         others = " ".join(each for each in wanted if each != kind)
-        fetch(connection, LEAVE_OUT, (others or NO_EVENTS,))
-        yield leases
-        fetch(connection, WRITE[kind], (numbers(leases), " ".join(wanted)))
+        fetch(connection, SET_WANTED, (others or NO_EVENTS,))
+        yield True
+        fetch(connection, SET_WANTED, (" ".join(wanted),))

@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.event_kinds import EventKind
 from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded, success_of
-from taskqueue.engine.postgresql.events import written_together
+from taskqueue.engine.postgresql.events import SUCCEEDED, told_by_statement
 from taskqueue.engine.postgresql.values import microseconds, numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
@@ -34,10 +34,11 @@ from taskqueue.engine.statement import fetch
 PRUNE_SUCCEEDED = PRUNE_AFTER.format(
     finished_at="held.finished_at", kept_for="%(kept_for)s::interval"
 )
-RECORD_SUCCESSES = f"""
+_RECORD_SUCCESSES = f"""
 WITH held AS MATERIALIZED (
     SELECT
-        lease.id, lease.task_id, outcome.return_value,
+        lease.id, lease.task_id, outcome.return_value, lease.worker_id,
+        lease.started_at AS noted_at,
         clock.now - outcome.started * interval '1 microsecond' AS started_at,
         clock.now - outcome.ended * interval '1 microsecond' AS finished_at
     FROM (
@@ -49,7 +50,7 @@ WITH held AS MATERIALIZED (
         ORDER BY lease_id
     ) AS outcome
     JOIN LATERAL (
-        SELECT id, task_id
+        SELECT id, task_id, worker_id, started_at
         FROM taskqueue_lease
         WHERE id = outcome.lease_id
             AND finished_at IS NULL AND stop_seen_at IS NULL AND NOT is_shared
@@ -66,7 +67,7 @@ WITH held AS MATERIALIZED (
         is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])
     FROM held
     WHERE lease.id = ANY (ARRAY[held.id])
-)
+){{opening}}
 UPDATE taskqueue_task AS task
 SET status = 'succeeded',
     return_value = held.return_value::jsonb,
@@ -76,8 +77,21 @@ SET status = 'succeeded',
     holds_unique_key = {KEEPS_KEY}
 FROM held
 WHERE task.id = ANY (ARRAY[held.task_id]) AND task.status = 'running'
-RETURNING held.id, task.step_id
+RETURNING {{returned}}
 """  # noqa: S608  (of constants)
+RECORD_SUCCESSES = _RECORD_SUCCESSES.replace("{opening}", "").replace(
+    "{returned}", "held.id, task.step_id"
+)
+# With their events.
+RECORD_AND_TELL = _RECORD_SUCCESSES.replace("{opening}", ", done AS (").replace(
+    "{returned}",
+    f"""
+        held.id AS lease_id, held.worker_id, task.id, task.name, task.queue_name, task.attempt,
+        task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran
+), told AS ({SUCCEEDED})
+SELECT lease_id, step_id
+FROM done""",  # noqa: S608  (of constants)
+)
 
 PRUNE_ENDED = PRUNE_AFTER.format(
     finished_at="clock_timestamp()",
@@ -227,10 +241,12 @@ def record_successes(
         "kept_for": kept_for,
         "passing": numbers(list(passing)),
     }
-    with written_together(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as leases:
-        with kept_plan(connection) as series:
-            rows = fetch(connection, RECORD_SUCCESSES, parameters | {"series": series})
-        leases += [row[0] for row in rows]
+    with (
+        told_by_statement(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as tells,
+        kept_plan(connection) as series,
+    ):
+        statement = RECORD_AND_TELL if tells else RECORD_SUCCESSES
+        rows = fetch(connection, statement, parameters | {"series": series})
     return {
         lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows
     }

@@ -13,6 +13,10 @@ from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation
 from taskqueue.monitoring.notices.workers import long_runs, of_wedged
 
+# Deliveries of webhooks, mails of alerts and the like. A delivery that failed must not raise the
+# alert whose delivery fails next.
+OWN = ("taskqueue.webhooks.", "taskqueue.alerts.")
+
 
 def failures(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
     """Yield definitions whose tasks failed; queues, for a rule about queues."""
@@ -20,6 +24,8 @@ def failures(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
     is_by_queue = rule.scope == AlertScope.QUEUE
     found: dict[str, list[figures.Failures]] = {}
     for each in situation.failures(window):
+        if _is_own(each.name) and not _is_own(rule.pattern):
+            continue
         if fits(rule, AlertScope.NAME, each.name) and fits(rule, AlertScope.QUEUE, each.queue_name):
             found.setdefault(each.queue_name if is_by_queue else each.name, []).append(each)
     for subject, rows in sorted(found.items()):
@@ -37,6 +43,11 @@ def failures(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
                 latest_at=latest.latest_at,
                 example=latest.example,
             )
+
+
+def _is_own(name: str) -> bool:
+    """Whether it is a name, or a pattern of names, of tasks that tell of others."""
+    return name.startswith(OWN)
 
 
 def rates(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.models import Audience, Event, Subscription
+from taskqueue.models import Audience, Event, EventBatch, Subscription
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.doctor.finding import Check, Finding
 from taskqueue.monitoring.notice import duration
@@ -23,10 +23,12 @@ def look_at_events(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if audience is None:
         return
     new = Event.objects.using(connection.alias).filter(seq=None).order_by("id")
-    oldest = new.values_list("at", flat=True).first()
-    late = 0.0 if oldest is None else (now() - oldest).total_seconds()
+    batches = EventBatch.objects.using(connection.alias).order_by("id")
+    firsts = [rows.values_list("at", flat=True).first() for rows in (new, batches)]
+    late = max((now() - at).total_seconds() if at else 0.0 for at in firsts)
     if late > LATE:
         number = len(new.values_list("id", flat=True)[: CAP + 1])
+        number += sum(batches.values_list("number", flat=True)[: CAP + 1])
         yield EVENTS.problem(
             seen=f"No worker numbers events. Those that wait: {Count.of(number, cap=CAP)}, the"
             f" oldest for {duration(late)}. Handlers, webhooks and readers do not hear of them.",

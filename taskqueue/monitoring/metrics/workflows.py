@@ -79,6 +79,14 @@ FROM (
     LIMIT %(limit)s
 ) AS new_events
 UNION ALL
+SELECT 'new_batches', '', '', COALESCE(sum(number), 0), COALESCE(max(seconds), 0.0)
+FROM (
+    SELECT number, CAST({{since at}} AS double precision) AS seconds
+    FROM taskqueue_eventbatch
+    ORDER BY id
+    LIMIT %(limit)s
+) AS new_batches
+UNION ALL
 SELECT 'limit_count', name, what, 0, number FROM taskqueue_limitcount
 UNION ALL
 SELECT 'pause', CASE WHEN name = '' THEN 'everything' ELSE 'definition' END, '', count(*), 0.0
@@ -154,8 +162,9 @@ def workflow_figures() -> WorkflowFigures:
     figures.deliveries = min(CAP, sum(number for _, _, number, _ in kinds["deliveries"]))
     failed = sum(number for _, _, number, _ in kinds["failed_deliveries"])
     figures.failed_deliveries = min(CAP, failed)
-    figures.new_events = min(CAP, sum(number for _, _, number, _ in kinds["new_events"]))
-    figures.event_lag = max(0.0, sum(seconds for *_, seconds in kinds["new_events"]))
+    new = [*kinds["new_events"], *kinds["new_batches"]]
+    figures.new_events = min(CAP, sum(number for _, _, number, _ in new))
+    figures.event_lag = max(0.0, *(seconds for *_, seconds in new))
     counts = {(what, name): number for name, what, _, number in kinds["limit_count"]}
     figures.limit_repairs = counts.pop((CountOfLimits.REPAIRED.value, ""), 0.0)
     figures.saturated = {name: number for (_, name), number in counts.items()}

@@ -14,6 +14,7 @@ from taskqueue.models import Event, Task
 from tests.chaos.bugs.trial import Trial
 from tests.chaos.event_bodies import CANARY, hear, listen, tell
 from tests.chaos.history import Death, Fault
+from tests.events.steps import are_numbered
 from tests.worker_process import wait_until
 
 
@@ -117,8 +118,7 @@ def _settle(trial: Trial) -> None:
     trial.settle(20)
 
     def is_quiet() -> bool:
-        is_numbered = not Event.objects.filter(seq=None).exists()
-        return is_numbered and not Task.objects.exclude(status__in=FINISHED).exists()
+        return are_numbered() and not Task.objects.exclude(status__in=FINISHED).exists()
 
     with suppress(AssertionError):
         wait_until(is_quiet, 6 if trial.bug else 60, what="numbers")

@@ -9,7 +9,6 @@ from tests.chaos.bugs.planting import Planting
 
 EVENTS = "taskqueue.engine.events"
 DUTIES = "taskqueue.worker.duties"
-BY_ID = "event.id = numbered.id"
 WINDOW = 1.0
 """Seconds in which a scenario can kill a worker between two transactions."""
 
@@ -28,8 +27,8 @@ def two_pumps(planting: Planting) -> None:
     """Workers number events side by side, also what another has numbered meanwhile."""
     planting.rewrite(f"{EVENTS}.numbering:LOCK", "FOR UPDATE SKIP LOCKED", "")
     # By its place a row is not found again once another has numbered it.
-    planting.rewrite(f"{EVENTS}.numbering:NUMBER", "SELECT ctid, %(last)s", "SELECT id, %(last)s")
-    planting.rewrite(f"{EVENTS}.numbering:NUMBER", "event.ctid = numbered.ctid", BY_ID)
+    by_id = "event.id IN (SELECT id FROM single WHERE single.ctid = numbered.single)"
+    planting.rewrite(f"{EVENTS}.numbering:NUMBER", "event.ctid = numbered.single", by_id)
     planting.replace(f"{DUTIES}:OTHER_PUMP_PAUSE", 0.1)
 
     def select(connection: Any, statement: Any, *arguments: Any, **named: Any) -> Any:

@@ -198,7 +198,8 @@ def clear_tables() -> None:
         "taskqueue_step", "taskqueue_workflow", "taskqueue_workflowcount", "taskqueue_collected",
         "taskqueue_slot", "taskqueue_limitnote", "taskqueue_partition", "taskqueue_limiter",
         "taskqueue_limit", "taskqueue_task", "taskqueue_worker", "taskqueue_queue",
-        "taskqueue_event", "taskqueue_subscription", "taskqueue_audience",
+        "taskqueue_event", "taskqueue_eventbatch", "taskqueue_subscription",
+        "taskqueue_audience",
     )  # fmt: skip
     with connection.cursor() as cursor:
         for table in tables:
