@@ -20,6 +20,7 @@ from taskqueue.engine.postgresql.limit_tasks import RIVALS, TASKS
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
+_COLUMNS = ", ".join(PartitionRow._fields)
 # A statement of its own: its snapshot sees all that was committed by those who held the locks.
 # Notes are deleted here, of what is locked, so that whoever writes one later is not forgotten. Of
 # very many some are left: a million took ten seconds, in which all others waited for the limiter.
@@ -93,16 +94,16 @@ WITH RECURSIVE waiting_lane (limiter_id, most, queue_name, lane) AS (
 )
 SELECT
     clock_timestamp(),
-    (SELECT jsonb_object_agg(id, number) FROM running)::text,
-    (SELECT jsonb_agg(to_jsonb(freed) - 'most') FROM freed)::text,
+    (SELECT json_object_agg(id, number) FROM running)::text,
+    (SELECT json_agg(row) FROM (SELECT {_COLUMNS} FROM freed) AS row)::text,
     (
-        SELECT jsonb_agg(jsonb_build_array(
+        SELECT json_agg(json_build_array(
             id, partition, priority, due, cost, is_known, weight
         ))
         FROM task
     )::text,
     (
-        SELECT jsonb_object_agg(partition.id, jsonb_build_array(
+        SELECT json_object_agg(partition.id, json_build_array(
             task.status, COALESCE((task.limits -> 'sequence' ->> 'halts')::boolean, false)
         ))
         FROM asked
@@ -111,7 +112,7 @@ SELECT
         WHERE asked.is_sequence
     )::text,
     (
-        SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
+        SELECT json_agg(json_build_array(queue_name, lane, rank))
         FROM unnest(%(fair_queues)s::text[], %(fair_lanes)s::text[]) AS fair (queue_name, lane)
         CROSS JOIN LATERAL (
             SELECT rank
@@ -122,7 +123,7 @@ SELECT
         ) AS least
     )::text,
     (
-        SELECT jsonb_agg(jsonb_build_array(queue_name, lane, rank))
+        SELECT json_agg(json_build_array(queue_name, lane, rank))
         FROM unnest(%(limiters)s::uuid[]) AS limiter (id)
         CROSS JOIN unnest(%(fair_queues)s::text[], %(fair_lanes)s::text[])
             AS fair (queue_name, lane)
@@ -135,7 +136,7 @@ SELECT
         ) AS least
     )::text,
     (
-        SELECT jsonb_agg(jsonb_build_array(
+        SELECT json_agg(json_build_array(
             id, COALESCE(concurrency_override, concurrency), COALESCE(rate_override, rate),
             COALESCE(seconds_override, seconds), smooth
         ))
@@ -145,7 +146,7 @@ SELECT
     -- A lock of a row that turned out to be no longer open is held to the end, by a claim that
     -- knows nothing of it.
     (
-        SELECT jsonb_agg(DISTINCT limiter_id)
+        SELECT json_agg(DISTINCT limiter_id)
         FROM waiting_lane
         WHERE (
             SELECT count(*)

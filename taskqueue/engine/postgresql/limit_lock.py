@@ -145,11 +145,11 @@ WITH RECURSIVE subject (id, is_again) AS (
     SELECT * FROM noted_too
 )
 SELECT
-    (SELECT jsonb_agg(to_jsonb(candidate)) FROM candidate)::text,
-    (SELECT jsonb_agg(to_jsonb(limiter)) FROM limiter)::text,
-    (SELECT jsonb_agg(id) FROM noted)::text,
+    (SELECT json_agg(candidate) FROM candidate)::text,
+    (SELECT json_agg(limiter) FROM limiter)::text,
+    (SELECT json_agg(id) FROM noted)::text,
     (
-        SELECT jsonb_agg(id)
+        SELECT json_agg(id)
         FROM noted
         WHERE id <> ALL (ARRAY(SELECT id FROM candidate))
             AND id <> ALL (ARRAY(SELECT id FROM limiter))
@@ -157,14 +157,14 @@ SELECT
             AND NOT EXISTS (SELECT 1 FROM taskqueue_limiter WHERE id = noted.id)
     )::text,
     (
-        SELECT jsonb_agg(id)
+        SELECT json_agg(id)
         FROM wanted
         WHERE id <> ALL (ARRAY(SELECT id FROM needed))
             AND NOT EXISTS (SELECT 1 FROM taskqueue_limiter WHERE id = wanted.id)
     )::text,
-    (SELECT jsonb_object_agg(name, limiter_id) FROM limited)::text,
+    (SELECT json_object_agg(name, limiter_id) FROM limited)::text,
     (
-        SELECT jsonb_agg(name)
+        SELECT json_agg(name)
         FROM taskqueue_queue
         WHERE paused_at IS NOT NULL AND (paused_until IS NULL OR paused_until > clock_timestamp())
     )::text,

@@ -60,7 +60,7 @@ TASKS = f"""
 
 # The best ordinary task of the first ones, or else the last of them: nothing behind is better.
 RIVALS = f"""(
-        SELECT jsonb_agg(jsonb_build_array(queue.name, best.priority, best.due))
+        SELECT json_agg(json_build_array(queue.name, best.priority, best.due))
         FROM unnest(%(rivals)s::text[]) AS queue (name)
         CROSS JOIN LATERAL (
             SELECT priority, EXTRACT(epoch FROM run_after)::float8 AS due

@@ -122,7 +122,7 @@ _ALL = (
     Bug(plant=advancing.next_worker_waited_for, invariant=12,
         scenario=workflow_scenarios.without_a_second_worker),
     Bug(plant=advancing.takeover_not_noted, invariant=12, scenario=workflow_scenarios.other_ends),
-    Bug(plant=limiting.counts_with_the_lock, invariant=13, scenario=limit_scenarios.crowds,
+    Bug(plant=limiting.counts_with_the_lock, invariant=13, scenario=limit_scenarios.together,
         databases=POSTGRESQL),
     Bug(plant=limiting.limiters_not_locked, invariant=13, scenario=limit_scenarios.crowds,
         databases=POSTGRESQL),

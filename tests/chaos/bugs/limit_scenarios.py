@@ -7,25 +7,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from django.db import connection, transaction
 
 from taskqueue import control
 from taskqueue.core.states import FINISHED
 from taskqueue.exceptions import TransitionRefused
-from taskqueue.models import Task
+from taskqueue.models import Limiter, Task
 from tests.chaos import limit_bodies
 from tests.chaos.bugs.trial import Trial
 from tests.chaos.limit_rows import LimitChange, await_quiet
 
 SWEEP = 12.0
 """Seconds in which a sweep finds what stands still."""
-WAITS_FOR_LOCK = """
-SELECT EXISTS (
-    SELECT 1
-    FROM pg_stat_activity
-    WHERE datname = current_database() AND wait_event_type = 'Lock'
-)
+WAIT_FOR_LOCKS = """
+SELECT count(*)
+FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'
 """
 HOLD = """
 SELECT id FROM taskqueue_task
@@ -120,6 +119,26 @@ def changes(trial: Trial) -> None:
     _settle(trial)
 
 
+def together(trial: Trial) -> None:
+    """Claims from two queues wait for the places of one key at the same time."""
+    trial.lengthen_leases()
+    trial.start_workers(3, 3)
+    journal = str(trial.journal)
+    queues = ("default", "second")
+    for _ in range(2):
+        for queue_name in queues:
+            limit_bodies.keyed.using(queue_name=queue_name).enqueue(journal, 0, 0.0)
+        trial.settle(10, all_end=True)
+        with transaction.atomic():
+            list(Limiter.objects.order_by("id").select_for_update())
+            for number, queue_name in enumerate(queues, 1):
+                tasks = limit_bodies.keyed.using(queue_name=queue_name)
+                _beside(partial(tasks.enqueue_many, [((journal, 0, 0.3), {})] * 3))
+                trial.give_time(partial(_is_waited_for, number), 2)
+        trial.settle(10, all_end=True)
+    _settle(trial)
+
+
 def pauses(trial: Trial) -> None:
     """A queue is paused while places pass on in it, so that what ends gives them back."""
     trial.lengthen_leases()
@@ -188,11 +207,11 @@ def _change(trial: Trial, name: str, number: int | None) -> None:
     trial.limit_changes.append(LimitChange(name, number, asked_at, time.time()))
 
 
-def _is_waited_for() -> bool:
-    """Whether a session waits for a lock."""
+def _is_waited_for(number: int = 1) -> bool:
+    """Whether so many sessions wait for locks."""
     with connection.cursor() as cursor:
-        cursor.execute(WAITS_FOR_LOCK)
-        return bool(cursor.fetchone()[0])
+        cursor.execute(WAIT_FOR_LOCKS)
+        return bool(cursor.fetchone()[0] >= number)
 
 
 def _beside(function: Callable[[], object]) -> None:

@@ -22,12 +22,12 @@ def counts_with_the_lock(planting: Planting) -> None:
     path = f"{_texts(planting, 'lock')}:LOCK"
     planting.rewrite(
         path,
-        "SELECT\n    (SELECT jsonb_agg(to_jsonb(candidate)) FROM candidate)::text,",
+        "SELECT\n    (SELECT json_agg(candidate) FROM candidate)::text,",
         "SELECT\n    (SELECT jsonb_object_agg(limiter_id, number) FROM (\n"
         "        SELECT slot.limiter_id, count(*) AS number FROM taskqueue_slot AS slot\n"
         "        JOIN taskqueue_lease AS lease ON lease.id = slot.lease_id\n"
         "        WHERE lease.finished_at IS NULL GROUP BY 1) AS counted)::text AS counted,\n"
-        "    (SELECT jsonb_agg(to_jsonb(candidate)) FROM candidate)::text,",
+        "    (SELECT json_agg(candidate) FROM candidate)::text,",
     )
     import json
 
