@@ -19,11 +19,12 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from taskqueue.conf import Settings, get_settings
-from taskqueue.declarations.checks import check_transactions, definitions_unread
+from taskqueue.declarations.checks import check_transactions
 from taskqueue.declarations.names import check_tags
 from taskqueue.declarations.serving import parse_definition_slots
 from taskqueue.engine.connections import installed, open_worker_connection
 from taskqueue.exceptions import InvalidTask
+from taskqueue.management.checking import Checker
 from taskqueue.worker.forks import Template
 from taskqueue.worker.logs import show_logs
 from taskqueue.worker.meter import Meter
@@ -41,16 +42,17 @@ MISSING = (
 )
 
 
-def work(command: BaseCommand, flags: dict[str, Any], template: Template) -> None:
+def work(
+    command: BaseCommand, flags: dict[str, Any], template: Template, checker: Checker | None
+) -> None:
     """Work until told to stop, or drained. Raises `CommandError` where the worker cannot."""
     show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
     meter = Meter()
     try:
         # Probes are answered while the worker waits for its database, and until it has ended.
         with ending_at_once(), open_ports(flags, meter):
-            if not flags["skip_checks"]:
-                with definitions_unread():
-                    until_reached(command.check)
+            if checker is not None:
+                checker.end(until_reached)
                 _warn_of_transactions(command, get_settings().DATABASE)
             settings = get_settings()
             options = _options(settings, flags)

@@ -11,6 +11,7 @@ from django.core import mail
 from django.core.management.base import BaseCommand, CommandError
 
 from taskqueue.core.durations import duration_from_text
+from taskqueue.management.checking import Checker
 from taskqueue.worker.forks import Template
 
 # Children read the settings anew, with the real databases.
@@ -68,13 +69,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **flags: Any) -> None:
         if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
             raise CommandError(IN_TESTS)
-        with closing(Template()) as template:
-            # First of all: threads and connections of the worker must not be in it. While it
-            # imports the tasks, this process imports the worker.
+        with closing(Template()) as template, closing(Checker(self)) as checker:
+            # First of all: threads and connections of the worker must not be in the copies. While
+            # one imports the tasks and the other checks, this process imports the worker.
             template.begin()
+            if not flags["skip_checks"]:
+                checker.begin(template)
             from taskqueue.management.working import work
 
-            work(self, flags, template)
+            work(self, flags, template, None if flags["skip_checks"] else checker)
 
 
 def _count(text: str) -> int:
