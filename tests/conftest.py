@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 import os
-import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
-from zlib import crc32
 
 import hypothesis
 import pytest
@@ -20,9 +19,15 @@ from django.db import connection
 
 from project.postgres import Server
 from tests.pooler import PROGRAM, WHERE, Pooler, mode_of
+from tests.sharing_out import (
+    DATABASE,
+    IS_SHARED_OUT,
+    MARKERS,
+    ONCE,
+    is_left_to_the_other_database,
+)
 from tests.warm_start import WarmStart
 from tests.worker_process import (
-    ROOT,
     WorkerProcess,
     end_other_sessions,
     forget_proofs,
@@ -41,84 +46,11 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("busy")
 
-DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
 POOLER = os.environ.get("TASKQUEUE_TEST_POOLER", "")
 """The mode of the PgBouncer that workers connect through: `transaction`, `session` or empty."""
 POOL_SIZE = 100
 """In session mode every connection of every worker has one of its own."""
-NO_DATABASE = [
-    "rules/test_*.py",
-    "chaos/test_check*.py",
-    "schedules/year/test_checking.py",
-    "worker/test_jobs.py",
-    "worker/test_newer_tasks.py",
-    "worker/test_ports.py",
-    "worker/test_verdicts.py",
-    "worker/test_vitals.py",
-    "worker/test_watchdog.py",
-    "admin/test_absence.py",
-    "admin/test_themes.py",
-    "api/test_schema.py",
-    "docs/test_blocks.py",
-    "docs/test_reference.py",
-    "docs/test_site.py",
-    "docs/test_tables.py",
-    "browser/test_every_page.py",
-    "management/test_trouble.py",
-    "testing/test_importing.py",
-    "api/test_schema.py",
-    "test_architecture.py",
-    "test_context.py",
-    "test_deployment.py",
-    "test_discovery.py",
-    "test_languages.py",
-    "test_postgres_server.py",
-    "test_registry.py",
-    "test_side_by_side.py",
-    "test_text.py",
-    "worker/test_code.py",
-    "worker/test_fork_locks.py",
-    "worker/test_late_signals.py",
-    "worker/test_shared_signals.py",
-    "workflows/graphs/test_*.py",
-]
-"""What does not depend on the database, or brings its own, is tested once, beside SQLite."""
-FACES = [
-    "admin/matrix/test_*.py",
-    "admin/test_escaping.py",
-    "admin/test_languages.py",
-    "admin/test_operations_roles.py",
-    "admin/test_schedules_refusals.py",
-    "admin/test_sites.py",
-    "admin/test_strict_pages.py",
-    "admin/test_themes.py",
-    "api/matrix/test_*.py",
-    "browser/test_admin_*.py",
-    "browser/test_api_docs.py",
-    "browser/test_dashboard.py",
-    "browser/test_every_page.py",
-    "management/test_schedules_refusals.py",
-]
-"""What looks at every page for every role or in a browser, or how words are refused: on PostgreSQL
-with TASKQUEUE_FULL=1."""
-POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
-"""Where the name of a test tells the pool."""
-SHARED_OUT = ("admin", "api", "browser", "management", "test_demo.py", "testing", "worker")
-NOT_SHARED_OUT = ["api/test_schemathesis.py"]
-"""Folders of tests that start processes or render pages, of which each is run on one database,
-whichever: what differs between these is tested on both by what stands below. So is each other test
-that starts workers, and how a pool runs bodies: of a test that is there for both pools, each
-database runs one."""
-WORKERS = "start_worker"
-"""The fixture of tests that start workers."""
-IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
-IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
-_once = [*NO_DATABASE, *([] if IS_FULL else FACES)]
-collect_ignore_glob = _once if DATABASE == "postgresql" else []
-MARKERS = {
-    "postgresql_only": "about PostgreSQL; skipped on SQLite",
-    "sqlite_only": "about SQLite; skipped on PostgreSQL",
-}
+collect_ignore_glob = ONCE if DATABASE == "postgresql" else []
 DIRECT = "direct_only"
 """The marker of tests that need workers on sessions of their own, such as those that listen."""
 LEFT_OUT = pytest.StashKey[int]()
@@ -147,11 +79,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where the whole suite is run, each of some tests is run on one of the two databases."""
     if not IS_SHARED_OUT:
         return
-    left_out = {item for item in items if _is_left_to_the_other_database(item)}
+    left_out = {item for item in items if is_left_to_the_other_database(item)}
     if left_out:
         config.stash[LEFT_OUT] = len(left_out)
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Spare the garbage collector what stays to the end: thousands of tests, and all modules."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str:
@@ -162,22 +100,6 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str:
         f"{count} tests are left to the other database, chosen by a hash of their names; "
         "TASKQUEUE_FULL=1 runs all of them on both."
     )
-
-
-def _is_left_to_the_other_database(item: pytest.Item) -> bool:
-    """By its name, so that the same are left to it each time."""
-    path = item.path.relative_to(ROOT / "tests")
-    pool = POOL.search(item.nodeid)
-    if any(map(item.get_closest_marker, MARKERS)) or any(map(path.match, _once)):
-        return False
-    is_shared_out = path.parts[0] in SHARED_OUT and not any(map(path.match, NOT_SHARED_OUT))
-    starts_workers = WORKERS in getattr(item, "fixturenames", ())
-    if not is_shared_out and not starts_workers and pool is None:
-        return False
-    turn = crc32(POOL.sub("process", item.nodeid).encode()) + (
-        pool is not None and pool[0] == "thread"
-    )
-    return turn % 2 != (DATABASE == "postgresql")
 
 
 def pytest_report_header() -> str:

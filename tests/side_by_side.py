@@ -66,7 +66,7 @@ class Part:
     arguments: tuple[str, ...] = ()
     may_be_empty: bool = False
     is_shared_out: bool = False
-    """Whether some tests are run on one of the two databases alone, see `tests/conftest.py`."""
+    """Whether some tests are run on one of the two databases alone, see `tests/sharing_out.py`."""
     computes: bool = False
     """Whether it waits for its turn and yields to others."""
     pooler: str = ""

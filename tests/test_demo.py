@@ -26,7 +26,7 @@ from django import utils
 
 import taskqueue
 from project import postgres
-from tests.conftest import DATABASE, IS_FULL
+from tests.sharing_out import DATABASE, IS_FULL
 from tests.worker_process import ROOT, wait_until
 
 pytestmark = pytest.mark.slow

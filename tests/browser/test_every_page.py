@@ -17,7 +17,7 @@ from tests.browser.accessibility import (
 )
 from tests.browser.lively.site import fill
 from tests.browser.pages import pages
-from tests.conftest import IS_FULL
+from tests.sharing_out import IS_FULL
 
 pytestmark = pytest.mark.slow
 WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 360, "height": 740}

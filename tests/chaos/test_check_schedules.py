@@ -16,7 +16,7 @@ from taskqueue.models import Occurrence
 from taskqueue.rules import AfterEnd, Every
 from tests.chaos.checker.schedules import Outage, Run, lateness, wrong_schedule
 from tests.chaos.timetable import Line
-from tests.conftest import DATABASE
+from tests.sharing_out import DATABASE
 from tests.worker_process import ROOT
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

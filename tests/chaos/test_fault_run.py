@@ -12,7 +12,7 @@ import pytest
 from tests.chaos.__main__ import summary
 from tests.chaos.faults import FAULTS
 from tests.chaos.verdict import Verdict, row
-from tests.conftest import DATABASE
+from tests.sharing_out import DATABASE
 from tests.worker_process import ROOT
 
 LONGEST = 800

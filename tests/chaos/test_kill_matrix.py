@@ -8,7 +8,7 @@ from tests.chaos.bugs import run_kill_matrix
 from tests.chaos.bugs.catalogue import BUGS, Bug
 from tests.chaos.bugs.planting import DoesNotFit, Planting, planting
 from tests.chaos.checker import INVARIANTS
-from tests.conftest import DATABASE
+from tests.sharing_out import DATABASE
 
 SHORT = ["key_never_held", "effect_apart", "own_success_forgotten"]
 """The full matrix takes minutes: `python -m tests.chaos --kill-matrix`."""

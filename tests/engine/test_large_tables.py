@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from taskqueue.engine.sessions import own_session
 from taskqueue.engine.statement import change
-from tests.conftest import IS_FULL
 from tests.engine.steps import another_connection
 from tests.engine.test_bad_statistics import FINISHED, TABLES, assert_frugal, running
 from tests.engine.test_kept_plans import customs, warm_up, work
 from tests.engine.test_plans import BATCH
 from tests.sample.tasks import noop
+from tests.sharing_out import IS_FULL
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 

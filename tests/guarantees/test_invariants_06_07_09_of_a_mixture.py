@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from taskqueue.models import Task
-from tests.conftest import DATABASE, StartWorker
+from tests.conftest import StartWorker
 from tests.guarantees.history import (
     Journal,
     all_ended,
@@ -31,6 +31,7 @@ from tests.guarantees.history import (
     recorded_changes,
 )
 from tests.guarantees.mixture import Mixture
+from tests.sharing_out import DATABASE
 from tests.worker_process import WorkerProcess, children_of, wait_until
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,9 @@ from django.db import OperationalError, connection
 
 from taskqueue.models import Task
 from taskqueue.worker.wakeup import until_reached
-from tests.conftest import DATABASE, StartWorker
+from tests.conftest import StartWorker
 from tests.sample import tasks
+from tests.sharing_out import DATABASE
 from tests.worker.health_port import BUSY_OTHERWISE, FLAGS, health_of
 from tests.worker_process import WorkerProcess, wait_until, worker_environment
 

@@ -109,7 +109,8 @@ def test_a_resume_wakes_an_idle_worker_long_before_its_poll(
 
 
 WATCHED = 8.0
-"""Seconds."""
+"""Seconds, of each of the windows."""
+WINDOWS = 3
 
 
 @pytest.mark.direct_only
@@ -125,19 +126,30 @@ def test_a_worker_with_nothing_but_paused_tasks_rests(
         wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
         wait_until(lambda: has_rested_since(paused[-1]), 30, what="a look in vain")
     process = psutil.Process(worker.pid)
-    spent_before = sum(process.cpu_times()[:2])
+    # A worker that does not rest is as busy in each of them; duties that come once in a minute, or
+    # a busy machine, are not in all.
+    troubles: list[str] = []
+    while trouble := unrest(process):
+        troubles.append(trouble)
+        assert len(troubles) < WINDOWS, troubles
+    assert statuses(paused) == {"ready"}
 
+
+def unrest(process: psutil.Process) -> str:
+    """Why a worker did not rest while it was watched; empty where it did."""
+    spent_before = sum(process.cpu_times()[:2])
     began = time.monotonic()
 
     sent = statements(WATCHED)
 
     spent = sum(process.cpu_times()[:2]) - spent_before
     watched = time.monotonic() - began  # At least.
-    assert spent < watched / 4, f"{spent} s of {watched} s"
+    if spent >= watched / 4:
+        return f"{spent} s of the processor in {watched} s"
     # What is due is promoted once a second. A ping and the rarer duties are less than that again.
-    assert max(Counter(sent).values(), default=0) <= watched + 1, sent
-    assert len(sent) <= 2 * watched, sent
-    assert statuses(paused) == {"ready"}
+    if max(Counter(sent).values(), default=0) > watched + 1 or len(sent) > 2 * watched:
+        return f"{len(sent)} statements in {watched} s: {sent}"
+    return ""
 
 
 def statements(seconds: float) -> list[str]:

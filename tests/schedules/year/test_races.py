@@ -6,11 +6,11 @@ import os
 
 import pytest
 
-from tests.conftest import DATABASE
 from tests.schedules.year.bugs import BUGS, planted
 from tests.schedules.year.checking import Tally, check
 from tests.schedules.year.plans import CHANGES, Plan, small_plan
 from tests.schedules.year.race import Facts, Race, create_schedules
+from tests.sharing_out import DATABASE
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
