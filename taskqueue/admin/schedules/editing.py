@@ -194,4 +194,6 @@ def _hint(request: HttpRequest, form: ScheduleForm) -> str:
         )
     if REDACTED not in [*shown.args, *shown.kwargs.values()]:
         return ""
-    return _("Values shown as %(mark)s are kept unless you enter new ones.") % {"mark": REDACTED}
+    return _("Values shown as %(mark)s are kept only while no argument changes.") % {
+        "mark": REDACTED
+    }
