@@ -204,3 +204,19 @@ def test_every_face_shows_them(log_in_as: LogIn) -> None:  # noqa: F811
     assert [(part["place"], part["value"]) for part in page["results"]] == [(1, {"row": "seventh"})]
     assert (page["status"], page["is_complete"]) == ("running", False)
     assert client.get(path, {"attempt": 2}).json()["results"] == []
+
+
+def test_a_part_that_another_thread_has_just_written_refuses_the_earlier_ones() -> None:
+    result = noop.using(max_attempts=2).enqueue()
+    first = claim_one()
+    write_part(connection, "first", lease_id=first.lease_id)
+    end(first, OutcomeKind.FAILED)
+    Task.objects.update(status="ready")
+    second = claim_one()
+    # As a part that was committed after the look at their size.
+    ResultPart.objects.create(
+        task_id=result.id, attempt=2, place=0, value="second", size_so_far=0, written_at=past()
+    )
+    with pytest.raises(TaskQueueError, match="comes before the first write_result"):
+        keep_parts(connection, lease_id=second.lease_id)
+    assert list(result.parts_of(2)) == ["second"]

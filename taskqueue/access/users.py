@@ -7,7 +7,7 @@ from typing import Any
 
 def is_known(user: Any) -> bool:
     """Whether somebody has logged in."""
-    return bool(user is not None and user.is_authenticated)
+    return bool(getattr(user, "is_authenticated", False))
 
 
 def identity_of(user: Any) -> str | None:

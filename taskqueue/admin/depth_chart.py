@@ -20,7 +20,6 @@ from taskqueue.admin.charts import (
     per_step,
 )
 from taskqueue.display import svg_number
-from taskqueue.engine.depths import CAP
 from taskqueue.monitoring.depths import Depths, highest
 
 WAITING = gettext_lazy("waiting")
@@ -33,11 +32,18 @@ def depth_chart(depths: Depths) -> SafeString:
     most = highest(depths.waiting)
     top, step = nice_top(most), per_step(depths.step_seconds)
     width = WIDTH / len(depths.starts)
-    texts = ["" if number is None else _text(number) for number in depths.waiting]
+    texts = [
+        "" if number is None else _text(number, start in depths.capped)
+        for start, number in zip(depths.starts, depths.waiting, strict=True)
+    ]
     return figure(
         "depth",
         depths,
-        {"waiting": Line(WAITING, texts, _("at most %(number)s") % {"number": _text(most)})},
+        {
+            "waiting": Line(
+                WAITING, texts, _("at most %(number)s") % {"number": _text(most, depths.is_capped)}
+            )
+        },
         y_labels=[count_text(top * part // PARTS) for part in range(PARTS, -1, -1)],
         marks=(),
         links=None,
@@ -58,5 +64,5 @@ def depth_chart(depths: Depths) -> SafeString:
     )
 
 
-def _text(number: int) -> str:
-    return f"{number}+" if number >= CAP else str(number)
+def _text(number: int, is_capped: bool) -> str:
+    return f"{number}+" if is_capped else str(number)

@@ -20,7 +20,7 @@ from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
-from taskqueue.engine.depths import CAP as MOST_DEEP
+from taskqueue.engine.depth_statement import CAP as MOST_DEEP
 from taskqueue.monitoring.depths import depths
 from taskqueue.monitoring.fairness import ShownFairness, fairness_of
 from taskqueue.monitoring.read_models.base import about, from_row, json_form

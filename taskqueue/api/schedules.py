@@ -17,7 +17,7 @@ from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Anything, Flag, Reasoned, Seconds, Text, Whole
 from taskqueue.api.problems import Problem
 from taskqueue.api.rules import RuleField
-from taskqueue.api.tasks.bodies import check_kept, exposed_target
+from taskqueue.api.tasks.bodies import check_kept, check_kept_secrets, exposed_target
 from taskqueue.api.tasks.option_fields import StoredOptions
 from taskqueue.api.views import (
     NextPage,
@@ -212,6 +212,7 @@ class ScheduleDetail(ScheduleView):
         task = self.parameters.get("task", row.task_name)
         if task == row.task_name:
             _check_call(task, self.parameters, target_of(row))
+            _check_kept(row, self.parameters)
         else:
             _check_call(task, {"options": row.options, **self.parameters}, None)
 
@@ -229,6 +230,12 @@ def _check_call(task: str, call: Mapping[str, Any], known: Target | None) -> Non
     values = [*call.get("args", ()), *call.get("kwargs", {}).values()]
     if REDACTED in values and target.options.sensitive:
         raise Problem(422, "redacted_value", f"Enter the values shown as {REDACTED} again.")
+
+
+def _check_kept(row: Schedule, given: Mapping[str, Any]) -> None:
+    target = target_of(row)
+    if target is not None:
+        check_kept_secrets(target, row.args, row.kwargs, given)
 
 
 class RunAsked(Reasoned):
@@ -255,6 +262,7 @@ class ScheduleRun(ScheduleView):
 
     def _check(self, row: Schedule) -> None:
         _check_call(row.task_name, self.parameters, target_of(row))
+        _check_kept(row, self.parameters)
 
     def outcome(self, verb: Verb, key: str, result: Any) -> Response:
         (shown,) = shown_occurrences([result], self.request.user)

@@ -53,6 +53,15 @@ def redacted_context(name: str, context: Mapping[str, Any]) -> dict[str, Any] | 
     return {key: REDACTED if key in hidden else value for key, value in context.items()}
 
 
+def secret_places(
+    target: BaseDefinition[Any, Any] | BaseWorkflow, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[tuple[str, Any]]:
+    """Return the part, `args` or `kwargs`, and the index or name of each sensitive argument."""
+    marks = redacted_for(target, [None] * len(args), dict.fromkeys(kwargs))
+    places = [("args", place) for place, mark in enumerate(marks.args) if mark == REDACTED]
+    return places + [("kwargs", name) for name, mark in marks.kwargs.items() if mark == REDACTED]
+
+
 def redacted_for(
     definition: BaseDefinition[Any, Any] | BaseWorkflow,
     args: Sequence[Any],

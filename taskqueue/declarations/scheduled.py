@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import islice, pairwise
 from typing import Any
 
 from taskqueue.core.states import Missed, Overlap
@@ -14,10 +15,13 @@ from taskqueue.declarations.option_kinds import check_duration
 from taskqueue.declarations.payload import check_text
 from taskqueue.exceptions import Duration, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
+from taskqueue.rules.base import LAST
 
 LONGEST_NAME = 255
 MOST_FAILURES = MOST_RUNS = 2**31 - 1
 LONGEST_JITTER = timedelta(days=1)
+# The times of a rule whose intervals are compared with a jitter.
+SOME_TIME, MOST_COMPARED = datetime(2026, 1, 1, tzinfo=UTC), 20
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def check_policies(scheduled: Scheduled) -> None:
     _check_count("pause_after_failures", scheduled.pause_after_failures)
     _check_count("max_runs", scheduled.max_runs)
     if scheduled.jitter is not None:
-        jitter_of(scheduled.jitter)
+        check_spread(scheduled.rule, jitter_of(scheduled.jitter), scheduled.missed)
 
 
 def window_of(value: Any) -> timedelta:
@@ -72,6 +76,23 @@ def jitter_of(value: Any) -> timedelta:
     if jitter > LONGEST_JITTER:
         raise InvalidSchedule(f"jitter must be at most one day, not {jitter}.")
     return jitter
+
+
+def check_spread(rule: Rule, jitter: timedelta, missed: str) -> None:
+    """Raise `InvalidSchedule` for a jitter that is longer than the interval of the rule.
+
+    Times that then start at the same moment are looked at together, and most of them would be
+    missed. Not where all missed times run, nor where the interval counts from the last end.
+    """
+    if rule.waits_for_end or missed == Missed.ALL:
+        return
+    times = islice(rule.between(SOME_TIME, LAST), MOST_COMPARED)
+    longest = max((later - time for time, later in pairwise(times)), default=jitter)
+    if jitter > longest:
+        raise InvalidSchedule(
+            f"jitter must be at most the interval of the rule, {longest}, not {jitter}: with a "
+            "longer one most runs are missed. Shorten it, or choose missed='all'."
+        )
 
 
 def _duration_of(name: str, value: Any, *, lowest: float) -> timedelta:

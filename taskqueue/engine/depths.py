@@ -8,15 +8,14 @@ from datetime import UTC, datetime, timedelta
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.depth_statement import WAITING
 from taskqueue.engine.dialect import dialect_for, select
+from taskqueue.engine.queue_tasks import unfinished_in
 from taskqueue.engine.rollups import KEPT, Level
-from taskqueue.engine.statement import Statement
 from taskqueue.engine.workers import remember_queues
 from taskqueue.models import Depth, Queue
 
 MINUTE = 60
-# Tasks of a queue that are counted at most, and queues.
-CAP, MOST_QUEUES = 50_000, 1_000
 # Rows that one step merges or deletes.
 BATCH = 2_000
 LEVELS = (
@@ -26,56 +25,10 @@ LEVELS = (
 RESOLUTIONS = (MINUTE, *(level.target for level in LEVELS))
 # The row of a deleted queue is kept for so long, for what its tasks came to still lists it.
 GONE_AFTER = timedelta(hours=2)
+# Tasks of each status that are looked at for those of a deleted queue: the newest.
+MOST_LOOKED = 2_000
 # The queue of a row that tells only that somebody looked.
 ALL = ""
-
-# Ordinary tasks by a loose scan of the claim's index, queue by queue; the others, which are few, by
-# the index of each kind. No order but that of an index, and no count without an end.
-WAITING = Statement.of(f"""
-    WITH RECURSIVE lane (queue_name, place) AS (
-        SELECT min(queue_name), 1 FROM taskqueue_task WHERE status = 'ready' AND route = 0
-        UNION ALL
-        SELECT (
-            SELECT min(queue_name)
-            FROM taskqueue_task
-            WHERE status = 'ready' AND route = 0 AND queue_name > lane.queue_name
-        ), place + 1
-        FROM lane
-        WHERE lane.queue_name IS NOT NULL AND place <= {MOST_QUEUES}
-    )
-    SELECT queue_name, (
-        SELECT count(*)
-        FROM (
-            SELECT 1
-            FROM taskqueue_task AS task
-            WHERE task.status = 'ready' AND task.route = 0 AND task.queue_name = lane.queue_name
-            ORDER BY task.priority DESC
-            LIMIT {CAP}
-        ) AS counted
-    )
-    FROM lane
-    WHERE queue_name IS NOT NULL
-    UNION ALL
-    SELECT queue_name, count(*)
-    FROM (
-        SELECT queue_name
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 2
-        ORDER BY partition
-        LIMIT {CAP}
-    ) AS limited
-    GROUP BY queue_name
-    UNION ALL
-    SELECT queue_name, count(*)
-    FROM (
-        SELECT queue_name
-        FROM taskqueue_task
-        WHERE route = 1 AND status IN ('ready', 'running') AND status = 'ready'
-        ORDER BY pinned_to
-        LIMIT {CAP}
-    ) AS apart
-    GROUP BY queue_name
-""")  # noqa: S608  (of constants)
 
 
 def record_depths(connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> bool:
@@ -87,23 +40,15 @@ def record_depths(connection: BaseDatabaseWrapper, *, now: datetime | None = Non
     with orm_transaction(connection):
         moment = now or dialect_for(connection).now(connection)
         minute = _floor(moment, MINUTE)
-        rows = Depth.objects.using(connection.alias)
-        if not rows.filter(resolution=MINUTE, starts_at=minute, queue_name=ALL).exists():
-            found: Counter[str] = Counter()
-            for queue_name, number in select(connection, WAITING):
-                found[queue_name] += number
-            rows.bulk_create(
-                [
-                    Depth(resolution=MINUTE, starts_at=minute, queue_name=name, waiting=number)
-                    for name, number in [(ALL, found.total()), *sorted(found.items())]
-                ],
-                ignore_conflicts=True,  # Another worker may look at the same time.
-            )
+        if not _is_recorded(connection, minute) and _takes_turn(connection, minute):
+            found = _record(connection, minute)
             queues = Queue.objects.using(connection.alias)
+            for name in queues.filter(deleted_at__isnull=False).values_list("name", flat=True):
+                if name in found or unfinished_in(connection, name, most=MOST_LOOKED).number:
+                    queues.filter(name=name).update(deleted_at=None)
             queues.filter(deleted_at__lt=moment - GONE_AFTER).delete()
-            queues.filter(name__in=list(found), deleted_at__isnull=False).update(deleted_at=None)
             known = queues.filter(name__in=list(found)).values_list("name", flat=True)
-            remember_queues(connection, sorted(found.keys() - set(known)))
+            remember_queues(connection, sorted(found - set(known)))
     count = 0
     for level in LEVELS:
         with orm_transaction(connection):
@@ -118,6 +63,47 @@ def record_depths(connection: BaseDatabaseWrapper, *, now: datetime | None = Non
     return max(count, len(chosen)) == BATCH
 
 
+def _is_recorded(connection: BaseDatabaseWrapper, minute: datetime) -> bool:
+    rows = Depth.objects.using(connection.alias)
+    return rows.filter(resolution=MINUTE, starts_at=minute, queue_name=ALL).exists()
+
+
+def _takes_turn(connection: BaseDatabaseWrapper, minute: datetime) -> bool:
+    """Lock the latest record until the end of the transaction; False where another worker has it.
+
+    The very first record has none before it: then several workers may count, and one writes.
+    """
+    rows = Depth.objects.using(connection.alias).filter(resolution=MINUTE, queue_name=ALL)
+    latest = rows.order_by("-starts_at").values_list("id", flat=True).first()
+    if latest is None:
+        return True
+    skips = connection.features.has_select_for_update_skip_locked
+    if not list(rows.filter(id=latest).select_for_update(skip_locked=skips)):
+        return False
+    # Whoever had the lock may have recorded this minute since the first look.
+    return not _is_recorded(connection, minute)
+
+
+def _record(connection: BaseDatabaseWrapper, minute: datetime) -> set[str]:
+    """Record the ready tasks of each queue; return the queues that have any."""
+    found: Counter[str] = Counter()
+    capped: set[str] = set()
+    for queue_name, number, is_capped in select(connection, WAITING):
+        found[queue_name] += number
+        capped |= {queue_name, ALL} if is_capped else set()
+    Depth.objects.using(connection.alias).bulk_create(
+        [
+            Depth(
+                resolution=MINUTE, starts_at=minute, queue_name=name, waiting=number,
+                is_capped=name in capped,
+            )
+            for name, number in [(ALL, found.total()), *sorted(found.items())]
+        ],
+        ignore_conflicts=True,  # Another worker may look at the same time.
+    )  # fmt: skip
+    return set(found)
+
+
 def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
     """Merge rows of one resolution into the next; how many. Done twice, it comes to the same."""
     rows = Depth.objects.using(connection.alias)
@@ -125,21 +111,24 @@ def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
     merged = list(old.order_by("resolution", "starts_at", "queue_name")[:BATCH])
     if not merged:
         return 0
-    most: dict[tuple[datetime, str], int] = {}
+    most: dict[tuple[datetime, str], tuple[int, bool]] = {}
     spans = {_floor(row.starts_at, level.target) for row in merged}
     there = rows.filter(resolution=level.target, starts_at__in=spans)
     for row in [*there, *merged]:
         key = _floor(row.starts_at, level.target), row.queue_name
-        most[key] = max(most.get(key, 0), row.waiting)
+        most[key] = max(most.get(key, (0, False)), (row.waiting, row.is_capped))
     rows.bulk_create(
         [
-            Depth(resolution=level.target, starts_at=starts_at, queue_name=name, waiting=number)
-            for (starts_at, name), number in sorted(most.items())
+            Depth(
+                resolution=level.target, starts_at=starts_at, queue_name=name, waiting=number,
+                is_capped=is_capped,
+            )
+            for (starts_at, name), (number, is_capped) in sorted(most.items())
         ],
         update_conflicts=True,
         unique_fields=["resolution", "starts_at", "queue_name"],
-        update_fields=["waiting"],
-    )
+        update_fields=["waiting", "is_capped"],
+    )  # fmt: skip
     rows.filter(id__in=[row.id for row in merged]).delete()
     return len(merged)
 

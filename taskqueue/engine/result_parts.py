@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
+from django.db.transaction import atomic
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import LeaseStatus
@@ -16,6 +18,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.exceptions import InvalidArguments, LeaseEnded, TaskQueueError
 from taskqueue.models import ResultPart
 
+WRITTEN = "keep_result() comes before the first write_result() of an attempt."
 # Threads of one body may write at once: whoever finds the place taken looks again.
 TRIES = 1000
 # Locks nothing: the lease is renewed meanwhile, also where the body has a long transaction. A part
@@ -99,8 +102,12 @@ def keep_parts(connection: BaseDatabaseWrapper, *, lease_id: int) -> int:
     Raises `TaskQueueError` if this attempt has written one, and `LeaseEnded`.
     """
     if _size_so_far(connection, lease_id):
-        raise TaskQueueError("keep_result() comes before the first write_result() of an attempt.")
-    return execute(connection, KEEP, lease=lease_id)
+        raise TaskQueueError(WRITTEN)
+    try:
+        with atomic(using=connection.alias):
+            return execute(connection, KEEP, lease=lease_id)
+    except IntegrityError:  # Another thread of the body has written one meanwhile.
+        raise TaskQueueError(WRITTEN) from None
 
 
 def _size_so_far(connection: BaseDatabaseWrapper, lease_id: int) -> int:

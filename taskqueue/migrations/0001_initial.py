@@ -377,6 +377,7 @@ class Migration(migrations.Migration):
                 ("next_after", models.UUIDField(null=True)),
                 ("last_id", models.UUIDField(null=True)),
                 ("requested_by", models.CharField(default="", max_length=150)),
+                ("requester", models.CharField(default="", max_length=150)),
                 ("reason", models.CharField(default="", max_length=1000)),
                 ("error", models.TextField(default="")),
                 ("created_at", models.DateTimeField(db_default=DatabaseClock())),
@@ -1641,6 +1642,7 @@ class Migration(migrations.Migration):
                 ("starts_at", models.DateTimeField()),
                 ("queue_name", models.CharField(max_length=100)),
                 ("waiting", models.PositiveIntegerField()),
+                ("is_capped", models.BooleanField(db_default=False)),
             ],
             options={
                 "default_permissions": (),

@@ -53,6 +53,8 @@ class Operation(models.Model):
     # The newest task at its beginning; what is enqueued later is left out.
     last_id = models.UUIDField(null=True)
     requested_by = models.CharField(max_length=150, default="")
+    # The identity of that user: others may have the same name. Empty where a name was given.
+    requester = models.CharField(max_length=150, default="")
     reason = models.CharField(max_length=1000, default="")
     error = models.TextField(default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())

@@ -107,6 +107,8 @@ class Depth(models.Model):
     starts_at = models.DateTimeField()
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
     waiting = models.PositiveIntegerField()
+    # Whether there may have been more.
+    is_capped = models.BooleanField(db_default=False)
 
     class Meta:
         default_permissions = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from taskqueue.engine.connections import database_alias
-from taskqueue.engine.depths import ALL, CAP, RESOLUTIONS
+from taskqueue.engine.depths import ALL, RESOLUTIONS
 from taskqueue.models import Depth
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.rollups import EPOCH, span_of
@@ -20,11 +20,13 @@ class Depths(Series):
 
     steps: list[Attempts] = field(default_factory=list)
     waiting: list[int | None]
+    # The steps in which there may have been more than were counted.
+    capped: frozenset[datetime] = frozenset()
 
     @property
     def is_capped(self) -> bool:
         """Whether there may have been more than were counted."""
-        return any(number is not None and number >= CAP for number in self.waiting)
+        return bool(self.capped)
 
 
 def depths(span: str, *, queue_name: str = "") -> Depths:
@@ -38,15 +40,20 @@ def depths(span: str, *, queue_name: str = "") -> Depths:
         resolution__in=RESOLUTIONS, starts_at__gte=starts[0], queue_name__in={queue_name, ALL}
     )
     most: dict[datetime, int] = {}
-    for starts_at, name, waiting in rows.values_list("starts_at", "queue_name", "waiting"):
+    capped: set[datetime] = set()
+    columns = ("starts_at", "queue_name", "waiting", "is_capped")
+    for starts_at, name, waiting, is_capped in rows.values_list(*columns):
         step = starts_at - (starts_at - EPOCH) % chosen.step
         number = waiting if name == queue_name else 0  # The row of all tells that somebody looked.
         most[step] = max(most.get(step, 0), number)
+        if is_capped and name == queue_name:
+            capped.add(step)
     return Depths(
         span=span,
         step_seconds=chosen.step_seconds,
         starts=starts,
         waiting=[most.get(start) for start in starts],
+        capped=frozenset(capped),
     )
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.dialect import as_uuid
-from taskqueue.engine.sqlite.values import loaded
+from taskqueue.engine.sqlite.values import loaded, stored
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Lease
 from taskqueue.monitoring.read_models.attempt import STATUSES
@@ -27,6 +27,9 @@ FIRST_SECOND, SHIFT = 1_735_689_600, 22
 
 # The newest attempts by their key, and those that run by their index, however old. Neither part
 # reads more rows than it is told, whatever the filters leave of them.
+_COLUMNS = (
+    "id, task_id, worker_id, attempt, status, claimed_at, started_at, finished_at, error_class"
+)
 _SPAN = """
 SELECT
     lease.id, lease.task_id, lease.worker_id, lease.attempt, lease.status, lease.claimed_at,
@@ -34,9 +37,7 @@ SELECT
 FROM (
     SELECT *
     FROM (
-        SELECT
-            id, task_id, worker_id, attempt, status, claimed_at, started_at, finished_at,
-            error_class
+        SELECT {columns}
         FROM taskqueue_lease
         WHERE id <= %(last)s
         ORDER BY id DESC
@@ -47,9 +48,7 @@ FROM (
     UNION ALL
     SELECT *
     FROM (
-        SELECT
-            id, task_id, worker_id, attempt, status, claimed_at, started_at, finished_at,
-            error_class
+        SELECT {columns}
         FROM taskqueue_lease
         WHERE status = 'running'
         ORDER BY worker_id
@@ -65,9 +64,9 @@ ORDER BY lease.id DESC
 LIMIT %(bars)s
 """
 SPAN = Statement(
-    postgresql=_SPAN.replace("{since}", "%(since)s").replace("{until}", "%(until)s"),
+    postgresql=_SPAN.format(columns=_COLUMNS, since="%(since)s", until="%(until)s"),
     # SQLite compares text, in which the moment of a whole second has no fraction.
-    sqlite=_SPAN.replace("{since}", "%(since_text)s").replace("{until}", "%(until_text)s"),
+    sqlite=_SPAN.format(columns=_COLUMNS, since="%(since_text)s", until="%(until_text)s"),
 )
 
 
@@ -94,7 +93,7 @@ class Gantt:
     since: datetime
     until: datetime
     bars: list[Bar]
-    is_cut: bool = about("Whether there may be more attempts, older ones, in the span.")
+    is_cut: bool = about("Whether more attempts were claimed in the span, older ones.")
 
     def lanes(self) -> dict[str, list[list[Bar]]]:
         """Return the attempts by worker, and of each by lane: those of one do not overlap."""
@@ -122,14 +121,15 @@ def gantt(
 ) -> Gantt:
     """Return the attempts that ran within the span before `until`, now by default.
 
-    Of all attempts up to then the newest 20,000 are looked at, and at most 1,000 are returned.
+    Of all attempts up to then those that run and the newest 20,000 are looked at, and at most
+    1,000 are returned. Older ones that ended within the span are left out.
     """
     here = now()
     end = max(min(until or here, here), EARLIEST)
     since = end - span
     last = NO_BOUND if until is None or until >= here else _last_before(end)
     rows = read(
-        SPAN, since=since, until=end, since_text=_text(since), until_text=_text(end),
+        SPAN, since=since, until=end, since_text=stored(since), until_text=stored(end),
         worker=worker, name=name, queue_name=queue_name,
         last=last, looked=MOST_LOOKED, bars=MOST_BARS + 1,
     )  # fmt: skip
@@ -139,7 +139,7 @@ def gantt(
         since=since,
         until=end,
         bars=[_bar(*row) for row in rows[:MOST_BARS]],
-        is_cut=len(rows) > MOST_BARS or first_left is not None,
+        is_cut=len(rows) > MOST_BARS or (first_left is not None and first_left >= since),
     )
 
 
@@ -161,11 +161,6 @@ def _bar(
         started_at=begun,
         finished_at=loaded(finished_at),
     )
-
-
-def _text(moment: datetime) -> str:
-    """Return a moment as SQLite keeps it, with a fraction: a whole second sorts before it."""
-    return f"{moment:%Y-%m-%d %H:%M:%S.%f}"
 
 
 def _last_before(moment: datetime) -> int:

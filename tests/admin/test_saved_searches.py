@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
@@ -168,3 +169,24 @@ def test_the_owner_is_the_user_and_not_the_name(admin_user: Any, client: Client)
     client.force_login(admin_user)
     client.post(SAVE, {"query": "status:failed"})
     assert SavedSearch.objects.get().owner == identity_of(admin_user)
+
+
+def test_who_may_not_view_its_values_cannot_act_on_a_shared_search(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task", "manage_searches")
+    search = saved("args.card:4711", "args.card:4711", is_shared=True)
+    for given in ({"verb": "delete"}, {"verb": "edit", "name": "mine", "is_shared": "on"}):
+        page = client.get(change(client, search, **given).url).text
+        assert "There is no such saved search any more." in page
+        assert "4711" not in page
+    search.refresh_from_db()
+    assert search.name == "args.card:4711"
+
+
+def test_private_searches_go_with_their_user_and_shared_ones_stay(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "view_task")
+    client.post(SAVE, {"query": "status:failed", "name": "broken"})
+    user = get_user_model().objects.get(pk=client.session["_auth_user_id"])
+    saved("others", "status:ready")
+    saved("shared", "status:ready", owner=identity_of(user), is_shared=True)
+    get_user_model().objects.filter(pk=user.pk).delete()
+    assert sorted(SavedSearch.objects.values_list("name", flat=True)) == ["others", "shared"]

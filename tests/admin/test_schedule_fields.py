@@ -93,7 +93,9 @@ def test_a_secret_stays_and_is_not_copied(log_in_as: LogIn) -> None:
     address = url("schedule", "edit", schedule.pk)
     page = client.get(address)
     assert SECRET not in page.content.decode()
-    client.post(address, posted(form_of(page), arg_user="eve"))
+    answer = client.post(address, posted(form_of(page), arg_user="eve"))
+    assert list(form_of(answer).errors) == ["arg_password"]
+    client.post(address, posted(form_of(page), arg_user="eve", arg_password=SECRET))
     assert schedules.get(schedule.name).args == ["eve", SECRET]
     copy = form_of(client.get(ADD, {"copy": schedule.pk}))
     assert copy["arg_user"].value() == "eve"

@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 
 from taskqueue import AfterEnd, Cron, DailyWindow, Every, Once, rules, schedules
 from taskqueue.models import Audit, Schedule
+from taskqueue.monitoring.read_models.schedule import MOST_TIMES
 from taskqueue.monitoring.reading import now
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL, SECRET
@@ -137,10 +138,10 @@ def test_a_secret_cannot_be_moved_to_where_it_would_be_shown(log_in_as: LogIn) -
     for changes in (
         {**secret, "task": echo.name},
         {"task": log_in.name, "args": '["ann"]', "kwargs": '{"password": "[redacted]"}'},
+        {"task": log_in.name, "args": '["[redacted]", "[redacted]"]'},
     ):
         assert list(errors_of(client, address, **changes)) == ["args"]
-    client.post(address, filled(task=log_in.name, args='["[redacted]", "[redacted]"]'))
-    assert schedules.get(schedule.name).args == ["[redacted]", SECRET]
+    assert schedules.get(schedule.name).args == [EVIL, SECRET]
     assert SECRET not in read(client, url("schedule", "change", schedule.pk))
 
 
@@ -260,3 +261,21 @@ def test_options_have_fields_and_stay_when_saved_again(log_in_as: LogIn) -> None
     twice = errors_of(client, url("schedule", "add"), name="x", backoff="fixed(1)",
                       options='{"backoff": "fixed(2)"}')  # fmt: skip
     assert "field of its own" in str(twice["options"])
+
+
+def test_the_times_while_typing_have_the_jitter_and_end_with_the_last_run(
+    log_in_as: LogIn,
+) -> None:
+    client, page = log_in_as("superuser"), url("schedule", "preview")
+    given = {"kind": "every", "tz": "UTC", "interval_0": "1", "interval_1": "3600", "name": "s"}
+    plain = client.get(page, given).text
+    late = client.get(page, {**given, "jitter_0": "30", "jitter_1": "60"}).text
+    assert plain.count("<tr") > 4
+    assert plain.count(":00:00") >= 4
+    assert late.count(":00:00") < plain.count(":00:00")
+    two = client.get(page, {**given, "max_runs": "2"}).text
+    assert two.count("<tr") == plain.count("<tr") - (MOST_TIMES - 2)
+    schedule = simple_schedule("known", max_runs=3)
+    Schedule.objects.update(run_count=2)
+    own = {**given, "max_runs": "3", "schedule": schedule.pk}
+    assert client.get(page, own).text.count("<tr") == plain.count("<tr") - (MOST_TIMES - 1)

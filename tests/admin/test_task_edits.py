@@ -102,13 +102,19 @@ def test_options_that_may_change_at_any_time_are_changed_at_once(log_in_as: LogI
     assert "Nothing was changed" in same.content.decode()
 
 
-def test_a_secret_is_never_shown_and_stays_unless_another_is_written(log_in_as: LogIn) -> None:
+def test_a_secret_is_never_shown_and_is_written_again_with_others(
+    log_in_as: LogIn,
+) -> None:
     task, client = log_in.enqueue("bob", password=SECRET), log_in_as("superuser")
     form = client.get(edit_url(task, "update"))
     assert SECRET not in form.content.decode()
-    page = send(client, task, arg_user="eve")
+    kept = send(client, task, arg_user="eve")
+    assert list(kept.context["form"].errors) == ["arg_password"]
+    assert SECRET not in kept.content.decode()
+    assert task_of(task).args == ["bob"]
+    page = send(client, task, arg_user="eve", arg_password=SECRET)
     assert SECRET not in page.content.decode()
-    assert confirm(client, task, page).status_code == 302
+    assert confirm(client, task, page, arg_password=SECRET).status_code == 302
     assert (task_of(task).args, task_of(task).kwargs) == (["eve"], {"password": SECRET})
     page = send(client, task, arg_password="another one")
     html = page.content.decode()

@@ -103,6 +103,15 @@ def test_a_name_that_is_taken_is_a_conflict(root: ApiClient) -> None:
     assert (answer.status_code, answer.json()["code"]) == (409, "schedule_exists")
 
 
+def test_a_secret_of_a_schedule_is_not_sent_elsewhere(root: ApiClient) -> None:
+    created(root, task=sign_in.name, args=["ann"], kwargs={"password": "very secret"})
+    for method, address in (("PATCH", "schedules/reports/"), ("POST", "schedules/reports/run/")):
+        answer = root.ask(method, address, {"args": ["eve"]})
+        assert (answer.status_code, answer.json()["code"]) == (422, "redacted_value")
+    assert root.ask("PATCH", "schedules/reports/", {"args": ["ann"]}).status_code == 200
+    assert Schedule.objects.get().kwargs == {"password": "very secret"}
+
+
 def test_an_edit_changes_what_it_names(root: ApiClient) -> None:
     created(root, overlap="queue_one")
     body = {"rule": RULES["cron"], "missed": "window", "missed_window": 3600}

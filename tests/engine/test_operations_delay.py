@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
 from taskqueue.control import TaskFilter, cancel_operation, start_operation
 from taskqueue.engine.operations.asking import undoable
@@ -66,3 +67,22 @@ def test_a_delay_that_cannot_be_is_refused(delay: Any) -> None:
     with pytest.raises(ValueError, match="delay must be"):
         start_operation("retry", FAILED, delay=delay)
     assert not Operation.objects.exists()
+
+
+def test_users_of_the_same_name_do_not_undo_each_other() -> None:
+    class Person(User):
+        class Meta:
+            proxy = True
+            app_label = "auth"
+
+        def __str__(self) -> str:
+            return "Ann Smith"
+
+    ann, other = (Person.objects.create(username=name) for name in ("ann", "other"))
+    operation = start_operation("retry", FAILED, delay=10, by=ann)
+    assert operation.requested_by == "Ann Smith"
+    assert [each.id for each in undoable(ann)] == [operation.id]
+    assert not undoable(other).exists()
+    assert not undoable("Ann Smith").exists()
+    with pytest.raises(ValueError, match="is a different one"):
+        start_operation("retry", FAILED, by=other, operation_id=operation.id)

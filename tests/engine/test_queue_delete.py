@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.core.states import TaskStatus
-from taskqueue.engine.control.queue_tasks import COUNTS, counts_of, unfinished_in
+from taskqueue.engine.control import queues
+from taskqueue.engine.depths import record_depths
+from taskqueue.engine.queue_tasks import COUNTS, counts_of, unfinished_in
 from taskqueue.exceptions import QueueDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Limit, Queue, Rollup, Task, Worker
 from taskqueue.monitoring.read_models.queue import queue_named, read_queues
@@ -139,7 +141,23 @@ def test_counts_are_exact_up_to_what_is_looked_at() -> None:
     few = counts_of(connection, "mail", most=2)
     assert few["scheduled"].is_whole is False
     assert few["failed"] == (2, False)
-    assert unfinished_in(connection, "mail") == 3
+    assert unfinished_in(connection, "mail", most=100) == (3, True)
+
+
+def test_the_count_is_bounded_and_a_held_queue_stays_where_it_cannot_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queues, "MOST_LOOKED", 2)
+    noop.using(queue_name="mail", run_after=60).enqueue()
+    noop.using(queue_name="other", run_after=60).enqueue_many([((), {})] * 3)
+    control.pause("mail")
+    with pytest.raises(TransitionRefused, match="may have tasks that have not finished"):
+        control.delete_queue("mail")
+    control.resume("mail")
+    control.delete_queue("mail")
+    assert "mail" not in names()
+    record_depths(connections["default"])
+    assert "mail" in names(), "It is there again with the task that was not seen."
 
 
 def test_counts_read_by_indexes() -> None:

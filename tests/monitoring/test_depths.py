@@ -5,15 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 
+from taskqueue import Concurrency
+from taskqueue.engine import depth_statement
 from taskqueue.engine import depths as recording
 from taskqueue.engine.depths import record_depths
+from taskqueue.engine.statement import Statement
 from taskqueue.models import Depth, Queue
 from taskqueue.monitoring.depths import depths
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.rollups import span_of
-from tests.engine.steps import claim
+from tests.engine.steps import another_connection, claim
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -84,10 +87,10 @@ def test_merging_twice_comes_to_the_same() -> None:
     assert rows()[("mail", 3600)] == 7
 
 
-def test_more_than_the_cap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_the_cap_is_told() -> None:
     Depth.objects.create(
         resolution=60, starts_at=span_of("hour").starts(now())[-1], queue_name="mail",
-        waiting=recording.CAP,
+        waiting=7, is_capped=True,
     )  # fmt: skip
     assert depths("hour", queue_name="mail").is_capped
 
@@ -111,3 +114,35 @@ def test_recording_reads_by_indexes() -> None:
     for index in ("taskqueue_task_claim", "taskqueue_task_partition", "taskqueue_task_apart"):
         assert index in plan
     assert "Seq Scan" not in plan
+
+
+def test_a_deep_queue_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = recording.WAITING.postgresql.replace(str(depth_statement.CAP), "3")
+    monkeypatch.setattr(recording, "WAITING", Statement.of(few))
+    for queue_name, number in (("a", 5), ("b", 2)):
+        many = [((), {})] * number
+        noop.using(queue_name=queue_name).enqueue_many(many)
+        noop.using(queue_name=queue_name, worker_names=["w"]).enqueue_many(many)
+        limit = Concurrency(1, name=queue_name)
+        noop.using(queue_name=queue_name, concurrency=limit).enqueue_many(many)
+    record(now())
+    found = {row.queue_name: (row.waiting, row.is_capped) for row in Depth.objects.all()}
+    assert found["b"] == (6, False)
+    assert found["a"] == (9, True)
+    assert depths("hour", queue_name="a").is_capped
+    assert not depths("hour", queue_name="b").is_capped
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_worker_records_at_a_time() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("On SQLite one transaction writes at a time.")
+    noop.enqueue()
+    moment = now()
+    record(moment - MINUTE)
+    with another_connection() as other, transaction.atomic():
+        list(Depth.objects.select_for_update())
+        record_depths(other, now=moment)
+        assert Depth.objects.filter(queue_name="").count() == 1
+    record(moment)
+    assert Depth.objects.filter(queue_name="").count() == 2

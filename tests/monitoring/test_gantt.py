@@ -98,6 +98,15 @@ def test_what_is_cut_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (len(gantt(HOUR).bars), gantt(HOUR).is_cut) == (2, True)
 
 
+def test_attempts_before_the_span_do_not_make_it_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = now()
+    for hours in (5, 4, 3):
+        ran(here - hours * HOUR, 1)
+    ran(here - MINUTE, 1)
+    monkeypatch.setattr(module, "MOST_LOOKED", 2)
+    assert (len(gantt(HOUR).bars), gantt(HOUR).is_cut) == (1, False)
+
+
 def test_it_reads_attempts_by_their_keys() -> None:
     moment = now()
     text = f"{moment:%Y-%m-%d %H:%M:%S.%f}"

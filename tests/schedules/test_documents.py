@@ -151,9 +151,12 @@ def test_arguments_that_were_hidden_or_redacted_stay_as_they_are() -> None:
     assert (hidden["args"], hidden["kwargs"]) == (None, None)
     assert imported(hidden) == {"s": "none"}
     redacted = {**hidden, "args": [], "kwargs": {"user": "bob", "password": REDACTED}}
+    with pytest.raises(InvalidSchedule, match="kept only while no argument changes"):
+        imported(redacted)
+    redacted["kwargs"]["user"], redacted["overlap"] = "ada", "allow"
     (done,) = schedules.import_document({"schedules": [redacted]})
     assert "secret" not in str(done.changes)
-    assert Schedule.objects.get().kwargs == {"user": "bob", "password": "secret"}
+    assert Schedule.objects.get().kwargs == {"user": "ada", "password": "secret"}
     Schedule.objects.all().delete()
     with pytest.raises(InvalidSchedule):
         imported(redacted)

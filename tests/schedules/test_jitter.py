@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from taskqueue import AfterEnd, Every, Scheduled, schedules, task, workflow
+from taskqueue import AfterEnd, Cron, DailyWindow, Every, Scheduled, schedules, task, workflow
 from taskqueue.declarations.declared_schedules import check_rule
 from taskqueue.engine.schedules.reading import next_starts
 from taskqueue.engine.schedules.times import delay_of
@@ -63,11 +63,28 @@ def test_schedules_of_one_rule_are_spread_by_their_names() -> None:
 
 
 def test_a_jitter_longer_than_the_interval_keeps_the_order() -> None:
-    schedule = make(Every(minutes=1), jitter=1800, overlap="allow")
+    schedule = make(Every(minutes=1), jitter=1800, missed="all", overlap="allow")
     starts = next_starts(schedule, Every(minutes=1), NOON, count=60)
     assert starts == sorted(starts)
     later = next_starts(schedule, Every(minutes=1), NOON + HALF_HOUR, count=30)
     assert [start for start in starts if start > NOON + HALF_HOUR][:20] == later[:20]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [Every(minutes=10), Cron("*/10 * * * *"), DailyWindow("08:00", "08:30", every=600)],
+    ids=str,
+)
+def test_a_jitter_longer_than_every_interval_is_refused(rule: Any) -> None:
+    if isinstance(rule, DailyWindow):  # From one day to the next it is longer.
+        schedules.create("s", noop, rule, jitter=1800)
+        return
+    with pytest.raises(InvalidSchedule, match="at most the interval of the rule, 0:10:00"):
+        schedules.create("s", noop, rule, jitter=601)
+    schedules.create("s", noop, rule, jitter=600)
+    with pytest.raises(InvalidSchedule, match="at most the interval"):
+        schedules.edit("s", jitter=1800)
+    schedules.edit("s", jitter=1800, missed="all")
 
 
 def test_what_waits_for_its_delay_was_not_missed() -> None:

@@ -20,10 +20,10 @@ from taskqueue.admin.schedules.acts import ScheduleActs
 from taskqueue.admin.schedules.form import ScheduleForm
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES
 from taskqueue.admin.schedules.page import times_table
-from taskqueue.admin.schedules.rule_form import rule_typed
+from taskqueue.admin.schedules.rule_form import rule_typed, starts_typed
 from taskqueue.admin.tasks.option_fields import grouped
 from taskqueue.declarations.redaction import REDACTED
-from taskqueue.engine.schedules.reading import preview_rule
+from taskqueue.engine.schedules.reading import preview_typed
 from taskqueue.exceptions import ChangedMeanwhile, InvalidSchedule, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
@@ -63,11 +63,19 @@ class ScheduleEditing(ScheduleActs):
         times: list[datetime] = []
         if rule is not None:
             try:
-                times = preview_rule(rule, count=MOST_TIMES, after=now())
+                times = preview_typed(
+                    rule, self._edited(request), **starts_typed(request.GET), count=MOST_TIMES,
+                    now=now(),
+                )  # fmt: skip
             except InvalidSchedule as error:
                 problem = str(error)
         shown = times_table(rule, times) if rule is not None and times else ""
         return render(request, self.preview_template, {"times": shown, "problem": problem})
+
+    def _edited(self, request: HttpRequest) -> Schedule | None:
+        """Return the schedule that the form edits."""
+        number = row_id(request.GET.get("schedule", ""))
+        return None if number is None else Schedule.objects.filter(pk=number).first()
 
     def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
         if not self.has_edit_permission(request):
@@ -194,4 +202,6 @@ def _hint(request: HttpRequest, form: ScheduleForm) -> str:
         )
     if REDACTED not in [*shown.args, *shown.kwargs.values()]:
         return ""
-    return _("Values shown as %(mark)s are kept unless you enter new ones.") % {"mark": REDACTED}
+    return _("Values shown as %(mark)s are kept only while no argument changes.") % {
+        "mark": REDACTED
+    }

@@ -25,6 +25,7 @@ from taskqueue.declarations.scheduled import (
     LONGEST_NAME,
     Scheduled,
     check_name,
+    check_spread,
     jitter_of,
     window_of,
 )
@@ -113,7 +114,9 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         self.clean_rule()
         self._check_window(given)
         if given.get("jitter") is not None:
-            self.attempt("jitter", jitter_of, given["jitter"])
+            jitter = self.attempt("jitter", jitter_of, given["jitter"])
+            if jitter is not None and "rule" in given:
+                self.attempt("jitter", check_spread, given["rule"], jitter, given.get("missed", ""))
         if {"task", "options", *self.call_names} <= given.keys():
             self._check_call(given)
         return given

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.schedules.fields import MomentField, SpanField
 from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, rule_of
+from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_RUNS
 from taskqueue.rules import Cron, Rule
 from taskqueue.rules.values import DAYS
 
@@ -96,3 +97,22 @@ def rule_typed(given: Any) -> tuple[Rule | None, str]:
     used = ("tz", *PARAMETERS.get(kind, ()))
     errors = [str(error) for name in used for error in form.errors.get(name, ())]
     return (None, errors[0]) if errors else (form.cleaned_data.get("rule"), "")
+
+
+class StartsForm(forms.Form):
+    """What decides the starts of runs besides the rule; the same fields as in the whole form."""
+
+    name = forms.CharField(required=False, max_length=LONGEST_NAME)
+    jitter = SpanField()
+    max_runs = forms.IntegerField(required=False, min_value=1, max_value=MOST_RUNS)
+
+
+def starts_typed(given: Any) -> dict[str, Any]:
+    """Return these values of a form that may not be finished; what is wrong is left out."""
+    form = StartsForm(given)
+    form.full_clean()
+    return {
+        "name": form.cleaned_data.get("name", ""),
+        "jitter": form.cleaned_data.get("jitter"),
+        "max_runs": form.cleaned_data.get("max_runs"),
+    }

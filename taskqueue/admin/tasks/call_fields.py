@@ -1,7 +1,7 @@
 """The arguments of a call as fields of a form: one for each parameter of the definition.
 
 The forms that enqueue, retry, edit and schedule all take them from here. Where a call is there
-already, a sensitive argument that is left empty stays as it is.
+already, a sensitive argument that is left empty stays as it is, unless another one is changed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from taskqueue.declarations.parameters import (
     values_of_call,
 )
 from taskqueue.declarations.redaction import REDACTED
+from taskqueue.engine.schedules.restoring import KEPT_SECRET
 from taskqueue.exceptions import TaskQueueError
 
 AnyDefinition = BaseDefinition[Any, Any]
@@ -69,7 +70,7 @@ class CallForm(forms.Form):
                 field.widget = forms.TextInput()
             if parameter.is_sensitive and parameter.name in self.kept:
                 field.required = False
-                stays = gettext_lazy("Left empty, it stays as it is.")
+                stays = gettext_lazy("Left empty, it stays as it is, if no argument changes.")
                 field.help_text = format_lazy("{} {}", field.help_text, stays)
             if needs_null_box(parameter):
                 self.fields[null_name(parameter)] = forms.BooleanField(
@@ -118,13 +119,36 @@ class CallForm(forms.Form):
             elif not is_left_out(each, value, raw):
                 values[each.name] = value
         try:
-            if self._kept_call is not None:
-                return Call(*call_like(self._kept_call, self.parameters, values))
-            return Call(*call_of(self.parameters, values))
+            if self._kept_call is None:
+                return Call(*call_of(self.parameters, values))
+            call = Call(*call_like(self._kept_call, self.parameters, values))
         except ValueError as error:
             told = _("Fill in this one too: arguments after it are passed by position.")
             self.add_error(f"{PREFIX}{error}", told)
             return None
+        return None if self._keeps_secrets(call) else call
+
+    def _keeps_secrets(self, call: Call) -> bool:
+        """Whether other arguments change beside secrets that were not written, with errors there.
+
+        Whoever cannot see a secret must not send it elsewhere.
+        """
+        kept = self._kept_call
+        if kept is None or (list(call.args), dict(call.kwargs)) == (
+            list(kept.args), dict(kept.kwargs),
+        ):  # fmt: skip
+            return False
+        names = [
+            field_name(each)
+            for each in self.parameters
+            if each.is_sensitive
+            and each.name in self.kept
+            and self[field_name(each)].data in (None, "")
+            and not self.cleaned_data.get(null_name(each))
+        ]
+        for name in names:
+            self.add_error(name, KEPT_SECRET)
+        return bool(names)
 
     def _is_kept(self, parameter: Parameter, value: Any, raw: Any) -> bool:
         kept = self.kept[parameter.name]

@@ -18,8 +18,9 @@ from taskqueue.admin.tasks.option_fields import WhenField
 from taskqueue.admin.tasks.parameter_fields import ValueField
 from taskqueue.declarations.call_differences import Call, Difference, differences_of
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.redaction import redacted_for
 from taskqueue.engine.control.verb import TaskVerb
-from taskqueue.engine.schedules.restoring import restored
+from taskqueue.engine.schedules.restoring import KEPT_SECRET, restored
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Schedule, Task
 from taskqueue.monitoring.read_models.base import visible_arguments
@@ -73,7 +74,7 @@ class TaskForm(CallForm):
 
 
 class CallChange(TaskForm):
-    """Other arguments for a task; sensitive ones stay as they are unless the person writes others.
+    """Other arguments for a task; sensitive ones have to be written again beside another change.
 
     They have a field each where the definition is known and takes those that the task has, else
     they are written as JSON.
@@ -124,8 +125,21 @@ class CallChange(TaskForm):
 
     def _raw_call(self, kept: Call) -> Call | None:
         args, kwargs = self.cleaned_data.get("args"), self.cleaned_data.get("kwargs")
-        given = Call(kept.args if args is None else args, kept.kwargs if kwargs is None else kwargs)
         definition = registry.find(self.task.name)
+        # With the marks of secrets, so that a part that is left empty keeps none beside others.
+        stored = kept if definition is None else Call(*redacted_for(definition, *kept))
+        given = Call(
+            stored.args if args is None else args, stored.kwargs if kwargs is None else kwargs
+        )
+        if definition is None and (args is None) != (kwargs is None):
+            left = kept.args if args is None else kept.kwargs
+            if (
+                left
+                and visible_arguments(self.task.name, self.task.args, self.task.kwargs, self.user)
+                is None
+            ):
+                self.add_error("args" if args is None else "kwargs", KEPT_SECRET)
+                return None
         call = given if definition is None else self._restored(definition, given)
         if self.errors:
             return None

@@ -116,11 +116,13 @@ class TaskSearches(ReadOnlyAdmin):
                 tell_errors(self, request, form)
                 return back(request, self.links.url("task_changelist"))
             given = form.cleaned_data
-        row = search_rows(request.user).filter(pk=search_id).first()
+        # None too for one that holds values that the user may not view.
+        rows = search_rows(request.user).filter(pk=search_id)
+        row = next(iter(shown_searches(rows, request.user)), None)
         try:
             if row is None:
                 raise SavedSearchDoesNotExist(_("There is no such saved search any more."))
-            verb.act_by(request.user, row.pk, **given)
+            verb.act_by(request.user, row.id, **given)
         except TaskQueueError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:

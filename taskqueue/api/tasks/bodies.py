@@ -14,7 +14,7 @@ from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.arguments import check_names
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.options import check_options
-from taskqueue.declarations.redaction import REDACTED, redacted_for
+from taskqueue.declarations.redaction import REDACTED, secret_places
 from taskqueue.declarations.workflows.scheduling import Target
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidTask, TaskQueueError
@@ -155,15 +155,28 @@ def check_secrets(
     definition: AnyDefinition | BaseWorkflow, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> None:
     """Refuse what an answer shows in place of a secret."""
-    hidden = redacted_for(definition, [None for _ in args], dict.fromkeys(kwargs))
-    places: list[tuple[Path, Any, Any]] = [
-        *((("args", index), value, hidden.args[index]) for index, value in enumerate(args)),
-        *((("kwargs", name), value, hidden.kwargs[name]) for name, value in kwargs.items()),
-    ]
-    for place, value, shown in places:
-        if value == shown == REDACTED:
+    for part, place in secret_places(definition, args, kwargs):
+        if (args if part == "args" else kwargs)[place] == REDACTED:
             detail = f"Write the value anew that stands as {REDACTED}."
-            raise Problem(422, "redacted_value", detail, at=place)
+            raise Problem(422, "redacted_value", detail, at=(part, place))
+
+
+def check_kept_secrets(
+    target: Target, args: Sequence[Any], kwargs: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    """Raise 422 where `given` changes the stored call, and leaves out a part that holds secrets.
+
+    Whoever cannot see a secret must not send it elsewhere by changing the arguments beside it.
+    """
+    new = {"args": list(args), "kwargs": dict(kwargs)} | {
+        part: given[part] for part in ("args", "kwargs") if part in given
+    }
+    if new == {"args": list(args), "kwargs": dict(kwargs)}:
+        return
+    for part, place in secret_places(target, args, kwargs):
+        if part not in given:
+            detail = "Give the sensitive values again: they stay only while no argument changes."
+            raise Problem(422, "redacted_value", detail, at=(part, place))
 
 
 def _misfit(definition: AnyDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Path:

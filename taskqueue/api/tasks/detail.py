@@ -15,7 +15,14 @@ from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, Strict
 from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.bodies import check_call, check_each, exposed, is_exposed, not_exposed
+from taskqueue.api.tasks.bodies import (
+    check_call,
+    check_each,
+    check_kept_secrets,
+    exposed,
+    is_exposed,
+    not_exposed,
+)
 from taskqueue.api.tasks.option_fields import (
     CHANGEABLE,
     OPTIONS,
@@ -88,6 +95,7 @@ class TaskView(OneView):
         definition = exposed(task.name).without_key()
         call = {"args": task.args, "kwargs": task.kwargs} | self.parameters
         check_call(definition, call["args"], call["kwargs"])
+        check_kept_secrets(definition, task.args, task.kwargs, self.parameters)
 
     def outcome(self, verb: Verb, key: str, result: Any) -> Response:
         """201 and the new task if there is one; 202 while an attempt is asked to stop."""

@@ -15,13 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import PENDING, TaskStatus
-from taskqueue.declarations.call_differences import (
-    Call,
-    Difference,
-    cut,
-    differences_of,
-    value_differences,
-)
+from taskqueue.declarations.call_differences import Call, Difference, differences_of
 from taskqueue.engine.control.calls import AnyDefinition, given_call, placed_by, texts_of
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.holders import arguments_of
@@ -150,17 +144,3 @@ def _has_keys(limits: Mapping[str, Any]) -> bool:
     """Return whether limits, as data, have keys, which arguments may have made."""
     keys = [each["key"] for each in limits.get("limits", ())]
     return any(keys) or "tenant" in limits or "sequence" in limits
-
-
-def told_arguments(
-    differences: Sequence[Difference], definition: AnyDefinition | None
-) -> list[str]:
-    """Return the differences for the audit; of an unknown definition's only that there are any."""
-    if definition is None:
-        return ["arguments changed"]
-    return [f"arguments: {each}" for each in differences]
-
-
-def told_metadata(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return the change of metadata for the audit."""
-    return cut("; ".join(map(str, value_differences("metadata", dict(before), dict(now)))))

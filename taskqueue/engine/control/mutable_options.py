@@ -23,13 +23,12 @@ from taskqueue.declarations.options import (
 )
 from taskqueue.declarations.placement import partition_of
 from taskqueue.declarations.together import check_together
+from taskqueue.engine.control.audit_text import told_arguments, told_metadata
 from taskqueue.engine.control.edits import (
     EDITED_COLUMNS,
     edited_call,
     edited_columns,
     require_waiting,
-    told_arguments,
-    told_metadata,
 )
 from taskqueue.engine.specs import claim_columns
 from taskqueue.exceptions import InvalidTask, TransitionRefused

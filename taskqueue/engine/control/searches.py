@@ -102,7 +102,7 @@ def change_search(
 
 
 def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) -> None:
-    """delete a saved search Raises `SavedSearchDoesNotExist` and PermissionDenied."""
+    """Delete a saved search. Raises `SavedSearchDoesNotExist` and PermissionDenied."""
     connection = project_connection()
     with atomic(using=connection.alias):
         row = _locked(connection, key, by, seen)
@@ -110,6 +110,14 @@ def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) 
             act = Act(_told_name(row))
             audit(connection, NOUN, "delete", [act], person=person(by, reason))
         SavedSearch.objects.using(connection.alias).filter(pk=row.pk).delete()
+
+
+def forget_private_searches(user: Any) -> None:
+    """Delete the private searches of a user who is deleted; shared ones are left to the others."""
+    owner = identity_of(user)
+    if owner is not None:
+        rows = SavedSearch.objects.using(project_connection().alias)
+        rows.filter(owner=owner, is_shared=False).delete()
 
 
 def may_change(row: SavedSearch, user: Any) -> bool:

@@ -12,10 +12,12 @@ from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 
+from taskqueue.access.users import identity_of
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, audit, person
+from taskqueue.engine.control.audit_text import told_choice
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.control.task_verbs import bulk_verb
@@ -73,13 +75,14 @@ def start_operation(
         expected=None if expected.is_capped else expected.fitting,
         last_id=newest_id(connection),
         requested_by=who.by,
+        requester=identity_of(by) or "",
         reason=who.reason,
         starts_at=starts_at,
     )
     try:
         with atomic(using=connection.alias):
             operation.save(using=connection.alias, force_insert=True)
-            act = Act(str(operation.id), detail=f"{verb}: {_words(which, operation.query)}")
+            act = Act(str(operation.id), detail=f"{verb}: {told_choice(which, operation.query)}")
             audit(connection, "operation", "start", [act], person=who)
             wake(connection, ANYWHERE)
     except IntegrityError:
@@ -129,20 +132,13 @@ def _delay_of(delay: float | timedelta) -> timedelta:
 
 def _is_same(found: Operation, asked: Operation) -> bool:
     """Searches are compared as they were typed: what `after:2h` means is another each second."""
-    if (found.verb, found.requested_by) != (asked.verb, asked.requested_by):
+    if found.verb != asked.verb or found.requester != asked.requester:
+        return False
+    if not asked.requester and found.requested_by != asked.requested_by:
         return False
     if found.query or asked.query:
         return found.query == asked.query
     return bool(found.chosen["which"] == asked.chosen["which"])
-
-
-def _words(which: TaskFilter, query: str) -> str:
-    """Describe the choice of tasks for the audit, whose readers may not view arguments."""
-    if "arguments" in which.given:
-        return "by a search for arguments" if query else "by a filter of arguments"
-    if query:
-        return query
-    return f"{len(which.ids)} chosen tasks" if which.ids is not None else "by a filter"
 
 
 def operations() -> QuerySet[Operation]:
@@ -151,8 +147,11 @@ def operations() -> QuerySet[Operation]:
 
 
 def requested_by(by: object) -> QuerySet[Operation]:
-    """Return those that this person has asked for, the newest first."""
-    return operations().filter(requested_by=person(by, "").by)
+    """Return those that this user, or whoever gave this name, has asked for, the newest first."""
+    identity = identity_of(by)
+    if identity is None:
+        return operations().filter(requester="", requested_by=person(by, "").by)
+    return operations().filter(requester=identity)
 
 
 def undoable(by: object) -> QuerySet[Operation]:

@@ -58,6 +58,32 @@ def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetim
     return list(islice(rule.between(after, LAST), 1 if rule.waits_for_end else count))
 
 
+def preview_typed(
+    rule: Rule,
+    known: Schedule | None,
+    *,
+    name: str,
+    jitter: timedelta | None,
+    max_runs: int | None,
+    count: int,
+    now: datetime,
+) -> list[datetime]:
+    """Return when the next runs of a schedule that is being edited start. Raises `InvalidSchedule`.
+
+    With another rule than that of `known` it counts from now on, and has had no runs.
+    """
+    rule.check()
+    goes_on = known is not None and known.rule == rule.as_json()
+    schedule = Schedule(
+        name=name if known is None else known.name,
+        jitter=jitter,
+        max_runs=max_runs,
+        served_until=known.served_until if known is not None and goes_on else now,
+        run_count=known.run_count if known is not None and goes_on else 0,
+    )
+    return starts_to_come(schedule, rule, now, count=1 if rule.waits_for_end else count)
+
+
 def _check_count(count: object) -> None:
     if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:
         raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")

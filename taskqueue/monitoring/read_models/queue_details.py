@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.queue_tasks import counts_of
+from taskqueue.engine.queue_tasks import counts_of
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.read_models.queue import ShownQueue

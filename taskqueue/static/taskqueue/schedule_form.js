@@ -33,12 +33,17 @@ document.addEventListener("DOMContentLoaded", () => {
   rule.append(preview);
   preview.hidden = false;
   const times = preview.querySelector("[data-preview-times]");
+  // They move the starts of runs too, and stand elsewhere in the form.
+  const others = [...document.querySelectorAll(
+    "[name=name], [name=jitter_0], [name=jitter_1], [name=max_runs]",
+  )];
   let timer = 0;
   let asked = 0;
   const show = async () => {
-    const values = [...rule.querySelectorAll("input, select")]
+    const values = [...rule.querySelectorAll("input, select"), ...others]
       .filter((field) => field.name && (field.type !== "checkbox" || field.checked))
       .map((field) => [field.name, field.value]);
+    values.push(["schedule", preview.dataset.schedule]);
     const mine = ++asked;
     try {
       const answer = await fetch(`${preview.dataset.preview}?${new URLSearchParams(values)}`);
@@ -54,6 +59,10 @@ document.addEventListener("DOMContentLoaded", () => {
     clearTimeout(timer);
     timer = setTimeout(show, PAUSE);
   };
+  for (const field of others) {
+    field.addEventListener("input", later);
+    field.addEventListener("change", later);
+  }
   rule.addEventListener("input", later);
   rule.addEventListener("change", later);
   show();

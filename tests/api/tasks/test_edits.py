@@ -88,6 +88,20 @@ def test_a_secret_is_written_anew_and_shown_to_nobody(root: ApiClient) -> None:
     assert "another one" not in Audit.objects.get().detail
 
 
+def test_a_secret_is_not_sent_elsewhere_by_the_arguments_beside_it(root: ApiClient) -> None:
+    task = sign_in.using(unique_key=None).enqueue("bob", password="very secret")
+    for method, address in (("PATCH", path(task)), ("POST", path(task, "retry/"))):
+        told = problem(root.ask(method, address, {"args": ["eve"]}), 422, "redacted_value")
+        assert told["errors"][0]["pointer"] == "/kwargs/password"
+        if method == "PATCH":
+            task.cancel()
+    assert Task.objects.get().args == ["bob"]
+    same = root.act(path(task, "retry/"), {"args": ["bob"]})
+    assert same.status_code == 201
+    both = {"args": ["eve"], "kwargs": {"password": "another one"}}
+    assert root.act(path(task, "retry/"), both).status_code == 201
+
+
 def test_an_edit_is_refused_where_the_task_has_changed_since(root: ApiClient) -> None:
     task = order.enqueue(1)
     etag = root.look(path(task))["ETag"]

@@ -15,8 +15,6 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.dialect import select
 from taskqueue.engine.statement import Statement
 
-EVERYTHING = 2**31 - 1
-
 
 class Found(NamedTuple):
     """How many tasks of the queue were found, and whether all rows were looked at."""
@@ -113,10 +111,10 @@ def counts_of(connection: BaseDatabaseWrapper, queue_name: str, *, most: int) ->
     return _counted(connection, COUNTS, queue_name, most)
 
 
-def unfinished_in(connection: BaseDatabaseWrapper, queue_name: str) -> int:
-    """Return the number of tasks of a queue that have not finished, however long that takes."""
-    found = _counted(connection, UNFINISHED_COUNTS, queue_name, EVERYTHING)
-    return sum(each.number for each in found.values())
+def unfinished_in(connection: BaseDatabaseWrapper, queue_name: str, *, most: int) -> Found:
+    """Return the number of tasks of a queue that have not finished, of the newest rows."""
+    found = _counted(connection, UNFINISHED_COUNTS, queue_name, most).values()
+    return Found(sum(each.number for each in found), all(each.is_whole for each in found))
 
 
 def _counted(

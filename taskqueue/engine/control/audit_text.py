@@ -1,0 +1,42 @@
+"""How the audit describes choices of tasks and changes of them.
+
+One rule: an entry holds nothing that takes more than the permission to view tasks, for whoever may
+view the audit reads it, also when the task is gone. So it has no values of sensitive arguments,
+none of arguments of an unknown definition, and none of searches for arguments or workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskqueue.declarations.call_differences import Difference, cut, value_differences
+from taskqueue.engine.control.calls import AnyDefinition
+from taskqueue.engine.control.filters import TaskFilter
+
+# Parts of a filter that take another permission to be seen.
+HIDDEN = {"arguments": "arguments", "worker": "workers"}
+
+
+def told_choice(which: TaskFilter, query: str) -> str:
+    """Return which tasks were chosen."""
+    hidden = [what for part, what in HIDDEN.items() if part in which.given]
+    if hidden:
+        return f"by a {'search for' if query else 'filter of'} {' and '.join(hidden)}"
+    if query:
+        return query
+    return f"{len(which.ids)} chosen tasks" if which.ids is not None else "by a filter"
+
+
+def told_arguments(
+    differences: Sequence[Difference], definition: AnyDefinition | None
+) -> list[str]:
+    """Return how the arguments differ."""
+    if definition is None:
+        return ["arguments changed"]
+    return [f"arguments: {each}" for each in differences]
+
+
+def told_metadata(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Return how the metadata differs."""
+    return cut("; ".join(map(str, value_differences("metadata", dict(before), dict(now)))))
