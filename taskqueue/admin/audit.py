@@ -33,6 +33,9 @@ class AuditAdmin(ReadOnlyAdmin):
         "id", "at", "actor", "act", "subject", "status_before", "why", "detail",
     )  # fmt: skip
 
+    def heading(self, row: Audit) -> str:
+        return f"{entry_words(row)} {row.subject}".strip()
+
     act = cell(_("verb"), entry_words)
     why = cell(_("reason"), reason_words, "reason")
     status_before = cell(_("before"), badge, "before")

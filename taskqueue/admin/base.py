@@ -17,7 +17,7 @@ from django.urls import path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.admin.columns import column
+from taskqueue.admin.columns import column, last_digits
 from taskqueue.admin.links import Links
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
@@ -143,11 +143,15 @@ class ReadOnlyAdmin(_Admin):
         """Django takes an empty `?_to_field=` for the name of a field."""
         return super().get_object(request, object_id, from_field or None)
 
+    def heading(self, row: Any) -> str:
+        """What the page of a row is called."""
+        return str(row)
+
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the row under its own name."""
-        context |= {"title": str(context["original"]), "subtitle": None}
+        context |= {"title": self.heading(context["original"]), "subtitle": None}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
@@ -182,3 +186,8 @@ class OfTaskAdmin(ReadOnlyAdmin):
     @admin.display(description=_("task"))
     def task_link(self, row: Any) -> SafeString:
         return self.links.to_row(Task, row.task_id, row.task_id)
+
+    @admin.display(description=_("task"))
+    def short_task_link(self, row: Any) -> SafeString:
+        """For a list, whose columns want the width."""
+        return self.links.to_row(Task, row.task_id, last_digits(row.task_id))

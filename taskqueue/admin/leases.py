@@ -9,13 +9,14 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import OfTaskAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import LeaseStatusFilter, WedgedFilter, WorkerFilter
 from taskqueue.admin.gantt import GanttAdmin
-from taskqueue.display import EMPTY, as_json, badge, compact, preformatted
+from taskqueue.display import EMPTY, as_json, badge, breakable, compact, preformatted
 from taskqueue.models import Lease, Worker
 from taskqueue.monitoring.read_models.attempt import level_name
 from taskqueue.monitoring.read_models.base import WITHOUT_ARGUMENTS, visible_checkpoint
@@ -37,8 +38,8 @@ class LeaseAdmin(GanttAdmin, OfTaskAdmin):
         "error_class",
     )  # fmt: skip
     list_display = (
-        "id", "task_link", "attempt", "shown_status", "worker_link",
-        "claimed_at", "finished_at", "wedged_at", "error_class",
+        "id", "short_task_link", "attempt", "shown_status", "worker_link",
+        "claimed_at", "finished_at", "wedged_at", "shown_class",
     )  # fmt: skip
     list_filter = (LeaseStatusFilter, WedgedFilter, WorkerFilter)
     lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
@@ -57,6 +58,11 @@ class LeaseAdmin(GanttAdmin, OfTaskAdmin):
         )}),
     )  # fmt: skip
 
+    def heading(self, row: Lease) -> str:
+        return gettext("Attempt %(number)s of %(task)s by %(worker)s") % {
+            "number": row.attempt, "task": row.task_id, "worker": row.worker_id
+        }  # fmt: skip
+
     shown_status = cell(_("status"), badge, "status")
 
     @admin.display(description=_("worker"))
@@ -68,6 +74,7 @@ class LeaseAdmin(GanttAdmin, OfTaskAdmin):
         state = visible_checkpoint(lease.task.name, lease.checkpoint, WITHOUT_ARGUMENTS)
         return EMPTY if state is None else as_json(state)
 
+    shown_class = cell(_("error class"), breakable, "error_class")
     progress_text = cell(_("progress"), _progress)
     message = cell(_("message"), preformatted, "error_message")
     shown_traceback = cell(_("traceback"), preformatted, "traceback")
@@ -80,7 +87,7 @@ class TaskLogAdmin(OfTaskAdmin):
     """One captured line a row; the list shows the start of each."""
 
     columns = ("task_id", "attempt", "logged_at", "level", "logger")
-    list_display = ("id", "logged_at", "level_name", "task_link", "attempt", "beginning")
+    list_display = ("id", "logged_at", "level_name", "short_task_link", "attempt", "beginning")
     lookups = ("task__id__exact",)
     fields = (
         "id", "task_link", "attempt", "logged_at", "level_name", "logger",

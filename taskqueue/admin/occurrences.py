@@ -21,7 +21,7 @@ from taskqueue.admin.schedules.page import (
     shown_status,
     shown_times,
 )
-from taskqueue.display import EMPTY, WORDS, badge
+from taskqueue.display import EMPTY, WORDS, badge, local_time
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import OPEN, OccurrenceStatus
 
@@ -86,6 +86,9 @@ class OccurrenceAdmin(ReadOnlyAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LeanList]:
         return OccurrenceList
+
+    def heading(self, row: Occurrence) -> str:
+        return f"{row.schedule.name}, {local_time(row.nominal_at):%Y-%m-%d %H:%M:%S}"
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Sort the occurrences of one schedule by time, as its index does."""

@@ -38,6 +38,8 @@ PAGES: tuple[tuple[str, str, Any], ...] = (
     ("endpoint", "h", gettext_lazy("Webhooks")),
     ("audit", "a", gettext_lazy("Audit")),
 )
+# Models without a page of their own in that row, and the one under which they are shown.
+UNDER = {"alertrule": "incident", "lease": "task", "tasklog": "task", "occurrence": "schedule"}
 REQUESTS: dict[str, Any] = {
     "quiet": gettext_lazy("asked to be quiet"),
     "stop": gettext_lazy("asked to stop"),
@@ -52,6 +54,7 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
     `current` is the name of the model whose page this is; without it `opts` tells.
     """
     current = current or getattr(context.get("opts"), "model_name", "")
+    current = UNDER.get(current, current)
     viewable = dict(_viewable(context.get("available_apps") or ()))
     return {
         "tabs": [

@@ -57,7 +57,9 @@ class RuleForm(forms.Form):
     wait = _seconds("wait", _("Seconds for which it has to hold"))
     repeat = _seconds("repeat", _("Seconds between reminders"))
     mail = ListField(label=_("Mail to"), required=False)
-    endpoints = ListField(label=_("Endpoints"), required=False, help_text=_("Their numbers."))
+    endpoints = ListField(
+        label=_("Endpoints"), required=False, help_text=_("The ids of webhook endpoints.")
+    )
     url = forms.CharField(
         label=_("URL of a heartbeat"), required=False, max_length=LONGEST_URL,
         help_text=_("It is called while all is well."),

@@ -21,7 +21,8 @@ from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
-from taskqueue.core.alerts import RuleSource
+from taskqueue.core.alerts import KINDS as DETAILS
+from taskqueue.core.alerts import AlertKind, RuleSource
 from taskqueue.display import breakable
 from taskqueue.engine.alerts.alert_verbs import ALERT_RULE_VERBS
 from taskqueue.engine.control.verb import Verb
@@ -129,6 +130,7 @@ class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
             rule=rule,
             kind=KINDS[rule.kind],
             scope=SCOPES[rule.scope],
+            unit=DETAILS[AlertKind(rule.kind)].unit,
             alerts=shown_alerts(alerts) if request.user.has_perm("taskqueue.view_incident") else [],
             may_manage=_may_manage(request),
             is_row=is_row,

@@ -15,17 +15,10 @@ from django.utils.translation import gettext, gettext_lazy
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.columns import cell
+from taskqueue.admin.columns import cell, last_digits
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.display import EMPTY, badge, breakable, local_time, short_duration, short_moment
 from taskqueue.monitoring.searching.search_tokens import search_text
-
-# Digits of an id in the list: the last ones, since the first tell the time.
-SHORT = 8
-
-
-def _id(key: object) -> SafeString:
-    return format_html('<code title="{}">…{}</code>', key, str(key)[-SHORT:])
 
 
 def _name(task: Any) -> SafeString:
@@ -120,7 +113,7 @@ class TaskColumns(ReadOnlyAdmin):
         )
 
     shown_name = cell(gettext_lazy("name"), _name)
-    short_id = cell(gettext_lazy("id"), _id, "pk")
+    short_id = cell(gettext_lazy("id"), last_digits, "pk")
     shown_status = cell(gettext_lazy("status"), badge, "status")
     shown_queue = cell(gettext_lazy("queue"), _queue, "queue_name")
     shown_attempt = cell(gettext_lazy("attempt"), lambda attempt: attempt or EMPTY, "attempt")
