@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from taskqueue.core import __version__
 from taskqueue.core.lazy_names import lazy_names
+from taskqueue.core.priorities import Priority
 from taskqueue.core.retries import Exponential, Fibonacci, Fixed, Linear
 from taskqueue.core.uuid7 import uuid7 as new_id
 from taskqueue.exceptions import (
@@ -24,6 +25,7 @@ from taskqueue.exceptions import (
     InvalidTask,
     InvalidWorkflow,
     LimitDoesNotExist,
+    MemoryExceeded,
     QueueDoesNotExist,
     RetryLater,
     ScheduleDoesNotExist,
@@ -82,8 +84,10 @@ __all__ = [
     "InvalidWorkflow",
     "LimitDoesNotExist",
     "Linear",
+    "MemoryExceeded",
     "Notify",
     "Once",
+    "Priority",
     "QueueDoesNotExist",
     "Rate",
     "RetryLater",

@@ -202,6 +202,10 @@ class ChangedMeanwhile(TransitionRefused):
     """The row is no longer as the caller saw it, and nothing was done."""
 
 
+class MemoryExceeded(TaskQueueError, MemoryError):
+    """The process of the body used more memory than its `max_memory`."""
+
+
 class TaskTimeout(TaskQueueError, TimeoutError):
     """The body ran for longer than its `timeout`."""
 

@@ -16,6 +16,8 @@ _WORDS = {
     "max_attempts": "attempts max_retries max_tries retries retry tries",
     "backoff": "default_retry_delay retry_backoff retry_delay retry_interval retry_policy",
     "retry_for": "autoretry_for retry_when",
+    "snooze_on": "dont_count ignore_on is_failure release_on",
+    "max_memory": "memory memory_limit memory_mb rss_limit",
     "give_up_on": "discard_on dont_autoretry_for no_retry_on throws",
     "queue_name": "cluster lane queue routing_key",
     "id": "job_id task_id uuid",

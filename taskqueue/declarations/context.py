@@ -76,7 +76,7 @@ class AttemptContext:
         self._is_stopped = True
 
     def _announce_limit(self, reason: str) -> None:
-        """Note that its timeout or deadline is over."""
+        """Note that a limit of it is passed."""
         self._stop_reason = reason
 
 

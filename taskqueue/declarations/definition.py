@@ -230,10 +230,17 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
         raise InvalidTask(
             f"{definition.name}: atomic=True is for `def` bodies only, not for `async def`."
         )
-    if options.per_slot > 1 and not definition.is_async:
+    if options.atomic and options.pool == "thread":
+        raise InvalidTask(f"{definition.name}: atomic=True and pool='thread' exclude each other.")
+    if options.per_slot > 1 and options.pool == "process":
         raise InvalidTask(
-            f"{definition.name}: per_slot={options.per_slot} is for `async def` bodies only. "
-            "To run more `def` bodies at once, start workers with a higher --concurrency."
+            f"{definition.name}: pool='process' gives each body a process; leave out per_slot."
+        )
+    if options.per_slot > 1 and not (definition.is_async or options.pool == "thread"):
+        raise InvalidTask(
+            f"{definition.name}: per_slot={options.per_slot} is for `async def` bodies, and "
+            "for `def` bodies with pool='thread'. To run more bodies at once, start workers with a "
+            "higher --concurrency."
         )
     unknown = options.sensitive - set(definition.signature.names)
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):

@@ -84,7 +84,7 @@ def backoff_from_text(text: str) -> Backoff:
     return backoff_from_json(values)
 
 
-def exception_class(path: object) -> type[BaseException]:
+def exception_class(path: object, name: str = "retry_for") -> type[BaseException]:
     """Return the loaded exception class at that path; a bare name is a built-in one.
 
     Only the project's own `tasks` modules are imported, and no attribute is computed: a value must
@@ -98,7 +98,7 @@ def exception_class(path: object) -> type[BaseException]:
         if loaded is not None:
             return loaded
     raise InvalidTask(
-        f"retry_for: {path!r} is not an exception class that is loaded here. Write the full path "
+        f"{name}: {path!r} is not an exception class that is loaded here. Write the full path "
         "of one that the project's tasks import, such as 'shop.errors.Busy', or the name of a "
         "built-in one, such as 'ConnectionError'. Nothing is imported for it."
     )

@@ -260,7 +260,9 @@ class ExceptionClasses(Kind):
             value = [path.strip() for path in value.split(",") if path.strip()]
         if not isinstance(value, list | tuple):
             return value
-        return tuple(exception_class(item) if isinstance(item, str) else item for item in value)
+        return tuple(
+            exception_class(item, name) if isinstance(item, str) else item for item in value
+        )
 
 
 class WorkerNames(Kind):

@@ -22,12 +22,14 @@ from taskqueue.declarations.limits import Limits
 from taskqueue.declarations.names import DEFINITION_NAME
 from taskqueue.declarations.notify import Notify, check_notify
 from taskqueue.declarations.option import Option, Use, option
-from taskqueue.declarations.option_kinds import Checked, Name, Switch, Whole
+from taskqueue.declarations.option_kinds import Checked, Choice, Name, Switch, Whole
 from taskqueue.declarations.run_options import RunOptions
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import InvalidTask
 
 MOST_PER_SLOT = 1000
+# Of a definition with pool="thread" that does not say how many share a slot.
+THREADS = 10
 
 
 def check_sensitive(name: str, value: Any) -> frozenset[str]:
@@ -51,12 +53,18 @@ class Options(LimitOptions, KeyOptions, RunOptions):
     sensitive: frozenset[str] = option(Checked(check_sensitive), Use.TASK, frozenset())
     atomic: bool = option(Switch(), Use.TASK, default=False)
     per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
+    pool: str | None = option(Choice((None, "process", "thread")), Use.TASK)
     batch: Batch | None = option(Checked(check_batch), Use.TASK)
     notify: Notify | None = option(Checked(check_notify), Use.TASK)
     # The system checks report what is wrong with a schedule.
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
     )
+
+    @property
+    def most_per_slot(self) -> int:
+        """Return how many of its bodies one slot of the process pool runs at once."""
+        return THREADS if self.pool == "thread" and self.per_slot == 1 else self.per_slot
 
     @property
     def limits(self) -> Limits:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from taskqueue.core.priorities import HIGHEST_PRIORITY
 from taskqueue.core.retries import Exponential
 from taskqueue.declarations.limits import Concurrency
-from taskqueue.declarations.run_options import HIGHEST_PRIORITY
 
 HOUR, DAY = 3600, 86_400
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from taskqueue.core.retries import Backoff
@@ -28,11 +28,26 @@ from taskqueue.declarations.option_kinds import (
     WorkerNames,
 )
 from taskqueue.declarations.own_ids import OwnId
+from taskqueue.declarations.priority_kind import PriorityKind
 from taskqueue.exceptions import Duration
 
-LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 DAY = 86_400
+MOST_MEGABYTES = 1 << 24
 YEAR = 366 * DAY
+
+
+def _lasting(
+    carried: Literal["column", "snapshot"],
+    label: str,
+    help: str,
+    *,
+    least: float = 0.0,
+    rest_highest: int,
+) -> Any:
+    """Declare a length of time, which a running task can be given too."""
+    return option(
+        Seconds(least), ALWAYS, carried=carried, rest_highest=rest_highest, label=label, help=help
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +59,7 @@ class RunOptions:
         label=_("Queue"), help=_("The queue in which the task waits."),
     )  # fmt: skip
     priority: int = option(
-        Whole(LOWEST_PRIORITY, HIGHEST_PRIORITY), ALWAYS, 0, carried="column",
+        PriorityKind(), ALWAYS, 0, carried="column",
         label=_("Priority"), help=_("-100 to 100; tasks with a higher priority run first."),
     )  # fmt: skip
     run_after: Moment | None = option(
@@ -59,24 +74,31 @@ class RunOptions:
         Whole(), ALWAYS, carried="column", setting="MAX_ATTEMPTS", rest_highest=1000,
         label=_("Maximum attempts"), help=_("The task fails after this many failed attempts."),
     )  # fmt: skip
-    timeout: timedelta | None = option(
-        Seconds(0.001), ALWAYS, carried="snapshot", rest_highest=7 * DAY,
-        label=_("Time limit"), help=_("For each attempt, from the start of its body."),
+    timeout: timedelta | None = _lasting(
+        "snapshot", _("Time limit"),
+        _("For each attempt, from the start of its body."),
+        least=0.001, rest_highest=7 * DAY,
     )  # fmt: skip
     timeout_from: str = option(
         Choice(("start", "progress")), ALWAYS, "start", carried="snapshot",
         label=_("Time limit counts from"),
         help=_("What the time limit counts from: the start of the body, or its last progress too."),
     )  # fmt: skip
-    stop_grace: timedelta | None = option(
-        Seconds(), ALWAYS, carried="snapshot", rest_highest=DAY,
-        label=_("Grace of a stop"),
-        help=_("How long a body that is asked to stop may go on before it is interrupted."),
+    max_memory: int | None = option(
+        Whole(1, MOST_MEGABYTES), ALWAYS, carried="snapshot",
+        label=_("Memory limit"),
+        help=_("Megabytes that the process of the body may use; beyond them the attempt fails. "
+        "In the process pool."),
     )  # fmt: skip
-    kill_grace: timedelta | None = option(
-        Seconds(), ALWAYS, carried="snapshot", rest_highest=DAY,
-        label=_("Grace of a kill"),
-        help=_("How long a body that was interrupted may go on before its process is killed."),
+    stop_grace: timedelta | None = _lasting(
+        "snapshot", _("Grace of a stop"),
+        _("How long a body that is asked to stop may go on before it is interrupted."),
+        rest_highest=DAY,
+    )  # fmt: skip
+    kill_grace: timedelta | None = _lasting(
+        "snapshot", _("Grace of a kill"),
+        _("How long a body that was interrupted may go on before its process is killed."),
+        rest_highest=DAY,
     )  # fmt: skip
     backoff: Backoff | Callable[..., Duration] | None = option(
         Policy(),
@@ -100,6 +122,12 @@ class RunOptions:
         ExceptionClasses(), Use.TASK, (), carried="snapshot",
         help="Exception classes that are not retried.",
     )  # fmt: skip
+    snooze_on: tuple[type[BaseException], ...] | None = option(
+        ExceptionClasses(), ALWAYS, carried="snapshot",
+        label=_("Errors that do not count"),
+        help=_("Exception classes after which the task waits for its backoff and runs again, "
+        "without a counted failure. The project's tasks must import them."),
+    )  # fmt: skip
     max_crashes: int | None = option(
         Whole(), ALWAYS, carried="column", setting="MAX_CRASHES", rest_highest=100,
         label=_("Maximum lost attempts"),
@@ -120,20 +148,20 @@ class RunOptions:
         label=_("Expires after"),
         help=_("The task is cancelled if it has not started by then."),
     )  # fmt: skip
-    lease_duration: timedelta | None = option(
-        Seconds(1.0), ALWAYS, carried="column", rest_highest=DAY,
-        label=_("Lease duration"),
-        help=_("How long a worker may be silent before the task is taken over."),
+    lease_duration: timedelta | None = _lasting(
+        "column", _("Lease duration"),
+        _("How long a worker may be silent before the task is taken over."),
+        least=1.0, rest_highest=DAY,
     )  # fmt: skip
-    ping_interval: timedelta | None = option(
-        Seconds(0.05), ALWAYS, carried="column", rest_highest=DAY // 3,
-        label=_("Ping interval"),
-        help=_("How often the worker renews its lease."),
+    ping_interval: timedelta | None = _lasting(
+        "column", _("Ping interval"),
+        _("How often the worker renews its lease."),
+        least=0.05, rest_highest=DAY // 3,
     )  # fmt: skip
-    retention: timedelta | None = option(
-        Seconds(), ALWAYS, carried="column", rest_highest=YEAR,
-        label=_("Retention"),
-        help=_("How long the task is kept after its end."),
+    retention: timedelta | None = _lasting(
+        "column", _("Retention"),
+        _("How long the task is kept after its end."),
+        rest_highest=YEAR,
     )  # fmt: skip
     metadata: Mapping[str, Any] = option(
         JsonObject(), EDITABLE, {},

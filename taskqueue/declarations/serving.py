@@ -65,7 +65,7 @@ def parse_definition_slots(text: str, *, source: str = "--definition-slots") -> 
             raise InvalidTask(f"{name!r} is not the name of a definition.")
         if name in slots:
             raise InvalidTask(f"The definition {name!r} is listed twice in {source}.")
-        slots[name] = _number(most, MOST_SLOTS, f"The slots of {name!r}, behind =,")
+        slots[name] = _number(most, MOST_SLOTS, f"The slots of {name!r}, behind =,", least=0)
     if text and not slots:
         raise InvalidTask(f"{source} {text!r} names no definition; omit it to limit none.")
     return slots
@@ -96,7 +96,7 @@ def _parts(text: object, source: str) -> list[str]:
     return parts
 
 
-def _number(text: str, most: int, what: str) -> int:
-    if text.isdecimal() and len(text) <= 7 and 1 <= int(text) <= most:
+def _number(text: str, most: int, what: str, *, least: int = 1) -> int:
+    if text.isdecimal() and len(text) <= 7 and least <= int(text) <= most:
         return int(text)
-    raise InvalidTask(f"{what} must be a whole number from 1 to {most}, not {text!r}.")
+    raise InvalidTask(f"{what} must be a whole number from {least} to {most}, not {text!r}.")

@@ -34,11 +34,20 @@ def retries(snapshot: Mapping[str, Any], exception_class: type[BaseException]) -
 
     Names, not classes: the process that decides need not be able to import them.
     """
-    paths = {class_path(base) for base in exception_class.__mro__}
+    paths = _paths(exception_class)
     if not paths.isdisjoint(snapshot.get("give_up_on", ())):
         return False
     retry_for = snapshot.get("retry_for")
     return retry_for is None or not paths.isdisjoint(retry_for)
+
+
+def snoozes(snapshot: Mapping[str, Any], exception_class: type[BaseException]) -> bool:
+    """Return whether an attempt that raised that class runs again and does not count."""
+    return not _paths(exception_class).isdisjoint(snapshot.get("snooze_on", ()))
+
+
+def _paths(exception_class: type[BaseException]) -> set[str]:
+    return {class_path(base) for base in exception_class.__mro__}
 
 
 def delay(snapshot: Mapping[str, Any], failures: int) -> float:

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
+from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.core.states import FINISHED, PENDING, WAITING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.models.parts import LOOSE, VIEW_ONLY, DatabaseClock, choices, one_of
@@ -15,7 +16,6 @@ from taskqueue.models.worker import LONGEST_NAME as LONGEST_WORKER_NAME
 
 LONGEST_NAME = 255
 LONGEST_QUEUE_NAME = 100
-LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
 
 
 class Route(IntEnum):

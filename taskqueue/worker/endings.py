@@ -5,9 +5,9 @@ from __future__ import annotations
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import class_path
 from taskqueue.declarations import snapshots
-from taskqueue.exceptions import AttemptLost, DeadlineExceeded, TaskTimeout
+from taskqueue.exceptions import AttemptLost, DeadlineExceeded, MemoryExceeded, TaskTimeout
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.outcomes import over_time
+from taskqueue.worker.outcomes import over_memory, over_time
 
 
 def unstarted(job: Job, now: float) -> Outcome:
@@ -50,21 +50,34 @@ def unconfirmed(success: Outcome) -> Outcome:
 
 
 def time_over(job: Job, now: float) -> Outcome:
-    """It ran past its timeout or deadline, and did not stop.
-
-    No child is left to ask, so the stored options decide.
-    """
-    at_deadline = job.deadline_at is not None and job.limit_at == job.deadline_at
-    error = DeadlineExceeded if at_deadline else TaskTimeout
-    message = "The deadline passed while the body ran."
-    if not at_deadline:
-        message = (
-            f"{over_time(job.timeout or 0.0, renews=job.renews_limit).rstrip('.')}, "
-            "and did not stop when it was interrupted."
+    """It ran past its timeout or deadline, and did not stop."""
+    if job.deadline_at is not None and job.limit_at == job.deadline_at:
+        message = "The deadline passed while the body ran."
+        return _ended(job, OutcomeKind.FAILED, now, message, DeadlineExceeded)._replace(
+            retryable=False
         )
-    return _ended(job, OutcomeKind.FAILED, now, message, error)._replace(
+    message = (
+        f"{over_time(job.timeout or 0.0, renews=job.renews_limit).rstrip('.')}, "
+        "and did not stop when it was interrupted."
+    )
+    return _failed(job, now, message, TaskTimeout)
+
+
+def overweight(job: Job, now: float) -> Outcome:
+    """Its process used more memory than it may, and it did not stop."""
+    message = (
+        f"{over_memory(job.max_memory).rstrip('.')}, and did not stop when it was interrupted."
+    )
+    return _failed(job, now, message, MemoryExceeded)
+
+
+def _failed(job: Job, now: float, message: str, error: type[BaseException]) -> Outcome:
+    """No child is left to ask, so the stored options decide."""
+    is_snoozed = snapshots.snoozes(job.snapshot, error)
+    kind = OutcomeKind.SNOOZED if is_snoozed else OutcomeKind.FAILED
+    return _ended(job, kind, now, message, error)._replace(
         delay=snapshots.delay(job.snapshot, job.failures + 1),
-        retryable=not at_deadline and snapshots.retries(job.snapshot, error),
+        retryable=is_snoozed or snapshots.retries(job.snapshot, error),
     )
 
 

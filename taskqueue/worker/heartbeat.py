@@ -51,7 +51,8 @@ class Heartbeat:
         self._tally = Tally()
         self._connection: BaseDatabaseWrapper | None = None
         self._wake = threading.Event()
-        self._told: workers.Wanted | None = None  # The change of which the row tells.
+        # The change of which the row tells, and the definitions that it leaves to others.
+        self._told: tuple[workers.Wanted | None, frozenset[str]] = None, frozenset()
         self._is_over = False
         self._is_lost = False
         self._processor_share = ProcessorShare()
@@ -137,17 +138,18 @@ class Heartbeat:
             self._state.wake()
 
     def _tell_taken_up(self, connection: BaseDatabaseWrapper) -> None:
-        """Write what the worker does since it has taken up a change."""
-        if (taken := self._state.taken_up) is None or taken == self._told:
+        """Write what has changed of what the worker takes: by a request, or by its bodies."""
+        taken, left = self._state.taken_up, frozenset(self._state.limits.left)
+        if (taken, left) == self._told:
             return
         workers.take_up(
             connection,
             worker_id=self._state.registered.id,
             incarnation=self._state.registration.incarnation,
-            at=taken.at,
+            at=taken.at if taken else "",
             terms=self._state.terms,
         )
-        self._told = taken
+        self._told = taken, left
 
     def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
         if not held:

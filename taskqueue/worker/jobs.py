@@ -30,6 +30,10 @@ class Job:
     # The options that travelled with the task.
     snapshot: Mapping[str, Any] = MappingProxyType({})
     timeout: float | None = None
+    # Megabytes that its process may use, when that is looked at next, and since when it uses more.
+    max_memory: int | None = None
+    weighed_at: float | None = None
+    overweight_at: float | None = None
     # Whether progress renews its time limit.
     renews_limit = False
     # Whether its next attempt is for this worker.
@@ -59,6 +63,7 @@ class Job:
             if isinstance(snapshot, dict):
                 self.snapshot = snapshot
                 self.timeout = snapshot.get("timeout")
+                self.max_memory = snapshot.get("max_memory")
                 self.renews_limit = snapshot.get("timeout_from") == "progress"
                 self.stays = snapshot.get("retry_on") == "same"
                 self.is_scheduled = "schedule" in snapshot
@@ -85,6 +90,8 @@ class Job:
     def start(self, now: float) -> None:
         """Note the start of its body, as far as the parent can tell."""
         self.started_at = now
+        if self.max_memory is not None:
+            self.weighed_at = now
         self._limit(now)
 
     def progressed(self, now: float) -> None:
@@ -100,4 +107,4 @@ class Job:
 
     def unstart(self) -> None:
         """Note that its body had not started after all: the child gave the order back."""
-        self.started_at = self.limit_at = None
+        self.started_at = self.limit_at = self.weighed_at = None

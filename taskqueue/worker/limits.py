@@ -72,13 +72,20 @@ class SlotLimits:
     def __init__(self, queues: QueueQuotas, definitions: Mapping[str, int]) -> None:
         self._queues = queues
         self.definitions = dict(definitions)
+        # The definitions whose bodies need a process, in a worker whose bodies run in threads.
+        self.left: set[str] = set()
 
     def __bool__(self) -> bool:
-        return bool(self._queues.slots or self.definitions)
+        return bool(self._queues.slots or self.definitions or self.left)
+
+    @property
+    def of_definitions(self) -> dict[str, int]:
+        """Return the most slots of each limited definition; 0: it is left to other workers."""
+        return {**self.definitions, **dict.fromkeys(self.left, 0)}
 
     def room(self, held: Iterable[Any]) -> Room:
         """Return the room that is left beside these tasks."""
-        queues, definitions = self._queues.slots, self.definitions
+        queues, definitions = self._queues.slots, self.of_definitions
         if not (queues or definitions):
             return NO_LIMITS
         held = list(held)

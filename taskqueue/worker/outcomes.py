@@ -46,3 +46,8 @@ def over_time(timeout: float, *, renews: bool) -> str:
     if renews:
         return f"The body reported no progress for its timeout of {timeout:g} s."
     return f"The body ran for longer than its timeout of {timeout:g} s."
+
+
+def over_memory(megabytes: int | None) -> str:
+    """Return the message of a memory limit that is passed."""
+    return f"The process of the body used more memory than its limit of {megabytes} MB."

@@ -119,7 +119,7 @@ class WorkerState:
             "queue_slots": self.queues.slots,
             "queue_order": list(self.queues.weights),
             "is_strict": self.queues.is_strict,
-            "definition_slots": self.limits.definitions,
+            "definition_slots": self.limits.of_definitions,
         }
 
     def set_request(self, asked: Asked) -> None:

@@ -11,11 +11,15 @@ from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job
+from taskqueue.worker.memory import resident_bytes
+from taskqueue.worker.outcomes import over_memory
 
 logger = logging.getLogger("taskqueue.worker")
 
 LEASE_ENDED = "The lease has ended."
+WEIGH_EVERY = 0.25  # Seconds between two looks at the memory of a body that has a limit.
 Ending = Callable[[Job, float], Outcome]
+Step = Callable[[ChildProcess, Job, float], None]
 
 
 class Stopper:
@@ -79,14 +83,25 @@ class Stopper:
                     self._cut(child, job, now)
 
     def _enforce(self, child: ChildProcess, job: Job, now: float) -> None:
-        for due_at, ending in self._steps(job):
+        for due_at, step in self._steps(job):
             if now >= due_at:
-                if ending is not None:
-                    self._end(child, job, ending(job, now))
-                else:
-                    job.interrupted_at = now
-                    child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
+                step(child, job, now)
                 return
+
+    def _interrupt(self, child: ChildProcess, job: Job, now: float) -> None:
+        job.interrupted_at = now
+        child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
+
+    def _weigh(self, child: ChildProcess, job: Job, now: float) -> None:
+        """Interrupt a body whose process uses more memory than it may; that child is replaced."""
+        job.weighed_at = now + WEIGH_EVERY
+        size = resident_bytes(child.process.pid)
+        if size is None or size <= (job.max_memory or 0) * 1e6:
+            return
+        job.weighed_at, job.overweight_at = None, now
+        child.send((frames.INTERRUPT, job.lease_id, frames.MEMORY, over_memory(job.max_memory)))
+        child.is_condemned = True
+        child.recall()
 
     def _cut(self, child: ChildProcess, job: Job, now: float) -> None:
         """End a body whose lease has ended; it may have begun as it was called back."""
@@ -105,26 +120,34 @@ class Stopper:
         jobs = (job for child in children for job in child.running())
         return min((due_at for job in jobs for due_at, _ in self._steps(job)), default=None)
 
-    def _steps(self, job: Job) -> Iterator[tuple[float, Ending | None]]:
-        """When to end a running body, and how, the most severe first; None: interrupt it."""
+    def _steps(self, job: Job) -> Iterator[tuple[float, Step]]:
+        """When to end a running body, and how, the most severe first."""
         if job.is_over:
             if job.interrupted_at is not None and self._pool.can_kill:
-                yield job.interrupted_at + self._kill_grace_of(job), endings.stopped
+                yield job.interrupted_at + self._kill_grace_of(job), self._end(endings.stopped)
             return
-        if job.limit_at is not None:
-            yield job.limit_at + self._kill_grace_of(job), endings.time_over
-        if job.interrupted_at is not None:
-            yield job.interrupted_at + self._kill_grace_of(job), endings.stopped
-        elif job.asked_at is not None:
+        for since, ending in (
+            (job.limit_at, endings.time_over),
+            (job.overweight_at, endings.overweight),
+            (job.interrupted_at, endings.stopped),
+        ):
+            if since is not None:
+                yield since + self._kill_grace_of(job), self._end(ending)
+        if job.asked_at is not None and job.interrupted_at is None:
             grace: float = job.snapshot.get("stop_grace", self._stop_grace)
-            yield job.asked_at + grace, None
+            yield job.asked_at + grace, self._interrupt
+        if job.weighed_at is not None and self._pool.can_kill:
+            yield job.weighed_at, self._weigh
 
     def _kill_grace_of(self, job: Job) -> float:
         grace: float = job.snapshot.get("kill_grace", self._kill_grace)
         return grace
 
-    def _end(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
-        """End a body that did not end when it was interrupted."""
+    def _end(self, ending: Ending) -> Step:
+        """Return the step that ends a body which did not end when it was interrupted."""
+        return lambda child, job, now: self._end_with(child, job, ending(job, now))
+
+    def _end_with(self, child: ChildProcess, job: Job, outcome: Outcome) -> None:
         logger.warning(
             "Body did not stop task=%s id=%s outcome=%s",
             one_line(job.name), job.task_id, outcome.kind,

@@ -47,6 +47,7 @@ SET_BY_PROJECT = {
 TOLD_IN_WORDS = {
     "run_after": "now", "retry_for": "everything", "give_up_on": "nothing", "sensitive": "nothing",
     "backoff": "`Exponential(base=2, cap=3600)`", "name": "module and function",
+    "pool": "the worker's",
     "schedule": "none", "concurrency": "none", "rate": "none", "requires": "nothing",
 }  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_a_key_may_be_made_of_the_arguments_and_shared_with_other_definitions() 
         [add.name, "--args", json.dumps(["\x00"])],
         [add.name, "--args", f"[{2**70}]"],
         [noop.name, "--priority", "500"],
-        [noop.name, "--priority", "high"],
+        [noop.name, "--priority", "urgent"],
         [noop.name, "--queue", "two words"],
         [noop.name, "--set", "colour=red"],
         [noop.name, "--set", "timeout=soon"],

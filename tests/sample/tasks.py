@@ -101,6 +101,14 @@ def fail_with(class_name: str) -> None:
     raise getattr(builtins, class_name)("as asked")
 
 
+@task(takes_context=True, snooze_on=[BlockingIOError], backoff=Fixed(0))
+def wait_for_lock(context: Context, times: int) -> int:
+    """Raises an error that does not count until it has been tried that often."""
+    if context.attempt <= times:
+        raise BlockingIOError("The lock is taken.")
+    return context.attempt
+
+
 @task(takes_context=True)
 def retry_later(context: Context, times: int) -> int:
     """Asks to be retried, whatever max_attempts says."""

@@ -6,12 +6,13 @@ import ctypes
 import logging
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
 from django.db import transaction
 
-from taskqueue import Context, Fixed, Stopped, current, task
+from taskqueue import Context, Fixed, MemoryExceeded, Stopped, current, task
 from tests.sample.models import Effect
 
 _kept: list[bytes] = []
@@ -65,6 +66,20 @@ def count_through_kills(context: Context, times: int) -> list[int]:
 def keep_memory(megabytes: int) -> int:
     """Leaks."""
     _kept.append(b"x" * (megabytes * 1_000_000))
+    return os.getpid()
+
+
+@task(max_memory=400, max_attempts=2, backoff=Fixed(0))
+def grow_once(stubbornly: bool) -> int:
+    """Takes too much memory at its first attempt; stubbornly it goes on when it is interrupted."""
+    if current().attempt == 1:
+        kept = [b"x" * 700_000_000]
+        while kept:
+            try:
+                time.sleep(60)
+            except MemoryExceeded:
+                if not stubbornly:
+                    raise
     return os.getpid()
 
 
@@ -161,6 +176,22 @@ def meet(path: str, paths: list[str]) -> int:
     while not all(os.path.exists(each) for each in paths):
         time.sleep(0.01)
     return os.getpid()
+
+
+@task(pool="thread", per_slot=5, timeout=60)
+def meet_in_threads(path: str, paths: list[str]) -> int:
+    """Returns its process once as many run at the same time; without paths, hangs."""
+    Path(path).touch()
+    while not paths or not all(Path(other).exists() for other in paths):
+        time.sleep(0.01)
+    mark_here(path)
+    return os.getpid()
+
+
+@task(pool="process")
+def run_in_process() -> str:
+    """Is left alone by workers whose bodies run in threads."""
+    return threading.current_thread().name
 
 
 @task

@@ -47,7 +47,7 @@ def states(results: list[TaskResult[Any]]) -> set[tuple[str, int]]:
 
 
 def test_only_async_bodies_may_share_a_slot() -> None:
-    with pytest.raises(InvalidTask, match=r"per_slot=2 is for `async def` bodies only"):
+    with pytest.raises(InvalidTask, match=r"per_slot=2 is for `async def` bodies, and"):
 
         @task(name="shares", per_slot=2)
         def share() -> None:

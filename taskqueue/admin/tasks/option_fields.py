@@ -204,6 +204,7 @@ EXAMPLES = {
     "requires": "gpu, eu",
     "backoff": "exponential(base=2, cap=600)",
     "retry_for": "ConnectionError, TimeoutError",
+    "snooze_on": "shop.errors.Busy",
     "unique_for": "finished, started, 10m",
     "unique_per": "day, 2h",
 }

@@ -17,8 +17,8 @@ from taskqueue.api.problems import InvalidQuery, Problem
 from taskqueue.api.tasks.bodies import exposed_definitions
 from taskqueue.api.views import MOST, PAGE, Digits
 from taskqueue.control import TaskFilter
+from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.run_options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.conditions import Described, FilterKind
 from taskqueue.engine.control.filters import FILTERS, MOMENT, NUMBER, each_of
 from taskqueue.engine.operations.asking import LONGEST_QUERY, MOST_IDS

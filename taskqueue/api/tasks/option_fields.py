@@ -14,6 +14,7 @@ from taskqueue.api.fields import DescribedField, Flag, Moment, OneOf, Strict, Te
 from taskqueue.api.fields import Seconds as SecondsField
 from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.periods import WORDS
+from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY, PRIORITY_NAMES
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
 from taskqueue.declarations import option_kinds as kinds
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
@@ -22,6 +23,7 @@ from taskqueue.declarations.option_forms import backoff_from_json, exception_cla
 from taskqueue.declarations.options import options_for
 from taskqueue.declarations.own_ids import OwnId
 from taskqueue.declarations.per import Per
+from taskqueue.declarations.priority_kind import PriorityKind
 from taskqueue.declarations.run_options import DAY, YEAR
 from taskqueue.exceptions import InvalidTask
 
@@ -83,7 +85,16 @@ class NearMoment(OneOf):
         return when
 
 
-class RetryForField(serializers.ListField):
+class PriorityField(OneOf):
+    """A number, or the name of a priority."""
+
+    by_type = {
+        str: serializers.ChoiceField(choices=list(PRIORITY_NAMES)),
+        int: WholeField(min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY),
+    }
+
+
+class ClassesField(serializers.ListField):
     """Exception classes by their paths; nothing is imported for them."""
 
     child = Text(max_length=LONGEST_CLASS_PATH)
@@ -92,7 +103,7 @@ class RetryForField(serializers.ListField):
         try:
             return [exception_class(path) for path in super().to_internal_value(data)]
         except InvalidTask as error:
-            raise serializers.ValidationError(str(error).removeprefix("retry_for: ")) from None
+            raise serializers.ValidationError(str(error).partition(": ")[2]) from None
 
 
 class HoldWord(serializers.ChoiceField):
@@ -229,6 +240,8 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
     match option.kind:
         case kinds.Name(longest=longest):
             field, bounds = Text, {"max_length": longest}
+        case PriorityKind():
+            field = PriorityField
         case kinds.Whole(lowest=lowest, highest=highest):
             highest = int(option.rest_highest or highest)
             field, bounds = WholeField, {"min_value": lowest, "max_value": highest}
@@ -242,7 +255,7 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
             field = serializers.ListField
             bounds = {"child": child, "min_length": 1, "max_length": kinds.MOST_WORKERS}
         case kinds.ExceptionClasses():
-            field, bounds = RetryForField, {"max_length": MOST_CLASSES}
+            field, bounds = ClassesField, {"max_length": MOST_CLASSES}
         case kind:
             field = FIELDS[type(kind)]
     made: serializers.Field[Any, Any, Any, Any] = field(

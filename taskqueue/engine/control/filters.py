@@ -14,10 +14,10 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.payload import storable
-from taskqueue.declarations.run_options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control import conditions
 from taskqueue.engine.control.at_path import split_path
 from taskqueue.engine.control.conditions import Described, FilterKind, described

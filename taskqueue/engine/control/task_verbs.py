@@ -43,7 +43,7 @@ COPIED = (
     "with the arguments that it is to have."
 )
 # To read it, the project's code is needed, which the process of an operation does not run.
-NOT_IN_BACKGROUND = frozenset({"retry_for"})
+NOT_IN_BACKGROUND = frozenset({"retry_for", "snooze_on"})
 IS_SHARED = Q(workers__gt=1) | Q(broadcast=True)
 # As `has_all_successes` says of a row.
 HAS_ALL_SUCCESSES = IS_SHARED & Q(workers__gt=0, successes__gte=F("workers"))

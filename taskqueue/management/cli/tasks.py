@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from taskqueue.core.priorities import PRIORITY_NAMES
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.options import OPTIONS
@@ -188,7 +189,10 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     argument("name", metavar="NAME", help="of the definition, such as shop.tasks.send"),
     *CALL,
     argument("--queue", dest="queue_name", metavar="QUEUE", help=OPTIONS["queue_name"].help),
-    argument("--priority", type=int, help=OPTIONS["priority"].help),
+    argument(
+        "--priority",
+        help=f"{OPTIONS['priority'].help} Or one of {', '.join(PRIORITY_NAMES)}.",
+    ),
     point_in_time(),
     argument("--unique-key", help=OPTIONS["unique_key"].help),
     options_flag(

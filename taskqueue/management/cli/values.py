@@ -183,7 +183,7 @@ def options_of(flags: Namespace, flag: str, by_flag: Iterable[str] = ()) -> dict
     own = {name: value for name in by_flag if (value := getattr(flags, name)) is not None}
     if both := sorted(own.keys() & counted.keys()):
         raise usage_error(f"Give {both[0]} by {flag} or by its own flag, not both.")
-    return options_from_json(dict(flags.options)) | own
+    return options_from_json(dict(flags.options) | own)
 
 
 ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."

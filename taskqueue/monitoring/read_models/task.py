@@ -91,6 +91,8 @@ class TaskDetails(ExportedTask):
     retry_for: list[str] | None
     retry_on: str = about("`any` worker takes the next attempt, or the `same` one.")
     give_up_on: list[str]
+    snooze_on: list[str] | None = about("Errors that do not count.")
+    max_memory: int | None = about("Megabytes that the process of its body may use.")
     timeout: float | None
     timeout_from: str = about("`start`, or `progress`, which lets the time limit begin anew.")
     stop_grace: float | None

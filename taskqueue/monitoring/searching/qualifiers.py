@@ -10,9 +10,9 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.suggestions import nearest
-from taskqueue.declarations.run_options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from taskqueue.engine.control.at_path import split_path
 from taskqueue.engine.control.conditions import Described
 from taskqueue.engine.control.filters import FILTERS, MOMENT, NUMBER, PATHS

@@ -14,7 +14,7 @@ Code = Literal[
     "blocked", "not_due", "debounced", "retry_due", "due", "deadline_passed", "expired",
     "unknown", "all_paused", "definition_paused", "queue_paused", "unserved", "not_taking",
     "workers_absent", "worker_trouble", "stays",
-    "slots_busy", "own_slots_busy", "behind", "in_line",
+    "slots_busy", "own_slots_busy", "no_own_slots", "behind", "in_line",
     # Under limits.
     "tags_missing", "queue_full", "limit_full", "own_full", "limit_zero", "rate_used",
     "sequence_halted", "sequence_waits", "sequence_runs", "behind_in_sequence",
@@ -63,6 +63,7 @@ SENTENCES: dict[Code, str] = {
     "own_slots_busy": _(
         "All {slots} slots that the workers of its queue may give to {subject} are busy."
     ),
+    "no_own_slots": _("No running worker of its queue has a slot for {subject}."),
     "behind": _(
         "Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."
     ),

@@ -119,6 +119,9 @@ def _own_slots(around: Surroundings) -> Iterator[Reason]:
     for subject, column, slots in parts:
         own = {worker: most[subject] for worker, most in slots.items() if subject in most}
         if own and len(own) == len(takers):
+            if not any(own.values()):
+                yield because("no_own_slots", subject)
+                continue
             running = Lease.objects.using(database_alias()).filter(
                 worker_id__in=list(own), status=LeaseStatus.RUNNING, **{f"task__{column}": subject}
             )

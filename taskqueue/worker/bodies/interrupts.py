@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from taskqueue.declarations import snapshots
-from taskqueue.exceptions import DeadlineExceeded, Stopped, TaskTimeout
+from taskqueue.exceptions import DeadlineExceeded, MemoryExceeded, Stopped, TaskTimeout
 from taskqueue.worker import frames
 from taskqueue.worker.bodies.context import Context
 from taskqueue.worker.bodies.order import Order
@@ -24,6 +24,7 @@ INTERRUPTS = {
     frames.STOPPED: Stopped,
     frames.TIMEOUT: TaskTimeout,
     frames.DEADLINE: DeadlineExceeded,
+    frames.MEMORY: MemoryExceeded,
 }
 
 

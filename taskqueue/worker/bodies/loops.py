@@ -75,6 +75,10 @@ class OwnLoop(EventLoop):
             _run_on(loop)
         self._is_waiting = False
 
+    def make(self) -> None:
+        """Have a loop, even if nothing runs on it."""
+        self._made()
+
     @property
     def is_made(self) -> bool:
         """Whether anything has run on it yet."""

@@ -105,7 +105,10 @@ class OrderRunner:
             self._limits.add(order)
             slot.freshness.before_task()
             attempt = Attempt(order, interruption.context, tally)
-            if share < WHOLE:
+            if share < WHOLE and not _is_async(order.name):
+                report = partial(self._end, slot, order.lease_id)
+                slot.begin_in_thread(attempt, share, interruption, report)
+            elif share < WHOLE:
                 report = partial(self._end, slot, order.lease_id)
                 slot.begin(attempt, share, interruption, report)
             else:
@@ -128,13 +131,21 @@ class OrderRunner:
             self._channel.send((frames.OVERWEIGHT,))
 
     def _tell_per_slot(self, definitions: Iterable[BaseDefinition[Any, Any]]) -> None:
-        """Tell the parent which bodies may share a slot; it decides when they do."""
+        """Tell the parent which bodies may share a slot, or cannot run in a thread.
+
+        It decides when they do.
+        """
+        if not self._is_process:
+            left = [each.name for each in definitions if each.options.pool == "process"]
+            if left:
+                self._channel.send((frames.LEFT, left))
+            return
         per_slot = {
             definition.name: most
             for definition in definitions
-            if (most := definition.options.per_slot) > 1 and definition.name not in self._told
+            if (most := definition.options.most_per_slot) > 1 and definition.name not in self._told
         }
-        if per_slot and self._is_process:
+        if per_slot:
             self._told.update(per_slot)
             self._channel.send((frames.PER_SLOT, per_slot))
 
@@ -218,6 +229,12 @@ class OrderRunner:
                 self._shares.pop(lease_id, None)
         self._slots[0].wake()
         self._channel.send((frames.RECALLED, recalled))
+
+
+def _is_async(name: str) -> bool:
+    """Whether the body of that definition is an `async def`, if it is known."""
+    definition = registry.find(name)
+    return definition is None or definition.is_async
 
 
 def _start_thread(name: str, target: Callable[[], None]) -> threading.Thread:

@@ -65,6 +65,12 @@ class Slot:
         """Begin an attempt beside others in this slot."""
         raise NotImplementedError
 
+    def begin_in_thread(
+        self, attempt: Attempt, share: int, interruption: Interruption, report: Report
+    ) -> None:
+        """Begin an attempt of a `def` body beside others, in a thread."""
+        raise NotImplementedError
+
     def wake(self) -> None:
         """Look again: orders have come, or were called back. Any thread may call it."""
 
@@ -77,7 +83,9 @@ class MainSlot(Slot):
     def __init__(self) -> None:
         super().__init__(OwnLoop())
         self._main = MainThread()
-        self._ended: deque[tuple[Attempt, int, asyncio.Task[Any], Report]] = deque()
+        # What returns the frame of an attempt that has ended, and the share that it took.
+        self._ended: deque[tuple[Callable[[], Frame], int, Report]] = deque()
+        self._threads: list[BodyThread] = []  # Those that have nothing to run.
 
     def next_orders(self, orders: SimpleQueue[Any]) -> Any:
         self._settle()
@@ -99,17 +107,32 @@ class MainSlot(Slot):
             self.loop.start(interruptible(make, attempt.context, interruption), end)
 
         def end(task: asyncio.Task[Any]) -> None:
-            self._ended.append((attempt, share, task, report))
+            self._ended.append((partial(attempt.end, task.result), share, report))
 
         if frame := attempt.begin(start):
             report(frame)
 
+    def begin_in_thread(
+        self, attempt: Attempt, share: int, interruption: Interruption, report: Report
+    ) -> None:
+        self.load += share
+        thread = self._threads.pop() if self._threads else BodyThread(self.loop)
+
+        def end(frame: Frame) -> None:
+            self._ended.append((lambda: frame, share, report))
+            self._threads.append(thread)
+            self.wake()
+
+        # Its end is heard of on the loop.
+        self.loop.make()
+        thread.orders.put((attempt, interruption, end))
+
     def _settle(self) -> None:
         """Report the attempts that have ended, while the loop stands still."""
         while self._ended:
-            attempt, share, task, report = self._ended.popleft()
+            frame, share, report = self._ended.popleft()
             self.load -= share
-            report(attempt.end(task.result))
+            report(frame())
 
     def wake(self) -> None:
         self.loop.wake()
@@ -151,3 +174,21 @@ class ThreadSlot(Slot):
                 time.sleep(0)
         except INTERRUPTED:
             pass
+
+
+class BodyThread(ThreadSlot):
+    """A thread in which `def` bodies run beside others of a slot, one after the other."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        super().__init__(loop)
+        self.orders: SimpleQueue[tuple[Attempt, Interruption, Report]] = SimpleQueue()
+        threading.Thread(target=self._work, name="taskqueue-body", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            attempt, self.interruption, end = self.orders.get()
+            self.freshness.before_task()
+            frame = attempt.run(self.call)
+            self.freshness.after_task()
+            end(frame)
+            del attempt, end, frame

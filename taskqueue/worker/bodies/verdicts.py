@@ -57,7 +57,11 @@ def verdict_on(error: BaseException, attempt: Attempt) -> Outcome:
     )
     if isinstance(error, RetryLater):
         return outcome._replace(kind=OutcomeKind.RETRY_LATER, delay=error.delay.total_seconds())
-    if isinstance(error, NEVER_RETRIED) or not snapshots.retries(snapshot, type(error)):
+    if isinstance(error, NEVER_RETRIED):
+        return outcome._replace(retryable=False)
+    if snapshots.snoozes(snapshot, type(error)):
+        outcome = outcome._replace(kind=OutcomeKind.SNOOZED)
+    elif not snapshots.retries(snapshot, type(error)):
         return outcome._replace(retryable=False)
     delay = None if "backoff" in snapshot else _delay_by_callable(error, attempt)
     if delay is None:
