@@ -42,6 +42,15 @@ def answer_twice(journal: str, go: str, fails: bool) -> int:
     return current().attempt
 
 
+@task(max_crashes=20, crash_delay=0)
+def leave_after(journal: str, go: str) -> None:
+    """Ends when a file is there."""
+    append(journal, "start")
+    while not os.path.exists(go):
+        time.sleep(0.02)
+    append(journal, "left")
+
+
 @task(max_crashes=2, crash_delay=0)
 def crash(journal: str) -> None:
     """Takes its process down."""

@@ -160,6 +160,8 @@ _ALL = (
     Bug(plant=hearing.effects_after_commit, invariant=18, scenario=event_scenarios.killed_pump),
     Bug(plant=hearing.handler_tasks_apart, invariant=18, scenario=event_scenarios.killed_pump,
         databases=POSTGRESQL),
+    Bug(plant=hearing.batch_cut_short, invariant=18,
+        scenario=event_scenarios.many_ends_at_once, databases=POSTGRESQL),
     Bug(plant=hearing.mask_never_refreshed, invariant=18,
         scenario=event_scenarios.late_subscription, databases=POSTGRESQL),
 )  # fmt: skip

@@ -11,11 +11,15 @@ from django.db import connection, transaction
 
 from taskqueue.core.states import FINISHED
 from taskqueue.models import Event, Task
+from tests.chaos.bugs import bodies
 from tests.chaos.bugs.trial import Trial
 from tests.chaos.event_bodies import CANARY, hear, listen, tell
 from tests.chaos.history import Death, Fault
 from tests.events.steps import are_numbered
 from tests.worker_process import wait_until
+
+WIDE = 14
+"""Slots whose successes come together, more than a worker leaves to triggers."""
 
 
 def overlapping_enqueues(trial: Trial) -> None:
@@ -70,6 +74,24 @@ def killed_pump(trial: Trial) -> None:
     trial.deaths.append(Death(trial.name_of(worker), began))
     trial.faults.append(Fault("kill", began, time.time(), (trial.name_of(worker),)))
     trial.start_worker(2)
+    _settle(trial)
+
+
+def many_ends_at_once(trial: Trial) -> None:
+    """A worker is frozen with many successes in its ear, and records them together."""
+    trial.lengthen_leases()
+    trial.heard = listen("task.enqueued")
+    worker = trial.start_worker(WIDE)
+    go = trial.folder / "go"
+    for _ in range(WIDE):
+        trial.enqueue(bodies.leave_after, str(go))
+    trial.wait_for(lambda: trial.marks() == WIDE)
+    began = time.time()
+    worker.suspend()
+    go.touch()
+    trial.wait_for(lambda: trial.marks("left") == WIDE)
+    worker.resume()
+    trial.faults.append(Fault("freeze", began, time.time(), (trial.name_of(worker),)))
     _settle(trial)
 
 

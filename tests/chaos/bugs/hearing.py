@@ -81,6 +81,15 @@ def handler_tasks_apart(planting: Planting) -> None:
     planting.replace(f"{EVENTS}.effects:EFFECTS", effects)
 
 
+def batch_cut_short(planting: Planting) -> None:
+    """A batch of events is numbered whole, and its first event is not made."""
+    planting.rewrite(
+        f"{EVENTS}.numbering:NUMBER",
+        "WITH ORDINALITY AS own (task_id, attempt, seconds, place)",
+        "WITH ORDINALITY AS own (task_id, attempt, seconds, place) WHERE own.place > 1",
+    )
+
+
 def mask_never_refreshed(planting: Planting) -> None:
     """A worker's session knows what was wanted as it began, and nothing else."""
     planting.replace(
