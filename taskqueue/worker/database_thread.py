@@ -126,6 +126,7 @@ class DatabaseThread:
                 self._session.carry_out(exchange)
                 self._session.advance(self._step_ends, exchange)
                 self._session.claim_released(exchange)
+                self._session.leave_stopped(exchange)
                 give_inputs(self._session.connection, exchange)
                 if exchange.with_duties and self._make_duties is not None:
                     self._duties = self._duties or self._make_duties()

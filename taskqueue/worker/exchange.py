@@ -55,6 +55,8 @@ class Exchange:
     limited_at: float = math.inf  # When the next token comes for what waits for one.
     limited_seconds: float = 0.0  # How long a claim under limits took that got some.
     is_limited_left: bool = False  # Whether others held tasks under limits that could be claimed.
+    # Whether tasks of a workflow that is being stopped may stand before what is to be claimed.
+    is_stopped_left: bool = False
     # The queues of tasks that they have released; None among them: others may have.
     released_queues: set[str | None] = field(default_factory=set)
     claims_last: bool = False  # Whether the claim is left until workflows were advanced.

@@ -184,6 +184,8 @@ class Timetable:
             self.is_dry = not is_full and not count
             self.full_claims = self.full_claims + 1 if is_full else 0
             self.may_claim = self.may_claim or is_full
+        if report.is_stopped_left:
+            self.may_claim, self.is_dry = True, False
         if want or report.writes:
             # Such claims cost much beside their tasks: the slower they are, the fewer are made.
             self._linger = min(LONG_LINGER, report.limited_seconds)

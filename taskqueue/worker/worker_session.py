@@ -22,9 +22,13 @@ from taskqueue.worker.limited_exchange import claim_by_rank, claim_limited
 from taskqueue.worker.own_connection import OwnConnection
 from taskqueue.worker.recording import Batch, record_and_claim
 from taskqueue.worker.state import WorkerState, this_host
+from taskqueue.worker.stopped_steps import StoppedSteps
 from taskqueue.worker.workflows import StepEnds, ended_steps
 
 logger = logging.getLogger("taskqueue.worker")
+
+# Seconds for which a request goes on claiming while all that it finds is cancelled.
+STOPPED_TURN = 0.2
 
 
 class WorkerSession(OwnConnection):
@@ -36,6 +40,7 @@ class WorkerSession(OwnConnection):
         super().__init__(state, heard=heard)
         options, settings = state.options, state.settings
         self._batch = Batch(EndPolicy.of(settings), tally)
+        self._stopped_steps = StoppedSteps(self._batch.policy, tally)
         self._worker_name = options.name
         self._claims = Claims(
             options.queues,
@@ -116,6 +121,16 @@ class WorkerSession(OwnConnection):
                 self.connection, left, exchange.unknown, exchange.released_queues
             )
             exchange.has_released = False
+
+    def leave_stopped(self, exchange: Exchange) -> None:
+        """Cancel what was claimed of workflows that are being stopped, and claim other tasks."""
+        until = time.monotonic() + STOPPED_TURN
+        while self._stopped_steps.cancel(self.connection, exchange):
+            if time.monotonic() >= until:
+                exchange.is_stopped_left = True
+                break
+            left = exchange.want - len(exchange.claimed)
+            exchange.claimed += self._claims.look_and_claim(self.connection, left, exchange.unknown)
 
     def _claim(self, exchange: Exchange, recorded: Mapping[int, Recorded]) -> list[Claimed]:
         """Claim in the transaction that has recorded.

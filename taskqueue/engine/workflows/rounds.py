@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from django.db import DataError, Error, IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.log_text import one_line
+from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.engine.connections import orm_transaction, transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.rows import Folded
@@ -53,8 +55,9 @@ LEFT_OF = Statement(
         WHERE is_due AND workflow_id IN (SELECT value FROM json_each(%(workflows)s))
     """,
 )
-# Rounds of one call: what is still left then is left to the duty.
-MOST_ROUNDS = 1000
+# Rounds of one call, and those that stop one workflow: what is still left then is left to the duty.
+# The stop of a wide map takes very many, and a worker claims nothing meanwhile.
+MOST_ROUNDS, MOST_STOPS = 1000, 4
 
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
@@ -147,6 +150,7 @@ def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str])
     refused the lock.
     """
     pending = {as_uuid(id) for id in workflow_ids}
+    stops: Counter[UUID] = Counter()
     has_advanced = False
     for _ in range(MOST_ROUNDS):
         if not pending:
@@ -155,7 +159,9 @@ def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str])
         pending.difference_update(chunk)
         advanced, told = _advance_chunk(connection, chunk)
         has_advanced = has_advanced or bool(advanced)
+        stops.update(id for id, status in advanced.items() if status == WorkflowStatus.STOPPING)
         pending |= left_of(connection, advanced, told)
+        pending -= {id for id, number in stops.items() if number >= MOST_STOPS}
     return has_advanced
 
 
@@ -164,8 +170,12 @@ def look_again(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) 
     return advance(connection, left_of(connection, workflow_ids, ()))
 
 
-def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[list[UUID], set[int]]:
-    """Advance some workflows in one transaction; those that could be locked, and parents' steps.
+def _advance_chunk(
+    connection: BaseDatabaseWrapper, ids: list[UUID]
+) -> tuple[dict[UUID, str], set[int]]:
+    """Advance some workflows in one transaction.
+
+    Return the statuses of those that could be locked, and the steps of parents that were told.
 
     One that cannot be advanced is left alone, and its row tells why.
     """
@@ -174,19 +184,20 @@ def _advance_chunk(connection: BaseDatabaseWrapper, ids: list[UUID]) -> tuple[li
         with orm_transaction(connection):
             locked = lock_workflows(connection, ids)
             if locked is None:
-                return [], set()
+                return {}, set()
             step = Advance(connection, locked.workflows, now=locked.now, is_lazy=is_lazy)
             step.run(locked.due)
-        return [workflow.id for workflow in locked.workflows], step.told
+        return {workflow.id: workflow.status for workflow in locked.workflows}, step.told
     except Exception as error:
         if _is_of_session(error):
             raise
         if len(ids) == 1:
             if _note_trouble(connection, ids[0], error):
                 logger.exception("Workflow not advanced workflow=%s", ids[0])
-            return [], set()
+            return {}, set()
     done = [_advance_chunk(connection, [id]) for id in ids]
-    return [id for ids, _ in done for id in ids], set().union(*(told for _, told in done))
+    statuses = {id: status for advanced, _ in done for id, status in advanced.items()}
+    return statuses, set().union(*(told for _, told in done))
 
 
 def _is_of_session(error: Exception) -> bool:
