@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,10 +13,9 @@ from django.db.transaction import atomic, set_rollback
 
 from taskqueue import Batch, task
 from taskqueue.engine.batches import firing
-from taskqueue.engine.batches.firing import DUE, fire_due, fire_group
+from taskqueue.engine.batches.firing import fire_due, fire_group
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.statement import fetch
-from taskqueue.exceptions import InvalidArguments, InvalidTask
+from taskqueue.exceptions import InvalidArguments
 from taskqueue.models import Collected, Task
 from taskqueue.testing import run_due, travelling
 from tests.engine.steps import another_connection, run_at_once
@@ -126,50 +124,6 @@ def test_an_enqueue_is_a_batch_of_its_own() -> None:
     assert [run.result.return_value for run in run_due()] == [2]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"max_size": 0}, "max_size=.* whole number from 1"),
-        ({"max_size": True}, "max_size"),
-        ({"max_size": 2.0}, "max_size"),
-        ({"max_bytes": 10}, "max_bytes=.* from 1,024"),
-        ({"grace": -1}, "grace=.* 0 to 30 days"),
-        ({"grace": "5"}, "grace"),
-        ({"max_delay": timedelta(days=31)}, "max_delay"),
-        ({"grace": 61}, "must not be longer than max_delay=60"),
-    ],
-)
-def test_batches_that_cannot_be_are_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidTask, match=words):
-        Batch(**options)
-
-
-def test_definitions_that_cannot_collect_are_refused() -> None:
-    with pytest.raises(InvalidTask, match="must be a Batch"):
-        task(batch=100)(digest.body)
-    for options in ({"unique_key": "k"}, {"workers": 2}, {"broadcast": True}):
-        with pytest.raises(InvalidTask, match="batch= excludes unique_key"):
-            task(name=f"tests.refused.{next(iter(options))}", batch=Batch(), **options)(digest.body)
-    with pytest.raises(InvalidTask, match="one argument, the list of the events"):
-        task(name="tests.two", batch=Batch())(_two)
-    with pytest.raises(InvalidTask, match="does not collect events"):
-        plain.collect(1)
-    with pytest.raises(InvalidTask, match="belongs to the definition"):
-        digest.using(batch=Batch())
-
-
-def _two(one: object, two: object) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("event", "group"), [(object(), ""), (1, "g" * 201), (1, "a\x00"), (1, 5), (float("nan"), "")]
-)
-def test_what_cannot_be_stored_is_refused(event: object, group: Any) -> None:
-    with pytest.raises(InvalidArguments):
-        digest.collect_many([1, event], group=group)
-    assert not Collected.objects.exists()
-
-
 def test_groups_that_are_left_to_a_newer_version_do_not_keep_others_waiting(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -258,23 +212,3 @@ def test_a_group_of_which_somebody_has_the_first_event_is_left() -> None:
         assert fire_group(connection, digest.name, "") == []
     assert len(fire_due(connection)) == 1
     assert batches() == [[0, 1, 2]]
-
-
-def test_the_look_for_due_groups_reads_few_rows() -> None:
-    """Two probes a group, however many events it has, with and without statistics."""
-    patient.collect_many(range(4000), group="a")
-    patient.collect_many(range(10), group="b")
-    if connection.vendor == "sqlite":
-        text = DUE.sqlite.replace("%(limit)s", "500").replace("%(now)s", "'2026-01-01'")
-        text = text.replace("%(name)s", "''").replace("%(group)s", "''")
-        plan = " ".join(row[3] for row in fetch(connection, f"EXPLAIN QUERY PLAN {text}"))
-        assert "SCAN other" not in plan
-        assert "USE TEMP B-TREE" not in plan
-        return
-    for statement in ("ANALYZE taskqueue_collected", "SELECT 1"):
-        fetch_plan = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + DUE.postgresql
-        [(plan,)] = fetch(connection, fetch_plan, {"limit": 500, "name": "", "group": ""})
-        blocks = plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
-        assert blocks < 100, plan
-        with connection.cursor() as cursor:
-            cursor.execute(statement)

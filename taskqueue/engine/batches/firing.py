@@ -47,13 +47,7 @@ _DUE = """
         UNION ALL
         SELECT following.name, following.group_key, following.id
         FROM head
-        JOIN taskqueue_collected AS following ON following.id = (
-            SELECT other.id
-            FROM taskqueue_collected AS other
-            WHERE (other.name, other.group_key) > (head.name, head.group_key)
-            ORDER BY other.name, other.group_key, other.id
-            LIMIT 1
-        )
+        {following}
     )
     SELECT oldest.id, oldest.name, oldest.group_key, CAST(oldest.spec AS text)
     FROM head
@@ -63,32 +57,52 @@ _DUE = """
         OR newest.id - oldest.id >= oldest.max_size - 1 AND {is_full}
     LIMIT %(limit)s
 """
-# Each by its key, whatever the statistics say: LATERAL with an OFFSET cannot become another join.
-# SQLite knows neither LATERAL nor columns in an OFFSET.
+# Each by its key, whatever the statistics say: LATERAL with an OFFSET or a LIMIT cannot become
+# another join. A group is a range, not a pair of equal values: of these PostgreSQL knows that their
+# order is that of the ids, and while the statistics tell of few groups it would look for the newest
+# event of one from the newest event of all, row by row. The order of a range is that of the index
+# of groups alone. SQLite knows neither LATERAL nor columns in an OFFSET.
 DUE = Statement(
     postgresql=Statement.of(
         _DUE.format(
+            following="""CROSS JOIN LATERAL (
+            SELECT name, group_key, id
+            FROM taskqueue_collected
+            WHERE (name, group_key) > (head.name, head.group_key)
+            ORDER BY name, group_key, id
+            LIMIT 1
+        ) AS following""",
             ends="""CROSS JOIN LATERAL (
         SELECT * FROM taskqueue_collected WHERE id = head.id OFFSET 0
     ) AS oldest
     CROSS JOIN LATERAL (
         SELECT id, collected_at
         FROM taskqueue_collected
-        WHERE name = head.name AND group_key = head.group_key
-        ORDER BY id DESC
+        WHERE (name, group_key) >= (head.name, head.group_key)
+            AND (name, group_key) <= (head.name, head.group_key)
+        ORDER BY name DESC, group_key DESC, id DESC
         LIMIT 1
     ) AS newest""",
             is_full="""EXISTS (
             SELECT 1
             FROM taskqueue_collected AS other
-            WHERE other.name = oldest.name AND other.group_key = oldest.group_key
-            ORDER BY other.id
+            WHERE (other.name, other.group_key, other.id)
+                    >= (oldest.name, oldest.group_key, oldest.id)
+                AND (other.name, other.group_key) <= (oldest.name, oldest.group_key)
+            ORDER BY other.name, other.group_key, other.id
             LIMIT 1 OFFSET oldest.max_size - 1
         )""",
         )
     ).postgresql,
     sqlite=Statement.of(
         _DUE.format(
+            following="""JOIN taskqueue_collected AS following ON following.id = (
+            SELECT other.id
+            FROM taskqueue_collected AS other
+            WHERE (other.name, other.group_key) > (head.name, head.group_key)
+            ORDER BY other.name, other.group_key, other.id
+            LIMIT 1
+        )""",
             ends="""CROSS JOIN taskqueue_collected AS oldest ON oldest.id = head.id
     CROSS JOIN taskqueue_collected AS newest ON newest.id = (
         SELECT other.id
