@@ -97,7 +97,7 @@ class Settings:
     MAX_CRASHES: int = _setting(whole(1), 3)
     CRASH_DELAY: timedelta = _setting(duration(0.0), timedelta(seconds=10))
     PARK_DELAY: timedelta = _setting(duration(0.1), timedelta(seconds=10))
-    PARK_LIMIT: timedelta = _setting(duration(1.0), timedelta(days=1))
+    PARK_LIMIT: timedelta = _setting(duration(0.0), timedelta(days=1))
     CHECK_ARGUMENTS: bool = _setting(switch, True)
     MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
     MAX_RESULT: int = _setting(whole(2), 1024 * 1024)

@@ -148,7 +148,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("MAX_CRASHES", 1.0, "whole number"),
     ("CRASH_DELAY", timedelta(-1), "0 or more"),
     ("PARK_DELAY", 0, "0.1 or more"),
-    ("PARK_LIMIT", 0, "1 or more"),
+    ("PARK_LIMIT", -1, "0 or more"),
     ("CHECK_ARGUMENTS", "no", "True or False"),
     ("DEFAULTS", [], "must be a dict"),
     ("DEFAULTS", {"timeout": 5}, "dicts of options by patterns of names"),
