@@ -61,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "WEBHOOK_ALLOW": (),
     "BUILTIN_TASKS": {"command": (), "http": (), "program": ()},
     "SITE_URL": "",
+    "FORMATTER": "",
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -125,6 +126,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("WEBHOOK_ALLOW", ["10.1.0.0/16", "*.inner"], ("10.1.0.0/16", "*.inner")),
     ("WEBHOOK_ALLOW", [], ()),
     ("SITE_URL", "https://shop.example.org/", "https://shop.example.org"),
+    ("FORMATTER", "shop.formats.shown", "shop.formats.shown"),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -206,6 +208,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("WEBHOOK_ALLOW", "10.1.0.0/16", "a list of texts"),
     ("WEBHOOK_ALLOW", ["10.1.0.256"], "neither a host nor a network"),
     ("SITE_URL", "shop.example.org", "the address of the site"),
+    ("FORMATTER", "shown", "the path of a function"),
+    ("FORMATTER", len, "the path of a function"),
 ]
 
 
