@@ -53,6 +53,7 @@ DEFAULT_THROTTLE_RATES: dict[str, str | None] = {
 DEFAULT_STREAMS: dict[str, int | None] = {"user": 5, "process": 100}
 LONGEST_QUEUE_NAME = 100
 LONGEST_VERSION = 100
+_PATH = re.compile(r"(?:[^\W\d]\w*(?:\.[^\W\d]\w*)+)?")
 _SITE = re.compile(r"(https?://[!-~]+)?")
 
 
@@ -97,7 +98,7 @@ class Settings:
     MAX_CRASHES: int = _setting(whole(1), 3)
     CRASH_DELAY: timedelta = _setting(duration(0.0), timedelta(seconds=10))
     PARK_DELAY: timedelta = _setting(duration(0.1), timedelta(seconds=10))
-    PARK_LIMIT: timedelta = _setting(duration(1.0), timedelta(days=1))
+    PARK_LIMIT: timedelta = _setting(duration(0.0), timedelta(days=1))
     CHECK_ARGUMENTS: bool = _setting(switch, True)
     MAX_ARGUMENTS: int = _setting(whole(2), 64 * 1024)
     MAX_RESULT: int = _setting(whole(2), 1024 * 1024)
@@ -164,6 +165,13 @@ class Settings:
             lambda value: isinstance(value, str) and _SITE.fullmatch(value) is not None,
             "the address of the site, such as 'https://shop.example.org', or empty",
             normal=lambda value: value.rstrip("/"),
+        ),
+        "",
+    )
+    FORMATTER: str = _setting(
+        accepted(
+            lambda value: isinstance(value, str) and _PATH.fullmatch(value) is not None,
+            "the path of a function, such as 'shop.formats.shown', or empty",
         ),
         "",
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from taskqueue.declarations.option_kinds import Moment
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine.batches.by_hand import fire_group
 from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, count_held_by_lost, dry_run
 from taskqueue.engine.control.filters import TaskFilter

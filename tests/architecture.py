@@ -73,7 +73,7 @@ FLOORS = (
     ),
     _layer(
         "people",
-        "batches call_counts control debouncing enqueue holders places pruning workflows",
+        "batches call_counts control debouncing enqueue holders places pruning surplus workflows",
         siblings=True,
     ),
     _layer("events", "events webhooks", siblings=True),

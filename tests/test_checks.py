@@ -15,7 +15,7 @@ from django.test import override_settings
 from taskqueue import Concurrency, Rate, task
 from taskqueue.declarations.checks import check_settings, check_transactions
 from taskqueue.declarations.definition import registry
-from taskqueue.declarations.definition_checks import check_limits
+from taskqueue.declarations.definition_checks import check_limits, check_pools
 
 
 def ours() -> list[CheckMessage]:
@@ -144,6 +144,20 @@ def declare_limited() -> Iterator[Callable[..., None]]:
     yield declare
     for name in names:
         registry._definitions.pop(name, None)
+
+
+def test_a_definition_that_wants_a_process_is_told_where_workers_have_threads(
+    declare_limited: Callable[..., None],
+) -> None:
+    with override_settings(TASKQUEUE={"POOL": "thread"}):
+        before = check_pools()
+        declare_limited("tests.resize", pool="process")
+        declare_limited("tests.call", pool="thread")
+        (warning,) = [message for message in check_pools() if message not in before]
+        assert warning.id == "taskqueue.W004"
+        assert "leave the tasks of tests.resize out: it has pool='process'" in warning.msg
+        assert warning in ours()
+    assert check_pools() == []
 
 
 def test_two_limits_of_one_name_that_differ_are_an_error(

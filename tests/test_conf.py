@@ -61,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "WEBHOOK_ALLOW": (),
     "BUILTIN_TASKS": {"command": (), "http": (), "program": ()},
     "SITE_URL": "",
+    "FORMATTER": "",
 }
 
 ACCEPTED: list[tuple[str, Any, Any]] = [
@@ -125,6 +126,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("WEBHOOK_ALLOW", ["10.1.0.0/16", "*.inner"], ("10.1.0.0/16", "*.inner")),
     ("WEBHOOK_ALLOW", [], ()),
     ("SITE_URL", "https://shop.example.org/", "https://shop.example.org"),
+    ("FORMATTER", "shop.formats.shown", "shop.formats.shown"),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -148,7 +150,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("MAX_CRASHES", 1.0, "whole number"),
     ("CRASH_DELAY", timedelta(-1), "0 or more"),
     ("PARK_DELAY", 0, "0.1 or more"),
-    ("PARK_LIMIT", 0, "1 or more"),
+    ("PARK_LIMIT", -1, "0 or more"),
     ("CHECK_ARGUMENTS", "no", "True or False"),
     ("DEFAULTS", [], "must be a dict"),
     ("DEFAULTS", {"timeout": 5}, "dicts of options by patterns of names"),
@@ -206,6 +208,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("WEBHOOK_ALLOW", "10.1.0.0/16", "a list of texts"),
     ("WEBHOOK_ALLOW", ["10.1.0.256"], "neither a host nor a network"),
     ("SITE_URL", "shop.example.org", "the address of the site"),
+    ("FORMATTER", "shown", "the path of a function"),
+    ("FORMATTER", len, "the path of a function"),
 ]
 
 

@@ -18,7 +18,8 @@ from taskqueue.declarations.options import OPTIONS, options_for
 from taskqueue.definitions import Definition
 from taskqueue.models import Task
 from tests.engine.steps import claim_one
-from tests.option_rows import ACCEPTED, HUGE, REFUSED, ask
+from tests.option_rows import ACCEPTED, ask
+from tests.refused_option_rows import HUGE, REFUSED
 from tests.sample.tasks import add, echo
 
 NAMES = OPTIONS.keys()

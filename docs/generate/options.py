@@ -7,8 +7,8 @@ from typing import Any
 
 from docs.generate.markdown import code, table
 from taskqueue.declarations.option import Option, Use
-from taskqueue.declarations.option_kinds import Seconds, When
 from taskqueue.declarations.options import OPTIONS
+from taskqueue.declarations.time_kinds import Seconds, When
 
 HEADS = {
     Use.TASK: "`@task`", Use.USING: "`.using`", Use.SCHEDULE: "schedule", Use.REST: "REST",

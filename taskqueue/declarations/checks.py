@@ -109,14 +109,15 @@ def definitions_unread() -> Iterator[None]:
 
 
 def check_definitions(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]:
-    """Check the declared schedules and limits, and the options of `TASKQUEUE["DEFAULTS"]`."""
+    """Check the declared schedules, limits and pools, and the options of `DEFAULTS`."""
     if _are_skipped.get():
         return []
     # Only now: every process that sets up Django would wait for it.
     from taskqueue.declarations.definition_checks import (
         check_limits,
         check_option_defaults,
+        check_pools,
         check_schedules,
     )
 
-    return [*check_schedules(), *check_limits(), *check_option_defaults()]
+    return [*check_schedules(), *check_limits(), *check_option_defaults(), *check_pools()]

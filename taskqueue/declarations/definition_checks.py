@@ -79,6 +79,26 @@ def check_option_defaults() -> list[CheckMessage]:
     return found
 
 
+def check_pools() -> list[CheckMessage]:
+    """Check that workers of the setting take the tasks of definitions that want a process."""
+    if conf.get_settings().POOL != "thread":
+        return []
+    try:
+        definitions = registry.all()
+    except Exception:  # `check_schedules` reports it.
+        return []
+    return [
+        Warning(
+            f"TASKQUEUE['POOL'] is 'thread', so that workers leave the tasks of {definition.name} "
+            "out: it has pool='process'.",
+            hint="Start a worker for them with --pool process, or leave one of both out.",
+            id="taskqueue.W004",
+        )
+        for definition in definitions
+        if definition.options.pool == "process"
+    ]
+
+
 def check_limits() -> list[CheckMessage]:
     """Check that definitions which share a limit by its name declare the same one."""
     try:

@@ -11,9 +11,10 @@ from taskqueue.declarations.arguments import UniqueKey, check_scope
 from taskqueue.declarations.limit_kinds import AdmissionKind
 from taskqueue.declarations.option import NOT_SCHEDULED, Use, option
 from taskqueue.declarations.option import gettext_noop as _
-from taskqueue.declarations.option_kinds import Checked, Choice, HoldTime, UniqueKeyKind
+from taskqueue.declarations.option_kinds import Checked, Choice, UniqueKeyKind
 from taskqueue.declarations.per import Per
 from taskqueue.declarations.run_options import YEAR
+from taskqueue.declarations.time_kinds import HoldTime
 
 
 @dataclass(frozen=True, kw_only=True)

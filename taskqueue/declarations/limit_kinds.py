@@ -14,7 +14,8 @@ from taskqueue.declarations.limits import (
     check_whole,
 )
 from taskqueue.declarations.names import check_tags
-from taskqueue.declarations.option_kinds import Kind, Seconds
+from taskqueue.declarations.option_kinds import Kind
+from taskqueue.declarations.time_kinds import Seconds
 from taskqueue.declarations.written import fields_in_text, from_fields
 from taskqueue.exceptions import InvalidTask
 

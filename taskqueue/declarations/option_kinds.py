@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from taskqueue.core.durations import duration_from_text, is_duration
-from taskqueue.core.retries import Backoff, seconds_of
+from taskqueue.core.retries import Backoff
 from taskqueue.declarations.arguments import check_unique_key
 from taskqueue.declarations.option_forms import (
     backoff_from_json,
@@ -19,14 +16,12 @@ from taskqueue.declarations.option_forms import (
     exception_class,
 )
 from taskqueue.declarations.payload import check_text, encode
-from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
+from taskqueue.exceptions import InvalidTask
 
 LARGEST_METADATA = 16 * 1024
 LARGEST_COUNT = 2**31 - 1
 LONGEST_WORKER_NAME = 150
 MOST_WORKERS = 1000
-# A point in time, or the time from now until it.
-Moment = datetime | Duration
 
 
 class Kind:
@@ -81,76 +76,6 @@ class Whole(Kind):
 
 
 @dataclass(frozen=True)
-class Seconds(Kind):
-    """A duration: seconds or a timedelta; in text such as `5m`."""
-
-    lowest: float = 0.0
-
-    def check(self, name: str, value: Any) -> timedelta:
-        return check_duration(name, value, lowest=self.lowest)
-
-    def parse(self, name: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return duration_from_text(value)
-        except ValueError as error:
-            raise InvalidTask(f"{name}: {error}") from None
-
-
-def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
-    """Return the duration as a timedelta. Raises `InvalidTask`."""
-    try:
-        seconds = seconds_of(value)
-    except TypeError as error:
-        raise InvalidTask(f"{name}: {error}") from None
-    if not lowest <= seconds <= LONGEST_DURATION:
-        raise InvalidTask(
-            f"{name} must be between {lowest:g} and {LONGEST_DURATION:,} seconds, not {value!r}."
-        )
-    return timedelta(seconds=seconds)
-
-
-@dataclass(frozen=True)
-class When(Kind):
-    """An aware datetime, or a duration from now; in text ISO 8601 or such as `5m`."""
-
-    # Whether a negative duration means now.
-    past_is_now: bool = False
-
-    def check(self, name: str, value: Any) -> datetime | timedelta:
-        if not isinstance(value, datetime):
-            return self._check_delay(name, value)
-        if value.tzinfo is None or value.utcoffset() is None:
-            raise InvalidTask(f"{name} must be an aware datetime, not {value!r}.")
-        try:
-            return value.astimezone(UTC)
-        except OverflowError:
-            raise InvalidTask(f"{name} must lie in the years 1 to 9999, not {value!r}.") from None
-
-    def _check_delay(self, name: str, value: Any) -> timedelta:
-        if isinstance(value, timedelta) and value < timedelta(0):
-            return timedelta(0)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if self.past_is_now and is_number and -math.inf < seconds_of(value) < 0:
-            return timedelta(0)
-        return check_duration(name, value)
-
-    def parse(self, name: str, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if is_duration(value):
-            return Seconds().parse(name, value)
-        try:
-            return datetime.fromisoformat(value)
-        except ValueError:
-            raise InvalidTask(
-                f"{name}: {value!r} is neither a duration such as 5m nor a moment such as "
-                "2026-03-01T12:00+00:00."
-            ) from None
-
-
-@dataclass(frozen=True)
 class Choice(Kind):
     """One of a few words."""
 
@@ -161,25 +86,6 @@ class Choice(Kind):
             return value
         words = f"{', '.join(map(repr, self.words[:-1]))} or {self.words[-1]!r}"
         raise InvalidTask(f"{name} must be {words}, not {value!r}.")
-
-
-class HoldTime(Kind):
-    """One of a few words, or a duration."""
-
-    words = ("finished", "started", "kept")
-
-    def check(self, name: str, value: Any) -> str | timedelta:
-        if value in self.words:
-            return str(value)
-        if isinstance(value, str):
-            words = ", ".join(map(repr, self.words))
-            raise InvalidTask(f"{name} must be {words} or a duration, not {value!r}.")
-        return check_duration(name, value, lowest=0.001)
-
-    def parse(self, name: str, value: Any) -> Any:
-        if isinstance(value, str) and value not in self.words and is_duration(value):
-            return Seconds().parse(name, value)
-        return value
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from taskqueue.core.durations import is_duration
 from taskqueue.core.periods import WORDS
-from taskqueue.declarations.option_kinds import Kind, Seconds, check_duration
+from taskqueue.declarations.option_kinds import Kind
+from taskqueue.declarations.time_kinds import Seconds, check_duration
 from taskqueue.exceptions import InvalidTask
 
 

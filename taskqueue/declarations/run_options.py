@@ -18,21 +18,20 @@ from taskqueue.declarations.option_kinds import (
     Choice,
     ExceptionClasses,
     JsonObject,
-    Moment,
     Name,
     Policy,
-    Seconds,
     Switch,
-    When,
     Whole,
     WorkerNames,
 )
 from taskqueue.declarations.own_ids import OwnId
 from taskqueue.declarations.priority_kind import PriorityKind
+from taskqueue.declarations.time_kinds import Moment, Seconds, When
 from taskqueue.exceptions import Duration
 
 DAY = 86_400
 MOST_MEGABYTES = 1 << 24
+MOST_KEPT = 100_000
 YEAR = 366 * DAY
 
 
@@ -162,6 +161,11 @@ class RunOptions:
         "column", _("Retention"),
         _("How long the task is kept after its end."),
         rest_highest=YEAR,
+    )  # fmt: skip
+    keep_last: int | None = option(
+        Whole(0, MOST_KEPT), Use.TASK, carried="column",
+        help="How many finished tasks of the definition are kept; of more, the first to have "
+        "ended are deleted, before their retention is over.",
     )  # fmt: skip
     metadata: Mapping[str, Any] = option(
         JsonObject(), EDITABLE, {},

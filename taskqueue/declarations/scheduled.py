@@ -11,8 +11,8 @@ from typing import Any
 
 from taskqueue.core.states import Missed, Overlap
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.option_kinds import check_duration
 from taskqueue.declarations.payload import check_text
+from taskqueue.declarations.time_kinds import check_duration
 from taskqueue.exceptions import Duration, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
 from taskqueue.rules.base import LAST

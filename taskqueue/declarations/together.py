@@ -39,6 +39,11 @@ def check_together(options: Options, *, name: str) -> None:
         raise InvalidTask(
             f"{name}: unique_per holds the key until the end of the period; leave out unique_for."
         )
+    if options.keep_last is not None and options.unique_for == "kept":
+        raise InvalidTask(
+            f"{name}: keep_last and unique_for='kept' exclude each other: a task that is deleted "
+            "no longer holds its key."
+        )
     is_apart = is_shared or names is not None
     if options.retry_on == "same" and (is_apart or options.limits.has_any):
         raise InvalidTask(

@@ -206,8 +206,7 @@ class MultiWorkerTask:
         if not limited_by:
             return False
         if limited_by == "park_limit":
-            parked_before = self._now - self._policy.park_limit
-            return task.parked_at is not None and task.parked_at < parked_before
+            return (task.parked_at or self._now) <= self._now - self._policy.park_limit
         if limited_by == "max_attempts" and not outcome.retryable:
             return True
         counted = task.failures if limited_by == "max_attempts" else task.crashes

@@ -18,6 +18,7 @@ from taskqueue.engine.idempotency import KEPT as KEYS_KEPT
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.surplus import count_surplus, mark_surplus
 from taskqueue.engine.workers import forget_gone
 from taskqueue.engine.workflows.pruning import past_retention, prune_batch
 from taskqueue.models import (
@@ -139,7 +140,11 @@ def prune_fine_occurrences(connection: BaseDatabaseWrapper, *, limit: int = BATC
 
 
 def prune_tasks(connection: BaseDatabaseWrapper) -> int:
-    """Delete a batch of tasks past their retention, with their attempts and log lines."""
+    """Delete a batch of tasks past their retention, with their attempts and log lines.
+
+    Those beyond the number that their definition keeps are past it too.
+    """
+    mark_surplus(connection, limit=BATCH)
     return dialect_for(connection).prune(connection, limit=BATCH)
 
 
@@ -155,8 +160,9 @@ def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
     """Count the rows of each kind that `prune_all` would delete, each up to `CAP`."""
     now = dialect_for(connection).now(connection)
     counts = {name: history.count(connection) for name, history in HISTORIES.items()}
+    old = len(_old_tasks(connection, now).values_list("id")[:CAP])
     return {
-        "tasks": len(_old_tasks(connection, now).values_list("id")[:CAP]),
+        "tasks": min(CAP, old + count_surplus(connection, limit=CAP)),
         **counts,
         "workers": _gone_workers(connection, now).count(),
         "workflows": len(past_retention(connection, now).values_list("id")[:CAP]),

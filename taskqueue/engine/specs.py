@@ -15,18 +15,19 @@ from taskqueue.conf import Settings, get_settings
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.limit_plan import place_from_plan
-from taskqueue.declarations.option_kinds import LARGEST_METADATA, Moment, Seconds
+from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.options import COLUMNS as CARRIED_OPTIONS
 from taskqueue.declarations.options import Options
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement
+from taskqueue.declarations.time_kinds import Moment, Seconds
 from taskqueue.engine.keys import held_as
 from taskqueue.engine.payloads import KEY_COLUMNS, OWN_COLUMNS, PLACEMENT_COLUMNS
 from taskqueue.models.task import Route
 from taskqueue.tracing.metadata import carrying
 
 # Of the stored form of a spec: raise it with every change of its fields.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,7 @@ class EnqueueSpec:
     lease_duration: timedelta | None
     ping_interval: timedelta | None
     retention: timedelta | None
+    keep_last: int | None
     workers: int
     worker_names: tuple[str, ...] | None
     broadcast: bool
@@ -160,7 +162,8 @@ class EnqueueSpec:
 DURATIONS = tuple(option.name for option in CARRIED_OPTIONS if isinstance(option.kind, Seconds))
 # The fields without which a task is plain.
 TIMED = (
-    "ping_interval", "at", "run_at", "run_in", "deadline_at", "deadline_in", "expires_in",
+    "ping_interval", "keep_last", "at", "run_at", "run_in", "deadline_at", "deadline_in",
+    "expires_in",
 )  # fmt: skip
 MOMENTS = ("run_at", "deadline_at", "at")
 
@@ -173,7 +176,7 @@ NOT_STORED = frozenset(
 )  # fmt: skip
 # The fields of the form that is kept for later enqueues.
 STORED_FIELDS = frozenset(field.name for field in fields(EnqueueSpec)) - {"given"}
-LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval")
+LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval", "keep_last")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
 # The columns of a new task that is plain, but those that a clock decides.
 PLAIN_PARAMETERS = OWN_COLUMNS + tuple(

@@ -788,6 +788,7 @@ class Migration(migrations.Migration):
                 ("lease_duration", models.DurationField(null=True)),
                 ("ping_interval", models.DurationField(null=True)),
                 ("retention", models.DurationField(null=True)),
+                ("keep_last", models.IntegerField(null=True)),
                 ("unique_key", models.CharField(max_length=255, null=True)),
                 ("unique_scope", models.CharField(db_default="", max_length=255)),
                 ("unique_for", models.CharField(db_default="", default="", max_length=10)),
@@ -891,6 +892,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(prune_after__isnull=False),
                         fields=["prune_after"],
                         name="taskqueue_task_prune",
+                    ),
+                    models.Index(
+                        condition=models.Q(finished_at__isnull=False, keep_last__isnull=False),
+                        fields=["name", "finished_at", "id"],
+                        name="taskqueue_task_kept",
                     ),
                 ],
                 "constraints": [

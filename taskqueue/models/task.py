@@ -54,6 +54,8 @@ class Task(models.Model):
     lease_duration = models.DurationField(null=True)
     ping_interval = models.DurationField(null=True)
     retention = models.DurationField(null=True)
+    # How many finished tasks of its name are kept.
+    keep_last = models.IntegerField(null=True)
 
     unique_key = models.CharField(max_length=255, null=True)
     # Within which the key is unique: the name of the definition, or one that several share.
@@ -182,6 +184,12 @@ class Task(models.Model):
                 fields=["prune_after"],
                 name="taskqueue_task_prune",
                 condition=Q(prune_after__isnull=False),
+            ),
+            # Finished tasks of definitions that keep a number of them; no other task stands here.
+            models.Index(
+                fields=["name", "finished_at", "id"],
+                name="taskqueue_task_kept",
+                condition=Q(keep_last__isnull=False, finished_at__isnull=False),
             ),
         ]
         constraints = [

@@ -17,7 +17,7 @@ from taskqueue import control
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
-from taskqueue.declarations.option_kinds import Moment
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine.control.locking import id_of
 from taskqueue.engine.events.following import follow
 from taskqueue.engine.events.reading import FeedEvent

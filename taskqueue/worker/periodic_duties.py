@@ -53,7 +53,7 @@ def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManage
 
 
 def prune_tasks(connection: BaseDatabaseWrapper) -> bool:
-    """Delete tasks whose retention is over."""
+    """Delete tasks whose retention is over, or that are too many of one definition."""
     with _short_transaction(connection):
         return pruning.prune_tasks(connection) == pruning.BATCH
 

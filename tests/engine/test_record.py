@@ -176,6 +176,14 @@ def test_a_task_that_has_been_parked_for_longer_than_the_limit_fails() -> None:
     assert [lease.status for lease in Lease.objects.all()] == ["returned"] * 2
 
 
+def test_with_a_limit_of_nothing_what_a_worker_does_not_know_fails_at_once() -> None:
+    result = noop.enqueue()
+    at_once = policy(park_limit=timedelta(0))
+    assert end(claim_one(), OutcomeKind.PARKED, policy=at_once, error_class="U") == "failed"
+    assert task_of(result).error_class == "U"
+    assert (task_of(result).failures, task_of(result).finished_at is None) == (0, False)
+
+
 def test_parking_counts_from_the_first_time_however_long_a_task_has_waited() -> None:
     result = noop.using(run_after=1).enqueue()
     Task.objects.update(enqueued_at=past(2 * DAY))

@@ -204,6 +204,14 @@ def test_its_parking_counts_from_the_first_time_too() -> None:
     assert row(result).error_class == "UnknownTask"
 
 
+def test_with_a_limit_of_nothing_it_fails_when_one_does_not_know_it() -> None:
+    result = add.using(workers=2).enqueue(1)
+    [first] = take("a")
+    at_once = policy(park_limit=timedelta(0))
+    assert end(first, OutcomeKind.PARKED, policy=at_once, error_class="UnknownTask") == "failed"
+    assert row(result).error_class == "UnknownTask"
+
+
 def test_a_worker_that_came_back_for_other_queues_or_is_quiet_is_as_good_as_gone() -> None:
     long_ago = timezone.now() - timedelta(minutes=2)
     for name in "abc":

@@ -22,19 +22,17 @@ from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_kinds import (
     Choice,
     ExceptionClasses,
-    HoldTime,
     JsonObject,
     Kind,
     Policy,
-    Seconds,
     Switch,
-    When,
     Whole,
     WorkerNames,
 )
 from taskqueue.declarations.options import options_for
 from taskqueue.declarations.per import Per
 from taskqueue.declarations.run_options import RunOptions
+from taskqueue.declarations.time_kinds import HoldTime, Seconds, When
 from taskqueue.exceptions import InvalidTask
 
 WIDE = {"class": "vTextField"}

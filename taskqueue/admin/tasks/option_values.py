@@ -11,15 +11,13 @@ from taskqueue.declarations.option import Option
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.option_kinds import (
     ExceptionClasses,
-    HoldTime,
     JsonObject,
     Policy,
-    Seconds,
     UniqueKeyKind,
-    When,
     WorkerNames,
 )
 from taskqueue.declarations.per import Per
+from taskqueue.declarations.time_kinds import HoldTime, Seconds, When
 from taskqueue.exceptions import InvalidTask
 
 LISTS = (ExceptionClasses, WorkerNames, TagsKind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -14,7 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.links import Links, kept_tasks
@@ -24,6 +23,7 @@ from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
 from taskqueue.admin.tasks.differences import differences
 from taskqueue.admin.tasks.enqueueing import TaskEnqueueing
+from taskqueue.admin.tasks.formatting import folded_json, formatted
 from taskqueue.admin.tasks.history import bar, history_of, shown_events, shown_history
 from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.admin.tasks.logs import TaskLogs
@@ -31,7 +31,7 @@ from taskqueue.admin.tasks.suggestions import TaskSuggestions
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.event_filters import EventFilter
-from taskqueue.display import badge, moment, preformatted, short_duration
+from taskqueue.display import badge, moment, short_duration
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.result_parts import parts_of
 from taskqueue.models import Audit, Step, Task
@@ -97,9 +97,9 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
             "of_step": step_of(task),
             "kin": kin(task, self.links, history.retries, audits),
             "details": details(shown),
-            "arguments": None if shown.args is None else folded_json(call),
+            "arguments": None if shown.args is None else formatted(task.name, "arguments", call),
             "differences": differences(task, user),
-            "result": folded_json(shown.return_value) if has_result else None,
+            "result": formatted(task.name, "result", shown.return_value) if has_result else None,
             "parts": shown_parts_of(task),
             "is_live": task.status not in FINISHED,
             "once": uuid7(),
@@ -111,7 +111,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
 def shown_parts_of(task: Any) -> list[SafeString]:
     """Return the newest parts of its result that the latest attempt has written."""
     newest = parts_of(task.pk, task.attempt).order_by("-place")[:MOST_PARTS]
-    return [folded_json(part.value) for part in newest] if task.attempt else []
+    return [formatted(task.name, "part", part.value) for part in newest] if task.attempt else []
 
 
 def _whole(object_id: str) -> Any:
@@ -147,21 +147,6 @@ def sentence(reason: Reason) -> SafeString:
 def shown_value(value: Any) -> Any:
     """Show a value of a sentence."""
     return moment(value) if isinstance(value, datetime) else value
-
-
-# Longer values are folded.
-LONGEST_OPEN, MOST_OPEN_LINES = 2_000, 40
-
-
-def folded_json(value: Any) -> SafeString:
-    """Show a value as indented JSON; a long one is folded."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    if len(text) <= LONGEST_OPEN and text.count("\n") < MOST_OPEN_LINES:
-        return preformatted(text)
-    size = ngettext("%(count)s character", "%(count)s characters", len(text)) % {
-        "count": f"{len(text):,}",
-    }  # fmt: skip
-    return format_html("<details><summary>{}</summary>{}</details>", size, preformatted(text))
 
 
 def details(task: TaskDetails) -> list[tuple[str, object]]:

@@ -23,7 +23,8 @@ from taskqueue.admin.links import Links
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
-from taskqueue.admin.tasks.pages import folded_json, shown_value
+from taskqueue.admin.tasks.formatting import folded_json
+from taskqueue.admin.tasks.pages import shown_value
 from taskqueue.admin.workflows.chart import chart_of
 from taskqueue.admin.workflows.forms import verb_form
 from taskqueue.admin.workflows.lists import WorkflowList, progress_bar, state_of

@@ -17,6 +17,7 @@ from taskqueue.core.periods import WORDS
 from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY, PRIORITY_NAMES
 from taskqueue.core.retries import LONGEST, POLICIES, Backoff
 from taskqueue.declarations import option_kinds as kinds
+from taskqueue.declarations import time_kinds
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.declarations.option import Option, Use
 from taskqueue.declarations.option_forms import backoff_from_json, exception_class
@@ -119,7 +120,7 @@ class UniqueForField(OneOf):
     """`finished`, `started` or `kept`, or seconds."""
 
     by_type = {
-        str: HoldWord(choices=kinds.HoldTime().words),
+        str: HoldWord(choices=time_kinds.HoldTime().words),
         float: SecondsField(min_value=0.001, max_value=LONGEST_DELAY),
     }
 
@@ -245,7 +246,7 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
         case kinds.Whole(lowest=lowest, highest=highest):
             highest = int(option.rest_highest or highest)
             field, bounds = WholeField, {"min_value": lowest, "max_value": highest}
-        case kinds.Seconds(lowest=lowest):
+        case time_kinds.Seconds(lowest=lowest):
             field = SecondsField
             bounds = {"min_value": lowest, "max_value": option.rest_highest}
         case kinds.Choice(words=words):
@@ -267,10 +268,10 @@ def field_of(option: Option) -> serializers.Field[Any, Any, Any, Any]:
 # The fields of kinds without bounds of their own.
 FIELDS: dict[type[kinds.Kind], Any] = {
     kinds.Switch: Flag,
-    kinds.When: NearMoment,
+    time_kinds.When: NearMoment,
     kinds.Policy: BackoffField,
     kinds.UniqueKeyKind: UniqueKeyField,
-    kinds.HoldTime: UniqueForField,
+    time_kinds.HoldTime: UniqueForField,
     Per: UniquePerField,
     OwnId: OwnIdField,
     kinds.JsonObject: serializers.DictField,

@@ -16,17 +16,15 @@ from taskqueue.declarations.option import Option, Use, option
 from taskqueue.declarations.option_kinds import (
     Checked,
     Choice,
-    Moment,
-    Seconds,
     Switch,
     UniqueKeyKind,
-    When,
 )
 from taskqueue.declarations.options import check_sensitive
 from taskqueue.declarations.payload import check_text
 from taskqueue.declarations.registry import BaseRegistry
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.declarations.signature import Signature
+from taskqueue.declarations.time_kinds import Moment, Seconds, When
 from taskqueue.declarations.workflows.bounds import LONGEST_NAME
 from taskqueue.declarations.workflows.builder import Builder
 from taskqueue.declarations.workflows.calls import BuildsGraph

@@ -11,8 +11,8 @@ from django.db.transaction import atomic
 
 from taskqueue.core.alerts import AlertKind, RuleSource
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.own_tasks import HEARTBEAT, MAIL
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine.alerts.editing import (
     WELL,
     check_name,

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.option_kinds import Moment
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
 from taskqueue.engine.control.changes import moment_of

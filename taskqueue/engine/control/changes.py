@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine import multi_worker
 from taskqueue.engine.control.audit import Act
 from taskqueue.engine.control.locking import Selection

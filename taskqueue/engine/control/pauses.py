@@ -9,7 +9,7 @@ from django.db.transaction import atomic
 
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.names import DEFINITION_NAME
-from taskqueue.declarations.option_kinds import Moment
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of

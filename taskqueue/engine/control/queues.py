@@ -8,8 +8,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.option_kinds import Moment
 from taskqueue.declarations.options import check_options
+from taskqueue.declarations.time_kinds import Moment
 from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person

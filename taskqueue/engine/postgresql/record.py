@@ -151,7 +151,9 @@ WITH held AS MATERIALIZED (
             WHEN CASE limited_by
                 WHEN 'max_attempts' THEN NOT retryable OR failures + 1 >= max_attempts
                 WHEN 'max_crashes' THEN crashes + 1 >= max_crashes
-                WHEN 'park_limit' THEN parked_at < clock_timestamp() - %(park_limit)s::interval
+                WHEN 'park_limit' THEN
+                    COALESCE(parked_at, statement_timestamp())
+                        <= statement_timestamp() - %(park_limit)s::interval
             END THEN 'failed'
             ELSE effect.task_status
         END AS status,

@@ -228,11 +228,11 @@ def _verdict(held: _HeldTask, outcome: Outcome, policy: EndPolicy, moment: datet
     if held.stopping:
         return TaskStatus.CANCELLED
     effect = EFFECTS[outcome.kind]
-    parked_at = loaded(held.parked_at)
+    parked_at = loaded(held.parked_at) or moment
     is_exhausted = {
         "": False,
         "max_attempts": not outcome.retryable or held.failures + 1 >= held.max_attempts,
         "max_crashes": held.crashes + 1 >= held.max_crashes,
-        "park_limit": parked_at is not None and parked_at < moment - policy.park_limit,
+        "park_limit": parked_at <= moment - policy.park_limit,
     }
     return TaskStatus.FAILED if is_exhausted[effect.limited_by] else effect.task_status

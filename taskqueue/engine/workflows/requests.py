@@ -34,11 +34,14 @@ def _stored_spec(definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
 
 
 def step_spec(spec: EnqueueSpec) -> EnqueueSpec:
-    """Return the spec of a task that belongs to a step: older versions leave it to newer ones."""
+    """Return the spec of a task that belongs to a step: older versions leave it to newer ones.
+
+    A workflow keeps its tasks for as long as itself, however many they are.
+    """
     mark = f'"{STEP}":true}}'
     before = spec.options
     options = f"{{{mark}" if before == EMPTY else f"{before[:-1]},{mark}"
-    return replace(spec, options=options)
+    return replace(spec, options=options, keep_last=None)
 
 
 def request_of(step: Step) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from django.utils import timezone
 from taskqueue.control import TaskFilter
 from taskqueue.core.durations import duration_from_text, is_duration
 from taskqueue.core.states import TaskStatus
-from taskqueue.declarations.option_kinds import When
 from taskqueue.declarations.options import OPTIONS, options_from_json
+from taskqueue.declarations.time_kinds import When
 from taskqueue.engine.control.conditions import Described
 from taskqueue.engine.control.filters import FILTERS, LIST, MOMENT
 from taskqueue.management.cli.errors import usage_error

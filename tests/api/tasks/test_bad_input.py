@@ -16,7 +16,7 @@ from taskqueue.models import Audit, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
 from tests.option_rows import ACCEPTED
-from tests.option_rows import REFUSED as REFUSED_OPTIONS
+from tests.refused_option_rows import REFUSED as REFUSED_OPTIONS
 from tests.sample.rest_tasks import register, tell
 from tests.test_payload import EXACT, nested
 from tests.test_payload import REFUSED as REFUSED_ARGUMENTS

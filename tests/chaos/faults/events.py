@@ -141,9 +141,7 @@ class EventsHeard(Fault):
         alive = self.stage.alive()
         worker, began = self.chance.choice([alive[0], self.chance.choice(alive)]), self.stage.now()
         worker.suspend()
-        # On SQLite it may hold the write lock, without which nobody gets on.
-        is_sqlite = self.stage.database.server is None
-        time.sleep(1.0 if is_sqlite else self.chance.choice((1.0, LEASE + 1.0)))
+        time.sleep(self.chance.choice((1.0, LEASE + 1.0)))
         worker.resume()
         self._counts["freezes"] += 1
         self.stage.note(self.name, began, worker)

@@ -122,11 +122,7 @@ class LimitsHeld(Fault):
             return
         worker, began = self.chance.choice(self.stage.alive()), self.stage.now()
         worker.suspend()
-        if self.stage.database.server is None:
-            # It may hold the write lock, without which nobody gets on.
-            time.sleep(self.chance.uniform(0.5, 2.0))
-        else:
-            time.sleep(self.chance.choice((1.0, LEASE + 1.0)))
+        time.sleep(self.chance.choice((1.0, LEASE + 1.0)))
         worker.resume()
         self._counts["freezes"] += 1
         self.stage.note(self.name, began, worker)

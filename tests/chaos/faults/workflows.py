@@ -102,10 +102,7 @@ class WorkflowsMoved(Fault):
         stage.note(self.name, began)
 
     def _freeze(self) -> None:
-        """One worker at a time is stopped beyond its lease.
-
-        A timer wakes it: on SQLite it may hold the write lock, and nothing else could be done here.
-        """
+        """One worker at a time is stopped beyond its lease; a timer wakes it among other faults."""
         if self._timer.is_alive():
             return
         self._frozen = self.chance.choice(self._awake())
