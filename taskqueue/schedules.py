@@ -1,10 +1,11 @@
-"""The verbs for schedules, for people and scripts: create, edit, pause, resume, run, delete,
+"""The verbs for schedules, for people and scripts: create, copy, edit, pause, resume, run, delete,
 export and import.
 
 Each is audited with `by` and `reason` in its own transaction. What is declared in code is edited
 there; to pause, resume and run it is for people too.
 """
 
+from taskqueue.engine.schedules.copying import copy_schedule as copy
 from taskqueue.engine.schedules.documents import Imported, export_document, import_document
 from taskqueue.engine.schedules.reading import get_schedule as get
 from taskqueue.engine.schedules.reading import preview_rule
@@ -21,6 +22,7 @@ from taskqueue.engine.schedules.verbs import run_schedule as run_now
 __all__ = [
     "Imported",
     "Synced",
+    "copy",
     "create",
     "delete",
     "edit",

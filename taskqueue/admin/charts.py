@@ -17,8 +17,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.display import HOUR, MINUTE, WORDS, local_time, short_duration, svg_number
+from taskqueue.display import WORDS, local_time, svg_number
 from taskqueue.monitoring.comparison import Deploy
+from taskqueue.monitoring.durations import HOUR, MINUTE, short_duration
 from taskqueue.monitoring.series import Series
 
 WIDTH, HEIGHT = 600, 160

@@ -16,7 +16,8 @@ from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import Links
 from taskqueue.admin.reports import LONGEST_TIME, LOOKING, report
-from taskqueue.display import WORDS, local_time, short_duration, svg_number
+from taskqueue.display import WORDS, local_time, svg_number
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.gantt import MOST_BARS, MOST_LOOKED, Bar, Gantt, gantt
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.searching.search_tokens import moment

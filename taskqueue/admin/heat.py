@@ -22,7 +22,8 @@ from taskqueue.admin.charts import (
     per_step,
 )
 from taskqueue.core.histogram import STEPS, upper_bound
-from taskqueue.display import short_duration, svg_number
+from taskqueue.display import svg_number
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.series import Series
 
 # The opacity of a single attempt, so that it can be seen beside thousands.

@@ -20,7 +20,6 @@ from taskqueue.admin.links import back, finished_within
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
-from taskqueue.display import MINUTE
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
@@ -29,6 +28,7 @@ from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
 from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.depths import depths
+from taskqueue.monitoring.durations import MINUTE
 from taskqueue.monitoring.fairness import fairness_of, has_tenants
 from taskqueue.monitoring.read_models.pause import read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues

@@ -6,6 +6,8 @@ so what few of their bodies need is imported by these.
 
 from __future__ import annotations
 
+from django.utils.translation import override
+
 from taskqueue.declarations.context import AttemptContext
 from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT, MAIL
 from taskqueue.definitions import task
@@ -53,7 +55,9 @@ def examine(rule: int) -> int:
     from taskqueue.monitoring.doctor import examine as ask
     from taskqueue.monitoring.doctor.finding import PROBLEM
 
-    problems = [each for each in ask() if each.severity is PROBLEM][:MOST_FINDINGS]
+    with override("en"):  # It is kept, and its readers speak several languages.
+        found_now = ask()
+    problems = [each for each in found_now if each.severity is PROBLEM][:MOST_FINDINGS]
     found = [
         {"check": each.check, "subject": each.subject, "seen": each.seen, "remedy": each.remedy}
         for each in problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ from taskqueue import exceptions as own
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.transient_errors import is_passing
 
-LONGEST_TEXT, MOST_TOLD = 2000, 100
+LONGEST_TEXT, MOST_TOLD = 2000, 1000
 # The place of a mistake in a body: names and indexes.
 Path = tuple[object, ...]
 
@@ -44,6 +44,13 @@ class Problem(drf.APIException):
     def below(self, *place: object) -> Problem:
         """Return it for a body that is a part of the request."""
         return Problem(self.status_code, self.code, str(self.detail), at=(*place, *(self.at or ())))
+
+    def as_mistake(self) -> Any:
+        """Return it as the mistakes of a serializer are, for a list that tells those of all."""
+        mistake: Any = [drf.ErrorDetail(str(self.detail), self.code)]
+        for part in reversed(self.at or ()):
+            mistake = {part: mistake}
+        return mistake
 
 
 class InvalidQuery(drf.ValidationError):
@@ -95,6 +102,9 @@ KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (own.TransitionRefused, 409, "transition_refused", ""),
     (own.TaskQueueError, 422, "refused", ""),
 )
+# The code of a task that REST may not enqueue, and those that a mistake may have of its own.
+NOT_EXPOSED = "task_not_exposed"
+CODES = frozenset({"redacted_value", *(code for _, status, code, _ in KNOWN if status == 422)})
 
 
 def answer_to(error: Exception, *, path: str) -> Response | None:
@@ -123,7 +133,9 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
     if isinstance(error, drf.ValidationError):
         errors = list(islice(_listed(error.detail, ()), MOST_TOLD))
         first = [f"{each['pointer'] or 'request'}: {each['detail']}" for each in errors[:3]]
-        return int(error.status_code), "invalid", "; ".join(first), {"errors": errors}
+        more = [f"and {len(errors) - 3:,} more mistakes"] if len(errors) > 3 else []
+        status, code = _shared(errors, int(error.status_code))
+        return status, code, "; ".join([*first, *more]), {"errors": errors}
     if isinstance(error, DatabaseError | InterfaceError) and is_passing(error):
         return 503, "database_busy", "The database is busy or unavailable. Try again.", {}
     if isinstance(error, drf.APIException):
@@ -142,6 +154,15 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
             text = detail or str(error) or HTTPStatus(status).description
             return status, code, text, {}
     return None
+
+
+def _shared(errors: Sequence[Mapping[str, str]], status: int) -> tuple[int, str]:
+    """Return the status and code of mistakes: those of a problem that all of them are."""
+    codes = {each["code"] for each in errors}
+    code = codes.pop() if len(codes) == 1 else "invalid"
+    if code == NOT_EXPOSED:
+        return HTTPStatus.FORBIDDEN, code
+    return status, code if code in CODES else "invalid"
 
 
 def _duplicate(error: own.DuplicateTask) -> tuple[int, str, str, dict[str, Any]]:

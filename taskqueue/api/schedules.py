@@ -209,17 +209,22 @@ class ScheduleDetail(ScheduleView):
         return self.act(edit, name, self._check, **changes)
 
     def _check(self, row: Schedule) -> None:
-        task = self.parameters.get("task", row.task_name)
-        if task == row.task_name:
-            _check_call(task, self.parameters, target_of(row))
-            _check_kept(row, self.parameters)
-        else:
-            _check_call(task, {"options": row.options, **self.parameters}, None)
+        check_changes(row, self.parameters)
 
     @endpoint("deleteSchedule", answers={204: None}, query=Reasoned, problems=(404, 409, 412, 422))
     def delete(self, request: Request, name: str) -> Response:
         """Delete it with the history of its runs; its tasks and workflows are kept."""
         return self.act(SCHEDULE_VERBS["delete"], name, **self.parameters)
+
+
+def check_changes(row: Schedule, changes: Mapping[str, Any]) -> None:
+    """Raise unless the API may enqueue what the schedule runs with these changes."""
+    task = changes.get("task", row.task_name)
+    if task == row.task_name:
+        _check_call(task, changes, target_of(row))
+        _check_kept(row, changes)
+    else:
+        _check_call(task, {"options": row.options, **changes}, None)
 
 
 def _check_call(task: str, call: Mapping[str, Any], known: Target | None) -> None:

@@ -11,13 +11,14 @@ from django import template
 from django.utils.translation import gettext_lazy
 
 from taskqueue import display
+from taskqueue.monitoring import durations
 
 register = template.Library()
 for show in (
     display.as_json, display.badge, display.breakable, display.change, display.compact,
     display.moment, display.number, display.one_line, display.points, display.preformatted,
-    display.rounded_age,
-    display.seconds_until, display.share, display.short_duration, display.short_moment,
+    durations.rounded_age,
+    display.seconds_until, display.share, durations.short_duration, display.short_moment,
     display.sparkline, display.status_word,
 ):  # fmt: skip
     register.filter(show.__name__, show)

@@ -19,7 +19,8 @@ from taskqueue.admin.charts import (
     times_chart,
 )
 from taskqueue.core.histogram import Histogram, bucket_of
-from taskqueue.display import rounded_age, short_duration, sparkline
+from taskqueue.display import sparkline
+from taskqueue.monitoring.durations import rounded_age, short_duration
 from taskqueue.monitoring.series import Attempts, Series
 
 Draw = Callable[[Series], str]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from django.utils.translation import override
 
 from taskqueue import control
 from taskqueue.models import Audit, Pause, Queue, Schedule, Task, Worker
@@ -128,9 +129,9 @@ def test_the_doctor_has_a_page_with_the_same_remedies(log_in_as: LogIn, worker: 
     page = client.get(DOCTOR).content.decode()
     told = words(page)
     for text in (
-        "The worker worker-1 is in trouble: no module named shop",
+        "The worker worker-1 reports a problem: no module named shop",
         "manage.py taskqueue resume mail, unless the pause is still needed.",
-        "The schedule nightly paused itself after 3 failures in a row.",
+        "The schedule nightly paused itself after 3 failed runs in a row.",
     ):
         assert text in told
     assert {value for _, value in buttons(page)} >= {"resume", "resume_all", "stop"}
@@ -142,7 +143,7 @@ def test_a_finding_is_for_those_who_may_view_what_it_is_about(
 ) -> None:
     everything_wrong(worker)
     page = log_in_as("viewer", "view_task", "view_worker").get(DOCTOR).content.decode()
-    assert "is in trouble" in page
+    assert "reports a problem" in page
     assert "nightly" not in page
     assert "queue mail" not in page
 
@@ -155,3 +156,14 @@ def test_the_page_of_the_doctor_needs_no_lax_policy_and_shows_text_as_text(
     assert "<script>alert" not in page
     tags = re.findall(r"<[a-zA-Z][^>]*>", page)
     assert not [tag for tag in tags if re.search(r"\s(style|on[a-z]+)\s*=", tag)]
+
+
+def test_the_page_of_the_doctor_speaks_the_language_of_its_reader(log_in_as: LogIn) -> None:
+    make_worker("w", seen_at=timezone.now() - timedelta(hours=3))
+    ready(run_after=timezone.now() - timedelta(hours=2))
+    with override("zh-hans"):
+        page = log_in_as("superuser").get(DOCTOR).content.decode()
+    said = re.findall(r'<div class="taskqueue-said">(.*?)</div>', page, re.DOTALL)
+    english = [text for text in said if not re.search("[\u4e00-\u9fff]", text)]
+    assert len(english) < len(said)
+    assert [text for text in english if not re.match(r"<p>(SQLite|PostgreSQL) [\d.]+", text)] == []

@@ -265,3 +265,27 @@ def test_what_the_client_has_is_not_sent_again(root: ApiClient) -> None:
     assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", seen)
     root.act("schedules/reports/pause/")
     assert root.look("schedules/reports/", if_none_match=seen).status_code == 200
+
+
+def test_a_schedule_is_copied_with_changes(root: ApiClient) -> None:
+    created(root, missed="all")
+    answer = root.act("schedules/reports/copy/", {"name": "others", "args": ["Bob"]})
+    assert (answer.status_code, answer["Location"]) == (201, "/api/v1/schedules/others/")
+    told = answer.json()
+    assert (told["args"], told["missed"], told["rule"]["interval"]) == (["Bob"], "all", 365 * 86400)
+    taken = root.act("schedules/reports/copy/", {"name": "others"})
+    assert (taken.status_code, taken.json()["code"]) == (409, "schedule_exists")
+    assert root.act("schedules/none/copy/", {"name": "x"}).status_code == 404
+    hidden = root.act("schedules/reports/copy/", {"name": "x", "task": add.name, "args": [1]})
+    assert hidden.status_code == 403
+
+
+def test_a_copy_gives_no_secret_other_arguments_beside_it(root: ApiClient) -> None:
+    schedules.create("login", sign_in, Every(days=9), args=["ann", "s3cret"])
+    same = root.act("schedules/login/copy/", {"name": "same"})
+    assert same.status_code == 201, same.content
+    assert "s3cret" not in same.content.decode()
+    assert Schedule.objects.get(name="same").args == ["ann", "s3cret"]
+    refused = root.act("schedules/login/copy/", {"name": "x", "kwargs": {"extra": 1}})
+    assert refused.status_code == 422
+    assert not Schedule.objects.filter(name="x").exists()

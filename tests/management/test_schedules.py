@@ -257,3 +257,15 @@ def test_a_schedule_of_a_workflow_is_created_run_and_shown() -> None:
     run("edit", "flow", "--option", "deadline=2h")
     assert row("flow").options == {"deadline": 7200.0}
     assert str(workflow_id) in run("show", "flow")
+
+
+def test_a_copy_has_what_the_flags_do_not_say() -> None:
+    create("s", "--overlap", "queue_one", "--option", "max_attempts=3")
+    told = run("copy", "s", "t", "--every", "1d", "--queue", "mail", "--reason", "for mail")
+    assert told.startswith("t  created as a copy of s: ")
+    copied = row("t")
+    assert rule_of("t") == Every(days=1)
+    assert (copied.overlap, copied.options) == (
+        "queue_one", {"max_attempts": 3, "queue_name": "mail"}
+    )  # fmt: skip
+    assert "already" in refused("copy", "s", "t")[1]

@@ -450,3 +450,33 @@ def test_other_arguments_that_do_not_fit_are_refused() -> None:
         with pytest.raises(InvalidSchedule):
             schedules.run_now("sums", **wrong)
     assert not Task.objects.exists()
+
+
+def test_a_copy_is_like_the_original_but_for_the_changes() -> None:
+    original = schedules.create(
+        "nightly", add, Every(hours=9), args=[1], kwargs={"b": 2}, options={"priority": 3},
+        missed="window", missed_window=90, jitter=60, max_runs=4, enabled=False,
+    )  # fmt: skip
+    schedules.pause("nightly")
+    copy = schedules.copy("nightly", "weekly", rule=Every(hours=8), kwargs={"b": 5}, by="ada")
+    same = ("task_name", "args", "options", "missed", "missed_window", "jitter", "max_runs",
+            "is_enabled")  # fmt: skip
+    assert [getattr(copy, name) for name in same] == [getattr(original, name) for name in same]
+    assert (copy.kwargs, copy.rule, copy.paused_at) == ({"b": 5}, Every(hours=8).as_json(), None)
+    assert copy.request["kwargs"] == '{"b":5}'
+    assert list(Audit.objects.order_by("-id").values_list("verb", "subject", "actor")[:1]) == [
+        ("create", "weekly", "ada")
+    ]
+
+
+def test_a_copy_is_refused_as_a_new_schedule_is() -> None:
+    schedules.create("nightly", add, Every(hours=9), args=[1], kwargs={"b": 2})
+    with pytest.raises(InvalidSchedule, match="already"):
+        schedules.copy("nightly", "nightly")
+    with pytest.raises(ScheduleDoesNotExist):
+        schedules.copy("none", "other")
+    with pytest.raises(InvalidSchedule, match="Write args anew"):
+        schedules.copy("nightly", "other", task=noop)
+    with pytest.raises(InvalidSchedule, match="Did you mean"):
+        schedules.copy("nightly", "other", rules=Every(hours=1))
+    assert Schedule.objects.count() == 1

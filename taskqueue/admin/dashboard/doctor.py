@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue.access.permissions import VIEW_WORKERS
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.dashboard.remedies import Act, Look, Remedies
+from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.monitoring.doctor import Finding, Severity, examine, visible_to, worst
 from taskqueue.monitoring.notices import Situation
@@ -33,9 +34,11 @@ SEVERITIES: dict[Severity, tuple[Any, str]] = {
 class ShownFinding:
     """A finding, with what this user can do about it."""
 
-    finding: Finding
+    check: str
     word: Any
     badge: str
+    seen: str
+    remedy: str
     looks: list[Look] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
 
@@ -73,8 +76,13 @@ class DoctorPage(ReadOnlyAdmin):
         remedies = Remedies(request.user, self.links, Situation())
         return [
             ShownFinding(
-                finding,
+                finding.check,
                 *SEVERITIES[finding.severity],
+                *(
+                    (finding.seen, finding.remedy)
+                    if finding.notice is None
+                    else (sentence(finding.notice, self.links), finding.notice.translated_remedy)
+                ),
                 list(remedies.looks(finding.notice)) if finding.notice else [],
                 list(remedies.acts(finding.notice)) if finding.notice else [],
             )

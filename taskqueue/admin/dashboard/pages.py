@@ -23,7 +23,7 @@ from taskqueue.admin.signals import OF_EVERY_TASK, SignalAdmin
 from taskqueue.admin.workers import offered_to
 from taskqueue.core.event_kinds import EventKind
 from taskqueue.declarations.event_filters import EventFilter
-from taskqueue.display import DAY, number
+from taskqueue.display import number
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
@@ -31,6 +31,7 @@ from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.models import Schedule
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import status_counts
+from taskqueue.monitoring.durations import DAY
 from taskqueue.monitoring.notices import ERROR, Notice, Situation, notices, visible_to
 from taskqueue.monitoring.notices.queues import nobody_takes
 from taskqueue.monitoring.read_models.alert import firing_alerts

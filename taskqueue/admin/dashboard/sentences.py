@@ -11,9 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.links import Links
-from taskqueue.display import number, short_duration
+from taskqueue.display import number
 from taskqueue.models import AlertRule, Schedule, Task, Worker
 from taskqueue.monitoring.counts import Count
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.notices import Notice
 from taskqueue.monitoring.searching.search_tokens import search_text
 

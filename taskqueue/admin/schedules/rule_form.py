@@ -6,10 +6,11 @@ from typing import Any
 
 from django import forms
 from django.utils.dates import WEEKDAYS_ABBR
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.schedules.fields import MomentField, SpanField
-from taskqueue.admin.schedules.rules import KINDS, PARAMETERS, check_zone, rule_of
+from taskqueue.admin.schedules.rules import KINDS, NEEDED, PARAMETERS, check_zone, rule_of
 from taskqueue.declarations.scheduled import LONGEST_NAME, MOST_RUNS
 from taskqueue.rules import Cron, Rule
 from taskqueue.rules.values import DAYS
@@ -95,6 +96,9 @@ def rule_typed(given: Any) -> tuple[Rule | None, str]:
     form.full_clean()
     kind = form.cleaned_data.get("kind", "")
     used = ("tz", *PARAMETERS.get(kind, ()))
+    if empty := [name for name in used if form.has_error(name, NEEDED)]:
+        fields = ", ".join(str(form.fields[name].label) for name in empty)
+        return None, gettext("They appear when this is filled in: %(fields)s") % {"fields": fields}
     errors = [str(error) for name in used for error in form.errors.get(name, ())]
     return (None, errors[0]) if errors else (form.cleaned_data.get("rule"), "")
 

@@ -27,6 +27,8 @@ KINDS = {
     Once.kind: gettext_lazy("once: at one time"),
 }
 LIMITS = ("start", "end")
+# The code of the error of a field that is empty, and must not be.
+NEEDED = "needed"
 # The parameters of each kind of rule, which are the fields that it uses.
 PARAMETERS = {
     Cron.kind: ("expression", "tz", *LIMITS),
@@ -45,7 +47,8 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
     values = {name: given.get(name) for name in PARAMETERS[kind]}
     missing = [name for name in values if name not in LIMITS and values[name] in (None, "", [])]
     if missing:
-        raise ValidationError(dict.fromkeys(missing, _("Required for this kind of rule.")))
+        needed = ValidationError(_("Required for this kind of rule."), code=NEEDED)
+        raise ValidationError(dict.fromkeys(missing, needed))
     for name, value in values.items():
         if isinstance(value, datetime):
             values[name] = moment_in(given["tz"], name, value)

@@ -18,9 +18,10 @@ from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_LOGS, VI
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.display import as_json, short_duration
+from taskqueue.display import as_json
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.history import (
     MOST_ROWS,
     NOW,

@@ -31,11 +31,12 @@ from taskqueue.admin.tasks.suggestions import TaskSuggestions
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.event_filters import EventFilter
-from taskqueue.display import badge, moment, short_duration
+from taskqueue.display import badge, moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.result_parts import parts_of
 from taskqueue.models import Audit, Step, Task
 from taskqueue.models.parts import DatabaseClock
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.history import events_of, stretches_of
 from taskqueue.monitoring.read_models.base import fields_of
 from taskqueue.monitoring.read_models.task import TaskDetails, task_details

@@ -11,9 +11,10 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from taskqueue.core.workflow_states import StepKind
-from taskqueue.display import WORDS, short_duration
+from taskqueue.display import WORDS
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Member, Step, Workflow
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.history import seconds_between
 
 # Steps that have a row; attempts that are read, in equal parts of each of these.

@@ -20,9 +20,10 @@ from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.core.workflow_states import StepStatus
 from taskqueue.declarations.workflows.drawing import share_widths
-from taskqueue.display import EMPTY, badge, breakable, number, short_duration, short_moment
+from taskqueue.display import EMPTY, badge, breakable, number, short_moment
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Workflow
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.history import seconds_between
 from taskqueue.monitoring.read_models.workflow import ListedWorkflow, shown_workflows
 

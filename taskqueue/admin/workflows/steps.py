@@ -14,9 +14,9 @@ from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.core.workflow_states import StepKind, StepStatus
-from taskqueue.display import rounded_age, short_duration
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Step, Workflow
+from taskqueue.monitoring.durations import rounded_age, short_duration
 from taskqueue.monitoring.history import seconds_between
 from taskqueue.monitoring.read_models.step import (
     ShownMember,

@@ -31,6 +31,25 @@ class Enqueue(EnqueueOptions):
     kwargs = serializers.DictField(required=False, default=dict)
 
 
+class Calls(serializers.ListField):
+    """Tasks to be enqueued, as `Wanted`: the mistakes of all are told at once."""
+
+    def run_child_validation(self, data: list[Any]) -> list[Wanted]:
+        """Return what is to be enqueued. Raises the mistakes by the places of the tasks."""
+        found: list[Wanted] = []
+        mistakes: Any = {}
+        for place, body in enumerate(data):
+            try:
+                found.append(wanted(self.child.run_validation(body)))
+            except serializers.ValidationError as error:
+                mistakes[place] = error.detail
+            except Problem as problem:
+                mistakes[place] = problem.as_mistake()
+        if mistakes:
+            raise serializers.ValidationError(mistakes)
+        return found
+
+
 class Wanted(NamedTuple):
     """A task that can be enqueued; the definition has the options of the request."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +17,7 @@ from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Moment, Reasoned
-from taskqueue.api.problems import Problem
-from taskqueue.api.tasks.bodies import Enqueue, Wanted, wanted
+from taskqueue.api.tasks.bodies import Calls, Enqueue, Wanted, wanted
 from taskqueue.api.tasks.filters import Page, which_of
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Task
@@ -92,9 +91,7 @@ class EnqueueOne(Reasoned, Enqueue):
 class EnqueueMany(Reasoned):
     """The tasks, in their order."""
 
-    tasks = serializers.ListField(
-        child=Enqueue(), min_length=1, max_length=MOST, help_text="Each as of `tasks/`."
-    )
+    tasks = Calls(child=Enqueue(), min_length=1, max_length=MOST, help_text="Each as of `tasks/`.")
 
 
 class TaskList(ApiView):
@@ -180,9 +177,10 @@ class TaskBulk(ApiView):
     def post(self, request: Request) -> Response:
         """Enqueue up to 1,000 tasks in one transaction: all or none.
 
-        200 where none is new, since others hold the unique keys.
+        200 where none is new, since others hold the unique keys. Where tasks are wrong, `errors`
+        names each of them by its place, and what is wrong with it.
         """
-        wishes = list(map(_wanted, range(MOST), self.parameters["tasks"]))
+        wishes: list[Wanted] = self.parameters["tasks"]
 
         def act() -> Response:
             calls = [(each.definition, each.args, each.kwargs) for each in wishes]
@@ -205,13 +203,6 @@ def _receipts(wishes: Sequence[Wanted], results: Sequence[Any], user: Any) -> li
         )
         for wish, result in zip(wishes, results, strict=True)
     ]
-
-
-def _wanted(number: int, body: Mapping[str, Any]) -> Wanted:
-    try:
-        return wanted(body)
-    except Problem as problem:
-        raise problem.below("tasks", number) from None
 
 
 def _alike(tasks: Sequence[Wanted]) -> list[list[int]]:

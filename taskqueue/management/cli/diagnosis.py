@@ -15,6 +15,7 @@ from typing import Any
 
 from django.apps import apps
 from django.core.management.base import CommandError
+from django.utils.translation import override
 
 from taskqueue.access.roles import Grant, grant
 from taskqueue.engine.connections import project_connection
@@ -46,7 +47,8 @@ FINDING = ("check", "severity", "seen", "remedy", "subject")
     example="doctor --fail-on warning",
 )  # fmt: skip
 def doctor(flags: Namespace, output: Output) -> None:
-    findings = examine()
+    with override("en"):  # As all that a command prints.
+        findings = examine()
     status = worst(findings)
     output.say(
         (line for finding in findings for line in _lines(finding)),

@@ -14,8 +14,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, OutputWrapper
 
-from taskqueue.display import short_duration
 from taskqueue.management.cli.cells import aligned, size, without_controls
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.read_models.base import fields_of, json_fields_of, json_form
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})

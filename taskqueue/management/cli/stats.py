@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from taskqueue.display import short_duration
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import argument, subcommand
 from taskqueue.management.cli.values import whole_number
 from taskqueue.monitoring.comparison import Compared, compared
 from taskqueue.monitoring.counts import Count, status_counts
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.rollups import SPANS
 from taskqueue.monitoring.series import OUTCOMES, Series, series
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
 
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias
@@ -30,7 +31,11 @@ def look_at_alerts(
         return
     seen = Situation() if situation is None else situation
     findings = [*_queue(seen), *_rules(rules)]
-    yield from findings or [ALERTS.ok(f"Alert rules: {len(rules):,}; their messages go out.")]
+    yield from findings or [
+        ALERTS.ok(
+            _("Alert rules: {number}; their messages go out.").format(number=f"{len(rules):,}")
+        )
+    ]
 
 
 def _queue(situation: Situation) -> Iterator[Finding]:
@@ -39,28 +44,38 @@ def _queue(situation: Situation) -> Iterator[Finding]:
     queue = next((each for each in situation.queues if each.name == name), None)
     if any(not pause.name for pause in situation.standing.pauses):
         yield ALERTS.problem(
-            seen="Everything is paused: no message of an alert goes out.",
-            remedy="manage.py taskqueue resume --all, unless the pause is still needed.",
+            seen=_("Everything is paused: no message of an alert goes out."),
+            remedy=_("manage.py taskqueue resume --all, unless the pause is still needed."),
         )
     if queue is not None and queue.is_paused:
         yield ALERTS.problem(
             subject=name,
-            seen=f"The queue {name} is paused, on which messages of alerts and webhooks wait.",
-            remedy=f"manage.py taskqueue resume {name}. Or name another INTERNAL_QUEUE.",
+            seen=_(
+                "The queue {name} is paused, on which messages of alerts and webhooks wait."
+            ).format(name=name),
+            remedy=_("manage.py taskqueue resume {name}. Or name another INTERNAL_QUEUE.").format(
+                name=name
+            ),
         )
     if queue is not None and queue.limit is not None:
         yield ALERTS.warning(
             subject=name,
-            seen=f"The queue {name} is limited ({queue.limit}): messages of alerts wait behind"
-            " other tasks.",
-            remedy=f"manage.py taskqueue queues limit {name} --lift. Or name another"
-            " INTERNAL_QUEUE.",
+            seen=_(
+                "The queue {name} is limited ({limit}): messages of alerts wait behind other tasks."
+            ).format(name=name, limit=queue.limit),
+            remedy=_(
+                "manage.py taskqueue queues limit {name} --lift. Or name another INTERNAL_QUEUE."
+            ).format(name=name),
         )
     if not any(each.takes_tasks and each.serves(name) for each in situation.workers):
         yield ALERTS.problem(
             subject=name,
-            seen=f"No running worker serves the queue {name}, on which messages of alerts wait.",
-            remedy=f"Start a worker with --queues {name}, or one without --queues.",
+            seen=_(
+                "No running worker serves the queue {name}, on which messages of alerts wait."
+            ).format(name=name),
+            remedy=_("Start a worker with --queues {subject}, or one without --queues.").format(
+                subject=name
+            ),
         )
 
 
@@ -74,12 +89,20 @@ def _endpoints(rules: Sequence[AlertRule]) -> Iterator[Finding]:
             is_there = id in is_enabled
             yield ALERTS.warning(
                 subject=rule.name,
-                seen=f"The alert rule {rule.name} tells the webhook endpoint {id}, which"
-                f" {'is disabled' if is_there else 'does not exist'}.",
+                seen=(
+                    _("The alert rule {name} tells the webhook endpoint {id}, which is disabled.")
+                    if is_there
+                    else _(
+                        "The alert rule {name} tells the webhook endpoint {id}, "
+                        "which does not exist."
+                    )
+                ).format(name=rule.name, id=id),
                 remedy=f"manage.py taskqueue webhooks enable {id}."
                 if is_there
-                else "Name another one where the rule is declared, or by manage.py taskqueue"
-                f" alerts edit '{rule.name}' --endpoints ID.",
+                else _(
+                    "Name another one where the rule is declared, or by manage.py taskqueue "
+                    "alerts edit '{name}' --endpoints ID."
+                ).format(name=rule.name),
             )
 
 
@@ -90,14 +113,18 @@ def _rules(rules: Sequence[AlertRule]) -> Iterator[Finding]:
         if rule.trouble:
             yield ALERTS.warning(
                 subject=rule.name,
-                seen=f"The alert rule {rule.name} could not be judged: {rule.trouble}",
-                remedy="Read the workers' logs.",
+                seen=_("The alert rule {name} could not be judged: {trouble}").format(
+                    name=rule.name, trouble=rule.trouble
+                ),
+                remedy=_("Read the workers' logs."),
             )
     silent = [rule.name for rule in rules if not rule.channels and not rule.url]
     if silent:
         yield ALERTS.info(
             subject=silent[0],
-            seen=f"Alert rules without mail or webhook: {len(silent):,}. The first is {silent[0]}."
-            " Their alerts are shown, and told to handlers of alert.raised.",
+            seen=_(
+                "Alert rules without mail or webhook: {number}. The first is {first}. Their "
+                "alerts are shown, and told to handlers of alert.raised."
+            ).format(number=f"{len(silent):,}", first=silent[0]),
             remedy=f"manage.py taskqueue alerts edit '{silent[0]}' --mail ops@example.org",
         )

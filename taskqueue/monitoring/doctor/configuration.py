@@ -11,6 +11,7 @@ from django.conf import settings as django_settings
 from django.core.checks import ERROR, CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.utils.translation import gettext as _
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import (
@@ -19,7 +20,7 @@ from taskqueue.declarations.checks import (
     check_transactions,
 )
 from taskqueue.monitoring.doctor.finding import OK, PROBLEM, WARNING, Check, Finding, by_limits
-from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.reading import is_postgresql, now
 
 SETTINGS, MIGRATIONS, CLOCKS = Check("settings"), Check("migrations"), Check("clocks")
@@ -34,7 +35,7 @@ def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         *check_definitions(),
     ]
     found = [*map(_of_message, messages), *_debug(), *_connections(connection), *_retention()]
-    yield from found or [SETTINGS.ok("The settings have no problems.")]
+    yield from found or [SETTINGS.ok(_("The settings have no problems."))]
 
 
 def _of_message(message: CheckMessage) -> Finding:
@@ -50,9 +51,11 @@ def _debug() -> Iterator[Finding]:
     if django_settings.DEBUG:
         yield SETTINGS.warning(
             subject="DEBUG",
-            seen="DEBUG is on: error pages reveal secrets, each process keeps its last "
-            "thousands of queries in memory, and workers reload changed code.",
-            remedy="Set DEBUG = False in production.",
+            seen=_(
+                "DEBUG is on: error pages reveal secrets, each process keeps its last "
+                "thousands of queries in memory, and workers reload changed code."
+            ),
+            remedy=_("Set DEBUG = False in production."),
         )
 
 
@@ -65,18 +68,25 @@ def _connections(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if age == 0:
         yield SETTINGS.info(
             subject="CONN_MAX_AGE",
-            seen="CONN_MAX_AGE is 0: each web request that enqueues opens a connection of its own. "
-            "Workers keep theirs.",
-            remedy=f"Set DATABASES[{connection.alias!r}]['CONN_MAX_AGE'] = 60 and "
-            "CONN_HEALTH_CHECKS = True, or OPTIONS['pool'].",
+            seen=_(
+                "CONN_MAX_AGE is 0: each web request that enqueues opens a connection of its "
+                "own. Workers keep theirs."
+            ),
+            remedy=_(
+                "Set DATABASES[{alias}]['CONN_MAX_AGE'] = 60 and CONN_HEALTH_CHECKS = True, "
+                "or OPTIONS['pool']."
+            ).format(alias=f"{connection.alias!r}"),
         )
     elif not values.get("CONN_HEALTH_CHECKS"):
         yield SETTINGS.info(
             subject="CONN_HEALTH_CHECKS",
-            seen="Connections are kept open without health checks: the first request after a "
-            "restart "
-            "of the server fails.",
-            remedy=f"Set DATABASES[{connection.alias!r}]['CONN_HEALTH_CHECKS'] = True.",
+            seen=_(
+                "Connections are kept open without health checks: the first request after a "
+                "restart of the server fails."
+            ),
+            remedy=_("Set DATABASES[{alias}]['CONN_HEALTH_CHECKS'] = True.").format(
+                alias=f"{connection.alias!r}"
+            ),
         )
 
 
@@ -85,8 +95,10 @@ def _retention() -> Iterator[Finding]:
     if endless:
         yield SETTINGS.info(
             subject="RETENTION",
-            seen=f"Tasks that have {' or '.join(endless)} are kept forever: the tables only grow.",
-            remedy="Set a limit in TASKQUEUE['RETENTION'], unless this is intended.",
+            seen=_(
+                "Tasks of these statuses are kept forever, so that the tables only grow: {names}."
+            ).format(names=", ".join(endless)),
+            remedy=_("Set a limit in TASKQUEUE['RETENTION'], unless this is intended."),
         )
 
 
@@ -97,11 +109,13 @@ def look_at_migrations(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     missing = [str(migration) for migration, _ in executor.migration_plan(leaves)]
     if missing:
         yield MIGRATIONS.problem(
-            seen=f"Migrations are not applied: {', '.join(missing)}. Workers refuse to start.",
+            seen=_("Migrations are not applied: {names}. Workers refuse to start.").format(
+                names=", ".join(missing)
+            ),
             remedy=f"manage.py migrate --database {connection.alias}",
         )
     else:
-        yield MIGRATIONS.ok("All migrations are applied.")
+        yield MIGRATIONS.ok(_("All migrations are applied."))
 
 
 # Seconds.
@@ -121,10 +135,14 @@ def of_difference(seconds: float, *, is_behind: bool) -> Finding:
     """Return what a difference means; `is_behind`: this process's clock is."""
     severity = by_limits(seconds, warning=SOME, problem=MUCH)
     if severity is OK:
-        return CLOCKS.ok("This host's clock agrees with the database's.")
-    way = "behind" if is_behind else "ahead of"
+        return CLOCKS.ok(_("This host's clock agrees with the database's."))
+    template = (
+        _("This host's clock is {age} behind the database's.")
+        if is_behind
+        else _("This host's clock is {age} ahead of the database's.")
+    )
     return CLOCKS.finding(
         severity,
-        seen=f"This host's clock is {duration(seconds)} {way} the database's.",
-        remedy="Synchronize both hosts by NTP. Tasks are due by the database's clock.",
+        seen=template.format(age=short_duration(seconds)),
+        remedy=_("Synchronize both hosts by NTP. Tasks are due by the database's clock."),
     )

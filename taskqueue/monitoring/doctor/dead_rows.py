@@ -1,18 +1,14 @@
-"""Dead rows: who holds an old snapshot, so that none can be removed, and what they bloat.
+"""Who holds an old snapshot, so that no dead row can be removed.
 
 A session in a transaction, a prepared transaction, or a replication slot holds one.
-
-Bloat is estimated from the planner's statistics, which needs no extension and reads no table: a
-B-tree of so many entries of such a width needs about so many pages, and one that is several times
-larger is mostly empty. Statistics may be old, and equal keys take less room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
 
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import (
@@ -24,9 +20,8 @@ from taskqueue.monitoring.doctor.finding import (
     Severity,
     by_limits,
     megabytes,
-    table_names,
 )
-from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.durations import short_duration
 
 CHECK = Check("snapshots")
 # Seconds.
@@ -91,32 +86,55 @@ def _rights(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if hidden and not may_see:
         yield CHECK.info(
             subject=user,
-            seen=f"The role {user} may not view {hidden} sessions of other roles: an old "
-            "snapshot of theirs would go unnoticed.",
-            remedy=f'GRANT pg_read_all_stats TO "{user}", or run the doctor as another role.',
+            seen=_(
+                "The role {user} may not view {hidden} sessions of other roles: an old "
+                "snapshot of theirs would go unnoticed."
+            ).format(user=user, hidden=hidden),
+            remedy=_(
+                'GRANT pg_read_all_stats TO "{user}", or run the doctor as another role.'
+            ).format(user=user),
         )
 
 
 def _sessions(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     rows = fetch(connection, SESSIONS, (MOST,))
     if not rows:
-        yield CHECK.ok("No other session holds a snapshot.")
+        yield CHECK.ok(_("No other session holds a snapshot."))
     for number, row in enumerate(rows):
         pid, user, application, address, state, seconds, transactions = row
         severity = _severity(seconds, transactions)
         if number and severity is OK:
             continue
-        which = "The oldest snapshot is held" if not number else "An old snapshot is held"
+        template = (
+            _(
+                "An old snapshot is held by session {session} of {user} from "
+                "{address}, {state}, for {age} and {transactions} transactions."
+            )
+            if number
+            else _(
+                "The oldest snapshot is held by session {session} of {user} "
+                "from {address}, {state}, for {age} and {transactions} transactions."
+            )
+        )
         name = f" ({application})" if application else ""
         yield CHECK.finding(
             severity,
             subject=str(pid),
-            seen=f"{which} by session {pid}{name} of {user or 'the server'} from {address}, "
-            f"{state or 'busy'}, for {duration(seconds)} and {transactions:,} transactions.",
+            seen=template.format(
+                session=f"{pid}{name}",
+                user=user or _("the server"),
+                address=address,
+                state=state or _("busy"),
+                age=short_duration(seconds),
+                transactions=f"{transactions:,}",
+            ),
             remedy=""
             if severity is OK
-            else f"Check what it does, and end it if possible: SELECT pg_terminate_backend({pid})."
-            " Prevent the next one by idle_in_transaction_session_timeout.",
+            else _(
+                "Check what it does, and end it if possible: SELECT "
+                "pg_terminate_backend({pid}). Prevent the next one by "
+                "idle_in_transaction_session_timeout."
+            ).format(pid=pid),
         )
 
 
@@ -132,10 +150,18 @@ def _prepared(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         yield CHECK.finding(
             severity if severity is not OK else INFO,
             subject=gid,
-            seen=f"The prepared transaction {gid!r} of {owner} has been open for "
-            f"{duration(seconds)} and {transactions:,} transactions.",
-            remedy="It never ends by itself: run COMMIT PREPARED or ROLLBACK PREPARED with that "
-            "name.",
+            seen=_(
+                "The prepared transaction {gid} of {owner} has been open for {age} and "
+                "{transactions} transactions."
+            ).format(
+                gid=f"{gid!r}",
+                owner=owner,
+                age=short_duration(seconds),
+                transactions=f"{transactions:,}",
+            ),
+            remedy=_(
+                "It never ends by itself: run COMMIT PREPARED or ROLLBACK PREPARED with that name."
+            ),
         )
 
 
@@ -145,122 +171,25 @@ def _slots(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         if severity is OK and not is_active and kept >= MUCH_LOG:
             severity = WARNING
         if severity is not OK:
+            template = (
+                _(
+                    "The replication slot {name}, which is in use, holds back "
+                    "{transactions} transactions and {size} of log."
+                )
+                if is_active
+                else _(
+                    "The replication slot {name}, which is not in use, holds "
+                    "back {transactions} transactions and {size} of log."
+                )
+            )
             yield CHECK.finding(
                 severity,
                 subject=name,
-                seen=f"The replication slot {name!r}, which is {'' if is_active else 'not '}in use,"
-                f" holds back {transactions:,} transactions and {megabytes(kept)} of log.",
-                remedy=f"Let its standby catch up, or drop it: SELECT pg_drop_replication_slot("
-                f"'{name}').",
+                seen=template.format(
+                    name=repr(name), transactions=f"{transactions:,}", size=megabytes(kept)
+                ),
+                remedy=_(
+                    "Let its standby catch up, or drop it: SELECT "
+                    "pg_drop_replication_slot('{name}')."
+                ).format(name=name),
             )
-
-
-TABLE_CHECK, INDEX_CHECK = Check("tables"), Check("indexes")
-
-# Fewer dead rows are nothing to speak of.
-LEAST_DEAD = 50_000
-# Of the living ones.
-SHARE_DEAD = 0.5
-
-TABLES = """
-SELECT
-    class.relname::text, stat.n_live_tup, stat.n_dead_tup,
-    GREATEST(stat.last_vacuum, stat.last_autovacuum),
-    COALESCE(class.reloptions::text, '') ~ 'autovacuum_enabled=(false|off|0|no)',
-    pg_table_size(class.oid), pg_indexes_size(class.oid)
-FROM unnest(%s::text[]) AS name
-JOIN pg_class AS class ON class.oid = to_regclass(quote_ident(name))
-JOIN pg_stat_user_tables AS stat ON stat.relid = class.oid
-ORDER BY pg_total_relation_size(class.oid) DESC
-"""
-
-
-def look_at_tables(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield the sizes of all tables, and those with many dead rows."""
-    rows = fetch(connection, TABLES, (table_names(),))
-    for name, living, dead, vacuumed_at, is_left_out, _, _ in rows:
-        if is_left_out:
-            yield TABLE_CHECK.problem(
-                subject=name,
-                seen=f"Autovacuum is off for {name}.",
-                remedy=f"ALTER TABLE {name} RESET (autovacuum_enabled).",
-            )
-        if dead >= LEAST_DEAD and dead >= living * SHARE_DEAD:
-            yield TABLE_CHECK.warning(
-                subject=name,
-                seen=f"{name} has about {dead:,} dead rows beside {living:,} live rows; "
-                f"last vacuum: {_when(vacuumed_at)}.",
-                remedy="Check whether a session holds an old snapshot (above), and whether "
-                "autovacuum "
-                f"keeps up; then VACUUM {name}.",
-            )
-    yield TABLE_CHECK.ok(_sizes(rows))
-
-
-def _when(moment: datetime | None) -> str:
-    return "never" if moment is None else f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _sizes(rows: list[tuple[object, ...]]) -> str:
-    """The largest three, and what all take."""
-    total = sum(int(str(row[5])) + int(str(row[6])) for row in rows)
-    largest = ", ".join(
-        f"{row[0]} {megabytes(int(str(row[5])))} and {megabytes(int(str(row[6])))} of indexes"
-        for row in rows[:3]
-    )
-    return f"The tables take {megabytes(total)}: {largest}."
-
-
-# A smaller index is read so fast that it does not matter.
-LEAST = 16 * 1024 * 1024
-# Of its pages so much should be needed.
-FULL = 0.4
-# Octets of an entry beside its columns: header and pointer.
-ENTRY = 12
-PAGE, FILLED = 8192, 0.9
-
-# Of a column without statistics nothing is known: 16 octets, as an id has.
-INDEXES = """
-SELECT
-    class.relname::text, pg_relation_size(class.oid), class.reltuples::float8,
-    sum(COALESCE(stats.avg_width, 16))
-FROM unnest(%s::text[]) AS name
-JOIN pg_class AS owner ON owner.oid = to_regclass(quote_ident(name))
-JOIN pg_index ON pg_index.indrelid = owner.oid
-JOIN pg_class AS class ON class.oid = pg_index.indexrelid
-JOIN pg_am AS method ON method.oid = class.relam AND method.amname = 'btree'
-CROSS JOIN unnest(pg_index.indkey::int[]) AS key (number)
-LEFT JOIN pg_attribute AS attribute
-    ON attribute.attrelid = owner.oid AND attribute.attnum = key.number
-LEFT JOIN pg_stats AS stats
-    ON stats.schemaname = owner.relnamespace::regnamespace::text
-    AND stats.tablename = owner.relname
-    AND stats.attname = attribute.attname
-WHERE class.reltuples >= 0
-GROUP BY class.oid, class.relname, class.reltuples
-ORDER BY pg_relation_size(class.oid) DESC, class.relname
-"""
-
-
-def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield indexes that are several times as large as necessary."""
-    found = False
-    for name, size, entries, width in fetch(connection, INDEXES, (table_names(),)):
-        needed = _needed(float(entries), float(width))
-        if size >= LEAST and needed < size * FULL:
-            found = True
-            yield INDEX_CHECK.warning(
-                subject=name,
-                seen=f"The index {name} takes {megabytes(size)}, where {megabytes(needed)} would "
-                "do, as estimated from statistics.",
-                remedy=f"REINDEX INDEX CONCURRENTLY {name}; run ANALYZE first if the last one was "
-                "long ago.",
-            )
-    if not found:
-        yield INDEX_CHECK.ok("No index is bloated, by an estimate.")
-
-
-def _needed(entries: float, width: float) -> float:
-    """Octets."""
-    aligned = -(-width // 8) * 8
-    return max(PAGE, entries * (ENTRY + aligned) / FILLED)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
 
 from taskqueue.models import Audience, Event, EventBatch, Subscription
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.doctor.finding import Check, Finding
-from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.reading import now
 
 EVENTS = Check("events")
@@ -30,13 +31,16 @@ def look_at_events(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         number = len(new.values_list("id", flat=True)[: CAP + 1])
         number += sum(batches.values_list("number", flat=True)[: CAP + 1])
         yield EVENTS.problem(
-            seen=f"No worker numbers events. Those that wait: {Count.of(number, cap=CAP)}, the"
-            f" oldest for {duration(late)}. Handlers, webhooks and readers do not hear of them.",
-            remedy="Start a worker: manage.py runworker. If one is running, read its log.",
+            seen=_(
+                "No worker numbers events. Those that wait: {number}, the oldest for {age}. "
+                "Handlers, webhooks and readers do not hear of them."
+            ).format(number=Count.of(number, cap=CAP), age=short_duration(late)),
+            remedy=_("Start a worker: manage.py runworker. If one is running, read its log."),
         )
         return
     subscriptions = Subscription.objects.using(connection.alias).count()
     yield EVENTS.ok(
-        f"Events are numbered; the last one is number {audience.last_seq:,}. Subscriptions: "
-        f"{subscriptions:,}."
+        _(
+            "Events are numbered; the last one is number {last}. Subscriptions: {subscriptions}."
+        ).format(last=f"{audience.last_seq:,}", subscriptions=f"{subscriptions:,}")
     )

@@ -7,16 +7,18 @@ from functools import partial
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.alerts import look_at_alerts
+from taskqueue.monitoring.doctor.bloat import look_at_indexes, look_at_tables
 from taskqueue.monitoring.doctor.configuration import (
     look_at_clocks,
     look_at_migrations,
     look_at_settings,
 )
-from taskqueue.monitoring.doctor.dead_rows import look_at_indexes, look_at_snapshots, look_at_tables
+from taskqueue.monitoring.doctor.dead_rows import look_at_snapshots
 from taskqueue.monitoring.doctor.events import look_at_events
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, Finding
 from taskqueue.monitoring.doctor.limits import look_at_limits
@@ -104,18 +106,20 @@ def _asked(connection: BaseDatabaseWrapper, name: str, look: Look, patience: str
             Finding(
                 check=name,
                 severity=INFO if is_denied else WARNING,
-                seen=f"This check could not run: {said}",
-                remedy="Run the doctor as a role with GRANT pg_monitor."
+                seen=_("This check could not run: {said}").format(said=said),
+                remedy=_("Run the doctor as a role with GRANT pg_monitor.")
                 if is_denied
-                else "Fix what the database reports, and run the doctor again.",
+                else _("Fix what the database reports, and run the doctor again."),
             )
         ]
 
 
 def _unreachable(error: Exception) -> Finding:
     return Check("database").problem(
-        seen=f"The database cannot be reached: {_said(error)}",
-        remedy="Check that it is running, and its host, user, password and options in DATABASES.",
+        seen=_("The database cannot be reached: {said}").format(said=_said(error)),
+        remedy=_(
+            "Check that it is running, and its host, user, password and options in DATABASES."
+        ),
     )
 
 

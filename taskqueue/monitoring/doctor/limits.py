@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
 
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.placement import declared_limits
@@ -21,7 +22,7 @@ MOST = 1_000
 def look_at_limits(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     """Yield what waits for good, as far as limits tell."""
     findings = [*_halted(connection), *_forgotten()]
-    yield from findings or [LIMITS.ok("No limit keeps tasks from running for good.")]
+    yield from findings or [LIMITS.ok(_("No limit keeps tasks from running for good."))]
 
 
 def _halted(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -32,10 +33,14 @@ def _halted(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         number = f"{MOST:,}+" if len(found) > MOST else f"{len(found):,}"
         yield LIMITS.problem(
             subject=str(found[0]),
-            seen=f"Halted sequences: {number}. In one of them the task {found[0]} failed, and "
-            "all behind it wait.",
-            remedy=f"manage.py taskqueue retry {found[0]}, or manage.py taskqueue release "
-            f"{found[0]} to let the others go on without it.",
+            seen=_(
+                "Halted sequences: {number}. In one of them the task {task} failed, and all "
+                "behind it wait."
+            ).format(number=number, task=found[0]),
+            remedy=_(
+                "manage.py taskqueue retry {task}, or manage.py taskqueue release {task} "
+                "to let the others go on without it."
+            ).format(task=found[0]),
         )
 
 
@@ -55,8 +60,12 @@ def _forgotten() -> Iterator[Finding]:
             yield LIMITS.finding(
                 INFO,
                 subject=limit.name,
-                seen=f"No definition here declares the limit {limit.name}, and "
-                f"{limit.waiting_count} tasks wait for it. Its last numbers still hold.",
-                remedy="Nothing, if .using() gives it. Otherwise it ends with its tasks; "
-                f"manage.py taskqueue limits set {limit.name} changes its numbers until then.",
+                seen=_(
+                    "No definition here declares the limit {name}, and {count} tasks "
+                    "wait for it. Its last numbers still hold."
+                ).format(name=limit.name, count=limit.waiting_count),
+                remedy=_(
+                    "Nothing, if .using() gives it. Otherwise it ends with its tasks; manage.py "
+                    "taskqueue limits set {name} changes its numbers until then."
+                ).format(name=limit.name),
             )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from taskqueue.engine.connections import open_worker_connection
 from taskqueue.engine.notify import has_own_session
@@ -57,39 +59,66 @@ def _off(value: str) -> bool:
 
 DEMANDS = (
     Demand(
-        "fsync", _off, PROBLEM, "A crash of the host can corrupt the whole database.", "Turn it on."
+        "fsync",
+        _off,
+        PROBLEM,
+        gettext_noop("A crash of the host can corrupt the whole database."),
+        gettext_noop("Turn it on."),
     ),
     Demand(
-        "full_page_writes", _off, PROBLEM, "A crash of the host can corrupt pages.", "Turn it on."
+        "full_page_writes",
+        _off,
+        PROBLEM,
+        gettext_noop("A crash of the host can corrupt pages."),
+        gettext_noop("Turn it on."),
     ),
     Demand(
-        "autovacuum", _off, PROBLEM,
-        "Dead rows are never removed, and claims become slower and slower.", "Turn it on.",
+        "autovacuum",
+        _off,
+        PROBLEM,
+        gettext_noop("Dead rows are never removed, and claims become slower and slower."),
+        gettext_noop("Turn it on."),
     ),
     Demand(
-        "track_counts", _off, PROBLEM, "Without it autovacuum does nothing.", "Turn it on."
+        "track_counts",
+        _off,
+        PROBLEM,
+        gettext_noop("Without it autovacuum does nothing."),
+        gettext_noop("Turn it on."),
     ),
     Demand(
-        "synchronous_commit", _off, WARNING,
-        "A crash can lose the last moments: tasks that were enqueued, and results of tasks that "
-        "then run again.",
-        "Set it to on for this database or role, unless you accept that.",
+        "synchronous_commit",
+        _off,
+        WARNING,
+        gettext_noop(
+            "A crash can lose the last moments: tasks that were "
+            "enqueued, and results of tasks that "
+            "then run again."
+        ),
+        gettext_noop("Set it to on for this database or role, unless you accept that."),
     ),
     Demand(
-        "default_transaction_read_only", lambda value: value == "on", PROBLEM,
-        "Nothing can be enqueued or claimed.", "Turn it off for this database and role.",
+        "default_transaction_read_only",
+        lambda value: value == "on",
+        PROBLEM,
+        gettext_noop("Nothing can be enqueued or claimed."),
+        gettext_noop("Turn it off for this database and role."),
     ),
     Demand(
-        "default_transaction_isolation", lambda value: value != "read committed", WARNING,
-        "Statements that would wait in `read committed` fail and are retried.",
-        "Leave it at read committed for this database and role.",
+        "default_transaction_isolation",
+        lambda value: value != "read committed",
+        WARNING,
+        gettext_noop("Statements that would wait in `read committed` fail and are retried."),
+        gettext_noop("Leave it at read committed for this database and role."),
     ),
     Demand(
-        "idle_in_transaction_session_timeout", lambda value: value == "0", INFO,
-        "A client that hangs in a transaction holds its snapshot forever.",
-        "Set it to a few minutes. Workers set their own.",
+        "idle_in_transaction_session_timeout",
+        lambda value: value == "0",
+        INFO,
+        gettext_noop("A client that hangs in a transaction holds its snapshot forever."),
+        gettext_noop("Set it to a few minutes. Workers set their own."),
     ),
-)  # fmt: skip
+)
 
 
 def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
@@ -99,11 +128,11 @@ def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     yield SERVER.finding(
         PROBLEM if old else OK,
         seen=f"PostgreSQL {version}.",
-        remedy="taskqueue needs PostgreSQL 14 or newer." if old else "",
+        remedy=_("taskqueue needs PostgreSQL 14 or newer.") if old else "",
     )
     if is_standby:
-        yield SERVER.problem(seen="The server is a standby: it accepts no writes.",
-            remedy="Point TASKQUEUE['DATABASE'] at the primary.",
+        yield SERVER.problem(seen=_("The server is a standby: it accepts no writes."),
+            remedy=_("Point TASKQUEUE['DATABASE'] at the primary."),
         )  # fmt: skip
     yield from _connections(sessions, most)
     yield from _freezing(age)
@@ -120,8 +149,10 @@ def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
             yield SERVER.finding(
                 demand.severity,
                 subject=demand.setting,
-                seen=f"{demand.setting} is {value}. {demand.because}",
-                remedy=demand.remedy,
+                seen=_("{setting} is {value}. {because}").format(
+                    setting=demand.setting, value=value, because=_(demand.because)
+                ),
+                remedy=_(demand.remedy),
             )
 
 
@@ -131,9 +162,13 @@ def _connections(sessions: int, most: int) -> Iterator[Finding]:
         yield SERVER.finding(
             severity,
             subject="max_connections",
-            seen=f"{sessions} of {most} connections are in use.",
-            remedy="Raise max_connections, or let web processes share a pooler. A worker needs up "
-            "to 3 + concurrency.",
+            seen=_("{sessions} of {most} connections are in use.").format(
+                sessions=sessions, most=most
+            ),
+            remedy=_(
+                "Raise max_connections, or let web processes share a pooler. A worker needs "
+                "up to 3 + concurrency."
+            ),
         )
 
 
@@ -142,16 +177,19 @@ def _freezing(age: int) -> Iterator[Finding]:
     if severity is not OK:
         yield SERVER.finding(
             severity,
-            seen=f"Rows have not been frozen for {age:,} transactions: at about 2,000,000,000 the "
-            "server stops accepting writes.",
-            remedy="End the sessions that hold old snapshots, then VACUUM FREEZE the largest "
-            "tables.",
+            seen=_(
+                "Rows have not been frozen for {age} transactions: at about 2,000,000,000 "
+                "the server stops accepting writes."
+            ).format(age=f"{age:,}"),
+            remedy=_(
+                "End the sessions that hold old snapshots, then VACUUM FREEZE the largest tables."
+            ),
         )
 
 
 SILENCE = 5.0
 NAMED = 5
-DIRECTLY = (
+DIRECTLY = gettext_noop(
     "Let workers connect to the server directly: they need few connections, and listen instead of "
     "polling. Or keep the pooler, and choose --poll-interval."
 )
@@ -165,12 +203,14 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     finally:
         own.close()
     if is_own:
-        yield POOLING.ok("This host has its own session on the server: a worker would listen.")
+        yield POOLING.ok(_("This host has its own session on the server: a worker would listen."))
     else:
         yield POOLING.info(
-            seen="This host connects through a pooler. A worker would poll, and set "
-            "no session settings.",
-            remedy=f"Web processes can keep using it. {DIRECTLY}",
+            seen=_(
+                "This host connects through a pooler. A worker would poll, and set no "
+                "session settings."
+            ),
+            remedy=" ".join((_("Web processes can keep using it."), _(DIRECTLY))),
         )
 
 
@@ -182,11 +222,14 @@ def look_at_listening(
     polling = [worker.name for worker in workers if worker.listens is False]
     if polling:
         names = ", ".join(polling[:NAMED])
-        more = f" and {len(polling) - NAMED} more" if len(polling) > NAMED else ""
+        if len(polling) > NAMED:
+            names = _("{names} and {number} more").format(names=names, number=len(polling) - NAMED)
         yield POOLING.info(
             subject=polling[0] if len(polling) == 1 else "",
-            seen=f"Workers that poll because they connect through a pooler: {names}{more}.",
-            remedy=DIRECTLY,
+            seen=_("Workers that poll because they connect through a pooler: {names}.").format(
+                names=names
+            ),
+            remedy=_(DIRECTLY),
         )
     elif listening := sum(worker.listens is True for worker in workers):
-        yield POOLING.ok(f"Workers that listen: {listening}.")
+        yield POOLING.ok(_("Workers that listen: {number}.").format(number=listening))

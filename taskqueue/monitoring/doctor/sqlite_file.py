@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
 
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, Check, Finding, megabytes
-from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.durations import short_duration
 
 CHECK = Check("sqlite")
 LEAST_VERSION = (3, 35)
@@ -43,7 +44,7 @@ def _version() -> Iterator[Finding]:
     yield CHECK.finding(
         PROBLEM if old else OK,
         seen=f"SQLite {sqlite3.sqlite_version}.",
-        remedy="taskqueue needs SQLite 3.35 or newer." if old else "",
+        remedy=_("taskqueue needs SQLite 3.35 or newer.") if old else "",
     )
 
 
@@ -52,21 +53,25 @@ def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if mode not in ("wal", "memory"):
         yield CHECK.warning(
             subject="journal_mode",
-            seen=f"The journal mode is {mode}: readers block workers from writing.",
+            seen=_("The journal mode is {mode}: readers block workers from writing.").format(
+                mode=mode
+            ),
             remedy=_option(connection, "'init_command': 'PRAGMA journal_mode=WAL;'"),
         )
     if synchronous == 0:
         yield CHECK.problem(
             subject="synchronous",
-            seen="synchronous is off: a crash of the host can corrupt the whole database.",
+            seen=_("synchronous is off: a crash of the host can corrupt the whole database."),
             remedy=_option(connection, "'init_command': 'PRAGMA synchronous=NORMAL;'"),
         )
     elif synchronous == 1 and mode == "wal":
         yield CHECK.info(
             subject="synchronous",
-            seen="synchronous is NORMAL: a power loss can undo the last moments, but corrupts "
-            "nothing.",
-            remedy="PRAGMA synchronous=FULL prevents that; commits become slower.",
+            seen=_(
+                "synchronous is NORMAL: a power loss can undo the last moments, but corrupts "
+                "nothing."
+            ),
+            remedy=_("PRAGMA synchronous=FULL prevents that; commits become slower."),
         )
 
 
@@ -76,8 +81,9 @@ def _patience(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if milliseconds < SHORT:
         yield CHECK.warning(
             subject="timeout",
-            seen=f"A statement waits {duration(milliseconds / 1000)} for the write lock, then fails"
-            " with 'database is locked'.",
+            seen=_(
+                "A statement waits {age} for the write lock, then fails with 'database is locked'."
+            ).format(age=short_duration(milliseconds / 1000)),
             remedy=_option(connection, "'timeout': 20"),
         )
 
@@ -88,9 +94,10 @@ def _size(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     is_loose = pages * page >= LARGE and free >= pages * EMPTY
     yield CHECK.finding(
         INFO if is_loose else OK,
-        seen=f"The database takes {megabytes(pages * page)}, of which {megabytes(free * page)} "
-        "are free.",
-        remedy="VACUUM returns it to the disk; run it while no process uses the database."
+        seen=_("The database takes {size}, of which {free} are free.").format(
+            size=megabytes(pages * page), free=megabytes(free * page)
+        ),
+        remedy=_("VACUUM returns it to the disk; run it while no process uses the database.")
         if is_loose
         else "",
     )
@@ -100,9 +107,10 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     path = str(connection.settings_dict["NAME"])
     if ":memory:" in path or "mode=memory" in path:
         yield CHECK.warning(
-            seen="The database is in memory: other processes cannot see it, and it is lost at "
-            "exit.",
-            remedy="Use a file.",
+            seen=_(
+                "The database is in memory: other processes cannot see it, and it is lost at exit."
+            ),
+            remedy=_("Use a file."),
         )
         return
     try:
@@ -112,9 +120,11 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     if kind in NETWORKS:
         yield CHECK.problem(
             subject=path,
-            seen=f"The database is on a network file system ({kind}), whose locks SQLite cannot "
-            "trust: it can be corrupted.",
-            remedy="Put it on a disk of this host, or use PostgreSQL.",
+            seen=_(
+                "The database is on a network file system ({kind}), whose locks SQLite "
+                "cannot trust: it can be corrupted."
+            ).format(kind=kind),
+            remedy=_("Put it on a disk of this host, or use PostgreSQL."),
         )
 
 

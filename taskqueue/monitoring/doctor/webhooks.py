@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue.conf import get_settings
 from taskqueue.core.webhook_targets import Allowed
@@ -21,8 +23,8 @@ LONG = timedelta(hours=1)
 # Networks that are shorter hold more than a project's own hosts.
 SHORTEST_PREFIX = {4: 8, 6: 16}
 DISABLED = {
-    DisabledFor.GONE.value: "it answered 410",
-    DisabledFor.FAILING.value: "no delivery had succeeded for five days",
+    DisabledFor.GONE.value: gettext_lazy("it answered 410"),
+    DisabledFor.FAILING.value: gettext_lazy("no delivery had succeeded for five days"),
 }
 
 
@@ -40,7 +42,9 @@ def look_at_webhooks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         *_allowed(),
     ]
     number = sum(each.is_enabled for each in endpoints)
-    yield from findings or [WEBHOOKS.ok(f"Enabled endpoints of webhooks: {number}. None fails.")]
+    yield from findings or [
+        WEBHOOKS.ok(_("Enabled endpoints of webhooks: {number}. None fails.").format(number=number))
+    ]
 
 
 def _disabled(endpoint: ShownEndpoint) -> Finding | None:
@@ -48,18 +52,30 @@ def _disabled(endpoint: ShownEndpoint) -> Finding | None:
         return None
     return WEBHOOKS.warning(
         subject=str(endpoint.id),
-        seen=f"The webhook endpoint {endpoint.id} at {origin_of(endpoint.url)} was disabled: "
-        f"{DISABLED[endpoint.disabled_for]}.",
-        remedy=f"Fix it, then manage.py taskqueue webhooks enable {endpoint.id}; or delete it.",
+        seen=_("The webhook endpoint {id} at {origin} was disabled: {cause}.").format(
+            id=endpoint.id, origin=origin_of(endpoint.url), cause=DISABLED[endpoint.disabled_for]
+        ),
+        remedy=_("Fix it, then manage.py taskqueue webhooks enable {id}; or delete it.").format(
+            id=endpoint.id
+        ),
     )
 
 
 def _failing(endpoint: ShownEndpoint) -> Finding:
     return WEBHOOKS.warning(
         subject=str(endpoint.id),
-        seen=f"No delivery to the webhook endpoint {endpoint.id} at {origin_of(endpoint.url)} has "
-        f"succeeded since {endpoint.since}. Deliveries that wait: {endpoint.waiting_count}.",
-        remedy=f"manage.py taskqueue webhooks deliveries {endpoint.id} tells what it answers.",
+        seen=_(
+            "No delivery to the webhook endpoint {id} at {origin} has succeeded since "
+            "{since}. Deliveries that wait: {count}."
+        ).format(
+            id=endpoint.id,
+            origin=origin_of(endpoint.url),
+            since=endpoint.since,
+            count=endpoint.waiting_count,
+        ),
+        remedy=_("manage.py taskqueue webhooks deliveries {id} tells what it answers.").format(
+            id=endpoint.id
+        ),
     )
 
 
@@ -74,7 +90,9 @@ def _allowed() -> Iterator[Finding]:
     if wide:
         yield WEBHOOKS.finding(
             INFO,
-            f"TASKQUEUE['WEBHOOK_ALLOW'] lets webhooks be sent to nearly any inner host: "
-            f"{', '.join(wide)}.",
-            "Name the hosts or the networks of the receivers alone.",
+            _(
+                "TASKQUEUE['WEBHOOK_ALLOW'] lets webhooks be sent to nearly any inner host: "
+                "{names}."
+            ).format(names=", ".join(wide)),
+            _("Name the hosts or the networks of the receivers alone."),
         )

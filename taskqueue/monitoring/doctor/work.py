@@ -10,6 +10,8 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from taskqueue.conf import get_settings
 from taskqueue.core.states import TaskStatus
@@ -27,15 +29,16 @@ from taskqueue.monitoring.doctor.finding import (
     WORKERS,
     Finding,
 )
-from taskqueue.monitoring.notice import ERROR, Notice, duration
+from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.notice import ERROR, Notice
 from taskqueue.monitoring.notices import Situation, notices
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
 
 PRUNING_LATE = timedelta(hours=1)
-KEPT = "Read the workers' logs: something keeps them from their duties."
-START = "Start a worker: manage.py runworker."
+KEPT = gettext_noop("Read the workers' logs: something keeps them from their duties.")
+START = gettext_noop("Start a worker: manage.py runworker.")
 MOST = 1000
 MOST_LOOKED_AT = 10_000
 
@@ -51,10 +54,10 @@ def look_at_work(
     findings = [*map(finding_of, told), *versions(seen.workers)]
     yield from findings
     if not any(finding.check == QUEUES for finding in findings):
-        yield QUEUES.ok("Every queue with waiting tasks is served.")
+        yield QUEUES.ok(_("Every queue with waiting tasks is served."))
     number = len(living(seen.workers))
     if number and not any(finding.check == WORKERS for finding in findings):
-        yield WORKERS.ok(f"Running workers: {number}; none is in trouble.")
+        yield WORKERS.ok(_("Running workers: {number}; none is in trouble.").format(number=number))
     yield from _duties(connection, seen, has_workers=number > 0)
 
 
@@ -65,12 +68,12 @@ def examined_situation() -> Situation:
 
 def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
     """Yield a finding where workers of several versions are running."""
-    counted = Counter(worker.version or "unknown" for worker in living(workers))
+    counted = Counter(worker.version or _("unknown") for worker in living(workers))
     if len(counted) > 1:
         counts = ", ".join(f"{version} ({number})" for version, number in sorted(counted.items()))
         yield WORKERS.info(
-            seen=f"Workers of several versions are running: {counts}.",
-            remedy="This is fine during a deploy. Restart the old workers afterwards.",
+            seen=_("Workers of several versions are running: {counts}.").format(counts=counts),
+            remedy=_("This is fine during a deploy. Restart the old workers afterwards."),
         )
 
 
@@ -85,7 +88,7 @@ def _duties(
         *_leases(connection, now, has_workers),
         *_pruning(tasks, now, has_workers),
     ]
-    well = DUTIES.ok("Due tasks, schedules, expired leases and old rows are being handled.")
+    well = DUTIES.ok(_("Due tasks, schedules, expired leases and old rows are being handled."))
     yield from findings or [well]
 
 
@@ -100,9 +103,10 @@ def _due(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Finding]
     if first is not None:
         due, task_id = first
         yield DUTIES.problem(
-            seen=f"A task has been due for {duration((now - due).total_seconds())}, and no worker "
-            f"has made it ready: {task_id}.",
-            remedy=KEPT if has_workers else START,
+            seen=_(
+                "A task has been due for {age}, and no worker has made it ready: {task_id}."
+            ).format(age=short_duration((now - due).total_seconds()), task_id=task_id),
+            remedy=_(KEPT if has_workers else START),
         )
 
 
@@ -114,9 +118,15 @@ def _schedules(situation: Situation, has_workers: bool) -> Iterator[Finding]:
         number = f"{MOST:,}+" if len(overdue) > MOST else f"{len(overdue):,}"
         yield DUTIES.problem(
             subject=first.name,
-            seen=f"Schedules are overdue: {number}. The first is {first.name}, for "
-            f"{duration(first.seconds)}. {first.trouble}".strip(),
-            remedy=KEPT if has_workers else START,
+            seen=_("Schedules are overdue: {number}. The first is {name}, for {age}. {trouble}")
+            .format(
+                number=number,
+                name=first.name,
+                age=short_duration(first.seconds),
+                trouble=first.trouble,
+            )
+            .strip(),
+            remedy=_(KEPT if has_workers else START),
         )
 
 
@@ -128,14 +138,16 @@ def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Ite
     over = [lease for lease in ends if lease[0] < limit]
     if over:
         end, task_id = min(over)
-        ago = duration((now - end).total_seconds())
+        ago = short_duration((now - end).total_seconds())
         yield DUTIES.finding(
             PROBLEM if has_workers else WARNING,
-            seen=f"Leases expired, the first {ago} ago, and no worker has taken the tasks over: "
-            f"{len(over)}. The first belongs to the task {task_id}.",
-            remedy="Read the workers' logs."
+            seen=_(
+                "Leases expired, the first {ago} ago, and no worker has taken the tasks "
+                "over: {number}. The first belongs to the task {task_id}."
+            ).format(ago=ago, number=len(over), task_id=task_id),
+            remedy=_("Read the workers' logs.")
             if has_workers
-            else "Start a worker: it takes them over.",
+            else _("Start a worker: it takes them over."),
         )
 
 
@@ -145,8 +157,12 @@ def _pruning(tasks: QuerySet[Any], now: Any, has_workers: bool) -> Iterator[Find
     if first is not None:
         yield DUTIES.finding(
             WARNING if has_workers else INFO,
-            seen=f"Pruning is {duration((now - first).total_seconds())} behind.",
-            remedy="manage.py taskqueue prune; running workers prune thousands of tasks a second.",
+            seen=_("Pruning is {age} behind.").format(
+                age=short_duration((now - first).total_seconds())
+            ),
+            remedy=_(
+                "manage.py taskqueue prune; running workers prune thousands of tasks a second."
+            ),
         )
 
 

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from taskqueue.core.workflow_states import FINAL_STEPS, FINAL_WORKFLOWS, StepKind, WorkflowStatus
 from taskqueue.declarations.definition import registry
@@ -15,7 +17,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.requests import SPECS
 from taskqueue.models import Step, Workflow
 from taskqueue.monitoring.doctor.finding import LATE, WORKFLOWS, Finding
-from taskqueue.monitoring.notice import duration
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.reading import now
 
 # How long a pause or a stop may last without being told of, and how near a deadline is.
@@ -24,7 +26,9 @@ NEAR = timedelta(minutes=10)
 PRUNING_LATE = timedelta(hours=1)
 # Workflows that are counted, and steps whose definitions are looked up.
 MOST, MOST_STEPS = 1_000, 10_000
-READ_LOGS = "Read the workers' logs; if none is running, start one: manage.py runworker."
+READ_LOGS = gettext_noop(
+    "Read the workers' logs; if none is running, start one: manage.py runworker."
+)
 Open = QuerySet[Workflow]
 Look = Callable[[BaseDatabaseWrapper, Open, datetime], Iterator[Finding]]
 
@@ -45,7 +49,7 @@ def look_at_workflows(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
     rows = Workflow.objects.using(connection.alias).exclude(status__in=sorted(FINAL_WORKFLOWS))
     moment = now()
     findings = [finding for look in LOOKS for finding in look(connection, rows, moment)]
-    yield from findings or [WORKFLOWS.ok("Workflows move on; none is paused for long.")]
+    yield from findings or [WORKFLOWS.ok(_("Workflows move on; none is paused for long."))]
 
 
 def _troubled(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iterator[Finding]:
@@ -54,9 +58,10 @@ def _troubled(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Ite
         number, first = found
         yield WORKFLOWS.problem(
             subject=str(first.id),
-            seen=f"Workflows could not be moved on: {number}. The first is {_named(first)}: "
-            f"{first.trouble}",
-            remedy="Fix what it says: it is tried again with each end. Read the workers' logs.",
+            seen=_(
+                "Workflows could not be moved on: {number}. The first is {first}: {trouble}"
+            ).format(number=number, first=_named(first), trouble=first.trouble),
+            remedy=_("Fix what it says: it is tried again with each end. Read the workers' logs."),
         )
 
 
@@ -74,10 +79,13 @@ def _unknown(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iter
         if registry.find(name) is None:
             yield WORKFLOWS.warning(
                 subject=name,
-                seen=f"Steps of workflows run {name}, which this code does not have: "
-                f"{names.count(name)}.",
-                remedy="Keep the definition until these workflows have ended, or cancel them. "
-                "Workers that do not know it park its tasks.",
+                seen=_(
+                    "Steps of workflows run {name}, which this code does not have: {count}."
+                ).format(name=name, count=names.count(name)),
+                remedy=_(
+                    "Keep the definition until these workflows have ended, or cancel them. "
+                    "Workers that do not know it park its tasks."
+                ),
             )
 
 
@@ -85,8 +93,10 @@ def _uncounted(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> It
     [(seconds,)] = select(connection, OLDEST_NOTE)
     if seconds is not None and seconds > LATE.total_seconds():
         yield WORKFLOWS.problem(
-            seen=f"Ends of tasks of workflows have waited to be counted for {duration(seconds)}.",
-            remedy=READ_LOGS,
+            seen=_("Ends of tasks of workflows have waited to be counted for {age}.").format(
+                age=short_duration(seconds)
+            ),
+            remedy=_(READ_LOGS),
         )
 
 
@@ -96,20 +106,30 @@ def _overdue(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iter
         number, first = found
         yield WORKFLOWS.problem(
             subject=str(first.id),
-            seen=f"The deadlines of workflows have passed, and no worker has ended them: {number}. "
-            f"The first is {_named(first)}.",
-            remedy=READ_LOGS,
+            seen=_(
+                "The deadlines of workflows have passed, and no worker has ended them: "
+                "{number}. The first is {first}."
+            ).format(number=number, first=_named(first)),
+            remedy=_(READ_LOGS),
         )
     near = rows.filter(deadline_at__gte=now, deadline_at__lt=now + NEAR)
     for first in near.order_by("deadline_at")[:1]:
         assert first.deadline_at is not None
         yield WORKFLOWS.warning(
             subject=str(first.id),
-            seen=f"The workflow {_named(first)} has {duration((first.deadline_at - now).seconds)} "
-            f"left until its deadline; {first.open_steps} of its {first.total_steps} steps have "
-            "not ended.",
-            remedy="At its deadline it is stopped, and fails. Look what it waits for: "
-            f"manage.py taskqueue why {first.id}.",
+            seen=_(
+                "The workflow {first} has {age} left until its deadline; {open_steps} of its "
+                "{total_steps} steps have not ended."
+            ).format(
+                first=_named(first),
+                age=short_duration((first.deadline_at - now).seconds),
+                open_steps=first.open_steps,
+                total_steps=first.total_steps,
+            ),
+            remedy=_(
+                "At its deadline it is stopped, and fails. Look what it waits for: manage.py "
+                "taskqueue why {id}."
+            ).format(id=first.id),
         )
 
 
@@ -119,9 +139,10 @@ def _resting(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iter
         number, first = found
         yield WORKFLOWS.warning(
             subject=str(first.id),
-            seen=f"Workflows have been paused for more than a day: {number}. The first is "
-            f"{_named(first)}.",
-            remedy="Resume or cancel them, unless the pause is still needed.",
+            seen=_(
+                "Workflows have been paused for more than a day: {number}. The first is {first}."
+            ).format(number=number, first=_named(first)),
+            remedy=_("Resume or cancel them, unless the pause is still needed."),
         )
     stopping = rows.filter(status=WorkflowStatus.STOPPING, stop_requested_at__isnull=False)
     long = stopping.filter(stop_requested_at__lt=now - STOPPING_LONG).order_by("stop_requested_at")
@@ -129,9 +150,11 @@ def _resting(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iter
         number, first = found
         yield WORKFLOWS.warning(
             subject=str(first.id),
-            seen=f"Workflows have been stopping for more than ten minutes: {number}. The first is "
-            f"{_named(first)}.",
-            remedy=f"See what still runs: manage.py taskqueue why {first.id}.",
+            seen=_(
+                "Workflows have been stopping for more than ten minutes: {number}. The first "
+                "is {first}."
+            ).format(number=number, first=_named(first)),
+            remedy=_("See what still runs: manage.py taskqueue why {id}.").format(id=first.id),
         )
 
 
@@ -140,8 +163,10 @@ def _unpruned(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Ite
     first = ended.order_by("prune_after").values_list("prune_after", flat=True).first()
     if first is not None:
         yield WORKFLOWS.warning(
-            seen=f"Pruning of workflows is {duration((now - first).total_seconds())} behind.",
-            remedy="manage.py taskqueue prune; running workers prune by themselves.",
+            seen=_("Pruning of workflows is {age} behind.").format(
+                age=short_duration((now - first).total_seconds())
+            ),
+            remedy=_("manage.py taskqueue prune; running workers prune by themselves."),
         )
 
 

@@ -170,6 +170,9 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "schedules/<str:name>/run/": (act(*SCHEDULE, "enqueue", on="schedule", answers=202),),
     "schedules/<str:name>/pause/": (act(*SCHEDULE, on="schedule"),),
     "schedules/<str:name>/resume/": (act(*SCHEDULE, "enqueue", on="paused schedule"),),
+    "schedules/<str:name>/copy/": (
+        act(*SCHEDULE, "enqueue", on="schedule", body={"name": "new", **CALL}, answers=201),
+    ),
     "schedules/<str:name>/preview/": (look("view_schedule", on="schedule"),),
     "schedules/<str:name>/runs/": (look("view_schedule", "view_occurrence", on="schedule"),),
     "alerts/": (look("view_incident"), look("view_incident", query="?status=firing&rule=plain")),

@@ -73,6 +73,39 @@ def test_one_that_cannot_be_lets_none_be(
     assert not Audit.objects.exists()
 
 
+def test_the_mistakes_of_all_tasks_are_told_at_once(root: ApiClient) -> None:
+    tasks: list[Any] = [
+        {"name": tell.name},
+        {"name": tell.name, "priority": 101},
+        {"name": "gone"},
+        {"name": echo.name},
+        {"name": order.name, "args": []},
+        {"name": tell.name, "kwargs": {"a": [0, 2**64]}},
+        None,
+    ]
+    answer = root.act("tasks/bulk/", {"tasks": tasks, "reason": 5})
+    told = problem(answer, 422, "invalid")
+    assert {each["pointer"]: each["code"] for each in told["errors"]} == {
+        "/tasks/1/priority": "max_value",
+        "/tasks/2/name": "unknown_task",
+        "/tasks/3/name": "task_not_exposed",
+        "/tasks/4/kwargs": "arguments_do_not_bind",
+        "/tasks/5/kwargs/a/1": "invalid_arguments",
+        "/tasks/6": "null",
+        "/reason": "invalid",
+    }
+    assert told["detail"].endswith("; and 4 more mistakes")
+    assert not Task.objects.exists()
+    assert not Audit.objects.exists()
+
+
+def test_mistakes_of_one_kind_have_its_code(root: ApiClient) -> None:
+    unknown = {"tasks": [{"name": "gone"}] * 300}
+    assert len(problem(root.act("tasks/bulk/", unknown), 422, "unknown_task")["errors"]) == 300
+    hidden = {"tasks": [{"name": echo.name}] * 2}
+    problem(root.act("tasks/bulk/", hidden), 403, "task_not_exposed")
+
+
 @pytest.mark.parametrize("body", [{}, {"tasks": []}, {"tasks": {}}, {"tasks": None}, {"task": []}])
 def test_a_body_without_tasks_is_refused(body: Any, root: ApiClient) -> None:
     problem(root.act("tasks/bulk/", body), 422, "invalid")

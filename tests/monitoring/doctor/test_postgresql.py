@@ -15,6 +15,7 @@ from taskqueue.monitoring import doctor
 from taskqueue.monitoring.doctor import (
     Finding,
     Severity,
+    bloat,
     dead_rows,
     examination,
 )
@@ -107,7 +108,7 @@ def test_a_role_that_may_see_little_is_told_so_and_nothing_breaks(holder: Any) -
 
 
 def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_rows, "LEAST_DEAD", 100)
+    monkeypatch.setattr(bloat, "LEAST_DEAD", 100)
     fill(400)
 
     def look() -> dict[str, Finding]:
@@ -115,7 +116,7 @@ def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch
         Task.objects.update(priority=1)
         Task.objects.update(priority=2)
         fetch(connection, "SELECT pg_stat_force_next_flush()")
-        found = {each.subject: each for each in dead_rows.look_at_tables(connection)}
+        found = {each.subject: each for each in bloat.look_at_tables(connection)}
         return found if found["taskqueue_task"].severity is not Severity.OK else {}
 
     found = wait_until(look)
@@ -127,17 +128,17 @@ def test_dead_rows_are_told_with_the_last_vacuum(monkeypatch: pytest.MonkeyPatch
 def test_an_index_that_is_mostly_empty_is_told_with_what_would_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(dead_rows, "LEAST", 200_000)
+    monkeypatch.setattr(bloat, "LEAST", 200_000)
     fill(8000)
     # Not of other tables: tests before this one may have left theirs mostly empty, for what they
     # wrote was rolled back.
-    assert "taskqueue_task_pkey" not in names(dead_rows.look_at_indexes(connection))
+    assert "taskqueue_task_pkey" not in names(bloat.look_at_indexes(connection))
     Task.objects.all()._raw_delete("default")
 
     def look() -> bool:
         """As soon as nobody sees the rows any more: the server may analyze a table just now."""
         change(connection, "VACUUM (ANALYZE, TRUNCATE false) taskqueue_task")
-        return "taskqueue_task_pkey" in names(dead_rows.look_at_indexes(connection))
+        return "taskqueue_task_pkey" in names(bloat.look_at_indexes(connection))
 
     wait_until(look, what="an index that is mostly empty")
 
@@ -150,7 +151,7 @@ def names(findings: Iterator[Finding]) -> list[str]:
 def test_autovacuum_that_is_off_for_a_table_is_a_problem() -> None:
     change(connection, "ALTER TABLE taskqueue_lease SET (autovacuum_enabled = off)")
     try:
-        found = {each.subject: each for each in dead_rows.look_at_tables(connection)}
+        found = {each.subject: each for each in bloat.look_at_tables(connection)}
     finally:
         change(connection, "ALTER TABLE taskqueue_lease RESET (autovacuum_enabled)")
     assert found["taskqueue_lease"].severity is Severity.PROBLEM

@@ -76,7 +76,7 @@ def test_ends_that_nobody_counts_are_a_problem_after_a_minute() -> None:
     Task.objects.exclude(finished_at=None).update(finished_at=ago(2 * MINUTE))
     [(severity, seen)] = found()
     assert severity == "problem"
-    assert seen.startswith("Ends of tasks of workflows have waited to be counted for 0:02:0")
+    assert seen.startswith("Ends of tasks of workflows have waited to be counted for 2 min")
 
 
 def test_deadlines_that_have_passed_or_are_near_are_told() -> None:
@@ -113,4 +113,4 @@ def test_pruning_that_is_behind_is_told() -> None:
     Workflow.objects.filter(id=run.id).update(prune_after=ago(timedelta(hours=3)))
     [(severity, seen)] = found()
     assert severity == "warning"
-    assert seen.startswith("Pruning of workflows is 3:00:0")
+    assert seen.startswith("Pruning of workflows is 3 h behind")

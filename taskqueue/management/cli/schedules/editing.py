@@ -1,4 +1,4 @@
-"""`schedules create` and `schedules edit`."""
+"""`schedules create`, `schedules copy` and `schedules edit`."""
 
 from __future__ import annotations
 
@@ -135,10 +135,7 @@ def create(flags: Namespace, output: Output) -> None:
     _tell(schedule, "created", output)
 
 
-@subcommand(
-    "edit",
-    "change a schedule; what is not given stays",
-    NAME,
+CHANGES = (
     *RULE,
     _task(
         argument(
@@ -154,14 +151,31 @@ def create(flags: Namespace, output: Output) -> None:
     ),
     *PERSON,
 )  # fmt: skip
+
+
+@subcommand(
+    "copy",
+    "create a schedule that is like another one, effective from now on; what is not given is as"
+    " in that",
+    NAME,
+    argument("to", metavar="NEW_NAME", help="name of the new schedule, unique in the project"),
+    *CHANGES,
+    example='schedules copy reports reports-fr --kwargs \'{"region": "fr"}\'',
+)
+def copy(flags: Namespace, output: Output) -> None:
+    changes = _changes(flags, schedules.get(flags.name))
+    load_tasks()
+    try:
+        schedule = schedules.copy(flags.name, flags.to, **changes, **person_of(flags))
+    except ScheduleExists as error:
+        raise CommandError(str(error)) from None
+    _tell(schedule, f"created as a copy of {flags.name}", output)
+
+
+@subcommand("edit", "change a schedule; what is not given stays", NAME, *CHANGES)
 def edit(flags: Namespace, output: Output) -> None:
     before = schedules.get(flags.name)
-    changes = _taken(flags)
-    by_flag = any(getattr(flags, name) is not None for name in BY_FLAG)
-    if by_flag or flags.options or flags.unset_option:
-        changes["options"] = _options(flags, before.options)
-    if has_rule(flags):
-        changes["rule"] = rule_from(flags, before.rule)
+    changes = _changes(flags, before)
     if not changes:
         raise usage_error("Give at least one change, such as --cron, --overlap or --disable.")
     load_tasks()
@@ -172,6 +186,17 @@ def edit(flags: Namespace, output: Output) -> None:
 
 def _taken(flags: Namespace) -> dict[str, Any]:
     return {name: vars(flags)[name] for name in TAKEN if name in flags} | call_of(flags)
+
+
+def _changes(flags: Namespace, before: Schedule) -> dict[str, Any]:
+    """Return what the flags change of a schedule."""
+    changes = _taken(flags)
+    by_flag = any(getattr(flags, name) is not None for name in BY_FLAG)
+    if by_flag or flags.options or flags.unset_option:
+        changes["options"] = _options(flags, before.options)
+    if has_rule(flags):
+        changes["rule"] = rule_from(flags, before.rule)
+    return changes
 
 
 def _options(flags: Namespace, current: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from taskqueue.display import compact, short_duration
+from taskqueue.display import compact
 from taskqueue.management.cli.cells import aligned, bars, fitted, size, without_controls
+from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.notices import ERROR, Notice
 from taskqueue.monitoring.overview import Overview
 from taskqueue.monitoring.read_models.attempt import RunningTask
