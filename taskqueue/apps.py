@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
 from django.db.models.signals import post_delete
@@ -36,7 +36,8 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_definitions)
-        post_delete.connect(_forget_searches, sender=settings.AUTH_USER_MODEL)
+        if settings.AUTH_USER_MODEL.split(".")[0] in apps.app_configs:
+            post_delete.connect(_forget_searches, sender=settings.AUTH_USER_MODEL)
         ENQUEUE_GRAPH[:] = [_enqueue_graph]
         FINDERS[:] = [_adopt_django_task]
         tracing.refresh()

@@ -19,10 +19,20 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-# The placeholder for an empty value.
-EMPTY = SafeString("-")
+# The placeholder for an empty value; lists on a phone leave it out.
+EMPTY = SafeString('<span class="taskqueue-none">-</span>')
 # Characters of one value on a page.
 LONGEST = 20_000
+
+
+def is_empty(shown: object) -> bool:
+    """Return whether that is the placeholder, ours or Django's."""
+    return shown in (EMPTY, "-")
+
+
+def or_empty(value: object) -> object:
+    """Return the value, or the placeholder if there is none."""
+    return EMPTY if value in (None, "") else value
 
 
 def moment(value: datetime | None) -> SafeString:

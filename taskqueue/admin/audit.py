@@ -9,11 +9,12 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
-from taskqueue.admin.columns import cell
+from taskqueue.admin.columns import cell, last_digits
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.display import badge
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
+from taskqueue.monitoring.searching.qualifiers import is_id
 
 
 def entry_words(line: Audit) -> Any:
@@ -22,11 +23,16 @@ def entry_words(line: Audit) -> Any:
     return line.verb if verb is None else verb.entry
 
 
+def subject_words(subject: str) -> str:
+    """Shorten the id of a task or workflow: the list wants the width."""
+    return last_digits(subject) if is_id(subject) else subject
+
+
 class AuditAdmin(ReadOnlyAdmin):
     """One audit entry a row."""
 
     columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
-    list_display = ("id", "at", "actor", "act", "subject", "status_before", "why")
+    list_display = ("id", "at", "actor", "act", "shown_subject", "status_before", "why")
     search_fields = ("subject",)
     search_help_text = _("Search by task id, or by the full name of a queue, worker or schedule.")
     fields = (
@@ -37,6 +43,7 @@ class AuditAdmin(ReadOnlyAdmin):
         return f"{entry_words(row)} {row.subject}".strip()
 
     act = cell(_("verb"), entry_words)
+    shown_subject = cell(_("subject"), subject_words, "subject")
     why = cell(_("reason"), reason_words, "reason")
     status_before = cell(_("before"), badge, "before")
 

@@ -15,6 +15,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.columns import column, last_digits
@@ -89,7 +90,7 @@ class ReadOnlyAdmin(_Admin):
         css = {
             "all": [
                 "taskqueue/look.css", "taskqueue/charts.css", "taskqueue/admin.css",
-                "taskqueue/pages.css",
+                "taskqueue/pages.css", "taskqueue/phone.css",
             ]
         }  # fmt: skip
         js = ["taskqueue/keyboard.js", "taskqueue/copy.js"]
@@ -133,6 +134,11 @@ class ReadOnlyAdmin(_Admin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LeanList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """Show the list under the name of its rows; Django asks to select one to view."""
+        title = capfirst(self.opts.verbose_name_plural)
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).using(database_alias())

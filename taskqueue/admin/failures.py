@@ -87,7 +87,10 @@ class FailureAdmin(ReportAdmin):
                     ),
                 ),
                 self._tasks(),
-                Column(title=_("First seen"), show=lambda group: moment(group.first_seen)),
+                Column(
+                    title=_("First seen"), css="taskqueue-if-wide",
+                    show=lambda group: moment(group.first_seen),
+                ),
                 Column(
                     title=pgettext("an error", "Last seen"),
                     show=lambda group: moment(group.last_seen),

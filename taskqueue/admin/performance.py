@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.heat import by_doubling, heat_map, longest
@@ -29,11 +29,11 @@ COLUMNS: dict[str, Any] = {
     "name": gettext_lazy("Task"),
     "count": gettext_lazy("Attempts"),
     "failure_rate": gettext_lazy("Failed"),
-    "failure_change": gettext_lazy("Change"),
+    "failure_change": pgettext_lazy("a figure", "Change"),
     "run_p50": gettext_lazy("Run time p50"),
-    "run_p50_change": gettext_lazy("Change"),
+    "run_p50_change": pgettext_lazy("a figure", "Change"),
     "run_p95": gettext_lazy("Run time p95"),
-    "run_p95_change": gettext_lazy("Change"),
+    "run_p95_change": pgettext_lazy("a figure", "Change"),
     "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }

@@ -6,10 +6,17 @@ The engine writes them in English: their later readers may speak another languag
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
+
+from taskqueue.display import status_word
+from taskqueue.monitoring.why.reasons import Reason
 
 # The first one that matches counts.
 TEMPLATES = (
@@ -42,6 +49,14 @@ TEMPLATES = (
 )
 # Patterns of the gaps; other gaps match any text.
 GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}
+
+
+def sentence_of(reason: Reason, show: Callable[[Any], Any]) -> SafeString:
+    """Return why a task waits as a sentence; each value it names is formatted by `show`."""
+    values = reason.values(show)
+    if "status" in values:
+        values["status"] = status_word(values["status"])
+    return format_html(gettext(reason.template), **values)
 
 
 def reason_words(reason: str) -> str:

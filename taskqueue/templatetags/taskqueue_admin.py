@@ -16,10 +16,10 @@ from taskqueue.monitoring import durations
 register = template.Library()
 for show in (
     display.as_json, display.badge, display.breakable, display.change, display.compact,
-    display.moment, display.number, display.one_line, display.points, display.preformatted,
-    durations.rounded_age,
-    display.seconds_until, display.share, durations.short_duration, display.short_moment,
-    display.sparkline, display.status_word,
+    display.is_empty, display.moment, display.number, display.one_line, display.or_empty,
+    display.points, display.preformatted, durations.rounded_age, display.seconds_until,
+    display.share, durations.short_duration, display.short_moment, display.sparkline,
+    display.status_word,
 ):  # fmt: skip
     register.filter(show.__name__, show)
 

@@ -135,7 +135,7 @@ class ScheduleAdmin(ScheduleDocuments):
     state = cell(_("state"), state_of)
     next_time = cell(_("next"), lambda schedule: moment(due_at(schedule)))
 
-    @admin.display(description=_("last run"))
+    @admin.display(description=_("Last run"))
     def last_run(self, schedule: Schedule) -> SafeString:
         """Show the time of the last run that started and the outcome of the last that finished."""
         if not schedule.last_status:
@@ -156,7 +156,7 @@ class ScheduleAdmin(ScheduleDocuments):
     shown_options = cell(_("options"), as_json, "options")
     last_nominal = cell(_("last nominal time"), moment, "last_nominal_at")
 
-    @admin.display(description=_("last run"))
+    @admin.display(description=_("Last run"))
     def last_run_link(self, schedule: Schedule) -> SafeString:
         run = Ran(schedule.last_task_id, schedule.last_workflow_id)
         return self.links.to_run(run.task_id, run.workflow_id, kept_runs([run]))

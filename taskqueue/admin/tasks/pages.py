@@ -13,11 +13,11 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
 from django.utils.translation import gettext as _
 
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.operations.starting import TaskBulk
+from taskqueue.admin.reason_words import sentence_of
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
@@ -142,7 +142,7 @@ def _steady(task: Any) -> datetime:
 
 def sentence(reason: Reason) -> SafeString:
     """Return the reason as a sentence, in the language of the page."""
-    return format_html(gettext(reason.template), **reason.values(shown_value))
+    return sentence_of(reason, shown_value)
 
 
 def shown_value(value: Any) -> Any:

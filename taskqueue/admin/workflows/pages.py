@@ -10,7 +10,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -20,7 +19,7 @@ from taskqueue.admin.acts import noted
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.confirming import Question, confirm, subject_of
 from taskqueue.admin.links import Links
-from taskqueue.admin.reason_words import reason_words
+from taskqueue.admin.reason_words import reason_words, sentence_of
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.formatting import folded_json
@@ -172,7 +171,7 @@ def told(reason: Reason, links: Links) -> SafeString:
         model = named.get(value) if isinstance(value, str) else None
         return shown_value(value) if model is None else links.to_row(model, value, value)
 
-    return format_html(_(reason.template), **reason.values(show))
+    return sentence_of(reason, show)
 
 
 def failed_task(shown: ShownWorkflow) -> UUID | None:
