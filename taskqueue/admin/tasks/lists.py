@@ -30,7 +30,7 @@ from taskqueue.admin.tasks.narrowing import (
 )
 from taskqueue.admin.tasks.previews import note_arguments, short_arguments
 from taskqueue.admin.tasks.searches import TaskSearches
-from taskqueue.admin.tasks.sorting import sortable, sorting_of
+from taskqueue.admin.tasks.sorting import sort_choices, sortable, sorting_of
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease, Task
@@ -114,6 +114,11 @@ class TaskPages(LeanList):
     def text(self) -> str:
         """The search in its normal form; as typed if it is not valid."""
         return self.query if self.search is None else self.search.text
+
+    @property
+    def sort_choices(self) -> list[tuple[str, str, bool]]:
+        """The choices of the control that sorts where the list has no headings."""
+        return sort_choices(self.sorting)
 
     def headers(self) -> list[dict[str, Any]]:
         """Return the column headers; some themes find the box that selects all by a class."""

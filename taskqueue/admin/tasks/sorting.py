@@ -27,6 +27,30 @@ DESCENDING_FIRST = frozenset(
 )
 
 
+# Where a list has no headings: all keys, each under its word.
+WORDS: Mapping[SortKey, Any] = {
+    SortKey.NAME: _("name"),
+    SortKey.PRIORITY: _("priority"),
+    SortKey.CREATED: _("enqueued"),
+    SortKey.DUE: _("due"),
+    SortKey.FINISHED: _("finished"),
+    SortKey.RUN_TIME: _("last run"),
+}
+
+
+def sort_choices(current: Sorting | None) -> list[tuple[str, str, bool]]:
+    """Return the values of a control that sorts, their texts, and whether each is the current."""
+    sortings = [
+        Sorting(key=key, is_descending=is_descending)
+        for key in WORDS
+        for is_descending in ((True, False) if key in DESCENDING_FIRST else (False, True))
+    ]
+    return [
+        (str(each), f"{WORDS[each.key]} {'▼' if each.is_descending else '▲'}", each == current)
+        for each in sortings
+    ]
+
+
 def sorting_of(text: str) -> Sorting | None:
     """Return the sorting that an address names; None for the usual one."""
     try:
