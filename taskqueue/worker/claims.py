@@ -8,7 +8,6 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.forecast import ready_queues
 from taskqueue.engine.rows import Claimed
@@ -48,12 +47,6 @@ class Claims:
     def is_look_due(self) -> bool:
         """Whether it is time for a look at tasks apart, also while a worker is busy."""
         return self._apart.is_look_due
-
-    def is_limited_next(self, outcomes: Sequence[Outcome]) -> bool:
-        """Whether claims under limits go first, after these outcomes."""
-        if self.limited.leaves_places(outcomes, slots=self._slots):
-            return False
-        return self.limited.is_next(outcomes)
 
     def begin(self, room: Room, *, slots: int) -> None:
         """Begin a request: its claims take no more than this room, and let that know."""

@@ -18,7 +18,6 @@ from taskqueue.engine.limits.lanes import NEWS
 from taskqueue.engine.notify import PLACES
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import is_postgresql
-from taskqueue.worker.gathering import Gathering
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
 
@@ -74,7 +73,6 @@ class LimitedClaims:
         self._behind_until = 0.0
         # When the next token comes for what waits for one, as far as looks and claims have told.
         self._opens_at = math.inf
-        self.gathering = Gathering()
 
     def see(self, lanes: set[tuple[str, str]], opens_in: float | None = None) -> None:
         """Take in what a look has seen: open lanes, and in how many seconds a token comes."""
@@ -98,32 +96,6 @@ class LimitedClaims:
     def is_next(self, outcomes: Iterable[Outcome]) -> bool:
         """Whether partitions may be open, or these outcomes give places back."""
         return bool(self._open) or any(outcome.lease_id in self._held for outcome in outcomes)
-
-    def leaves_places(self, outcomes: Sequence[Outcome], *, slots: int) -> bool:
-        """Whether the places of what ends here are left to other workers.
-
-        Only where nothing but passed places was there for this one.
-        """
-        now = time.monotonic()
-        if not self.gathering.rests(now):
-            seconds = [
-                outcome.ended - outcome.started
-                for outcome in outcomes
-                if outcome.started is not None and self._held.get(outcome.lease_id) is not None
-            ]
-            if not (self.is_alone and seconds) or not self.gathering.leaves(
-                len(self._held),
-                most=slots * (1 + AHEAD),
-                slots=slots,
-                body=sum(seconds) / len(seconds),
-                now=now,
-            ):
-                return False
-            # If nobody else has taken them by then, this worker does.
-            self._opens_at = min(self._opens_at, self.gathering.rests_until)
-        for outcome in outcomes:
-            self._held.pop(outcome.lease_id, None)
-        return True
 
     def passing(
         self, connection: BaseDatabaseWrapper, outcomes: Iterable[Outcome], want: int
@@ -210,11 +182,7 @@ class LimitedClaims:
         want = min(want, free + AHEAD * slots)
         if want <= 0:
             return []
-        now = time.monotonic()
-        if self.gathering.rests(now):
-            self.last = Limited(claimed=[], is_left=True)
-            return []
-        self._claimed_at = now
+        now = self._claimed_at = time.monotonic()
         for lane in [lane for lane, at in self._known.items() if at < now - REMEMBERED]:
             del self._known[lane]
         if now >= self._behind_until:

@@ -75,7 +75,7 @@ class WorkerSession(OwnConnection):
             exchange.claimed = self._claims.claim_announced(
                 connection, exchange.want, unknown, exchange.announced
             )
-        elif exchange.want and self._claims.is_limited_next(exchange.outcomes):
+        elif exchange.want and self._claims.limited.is_next(exchange.outcomes):
             claim_by_rank(self.connection, self._claims, exchange, self._batch)
         elif exchange.writes:
             exchange.recorded, exchange.claimed = record_and_claim(
@@ -98,7 +98,6 @@ class WorkerSession(OwnConnection):
         exchange.limited_at = self._claims.limited.take_opens_at()
         if self._claims.limited.number:
             exchange.limited_seconds = time.monotonic() - exchange.claimed_at
-            self._claims.limited.gathering.seconds = exchange.limited_seconds
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Move workflows on after the ends that a request has recorded.
