@@ -116,7 +116,8 @@ def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
     there = rows.filter(resolution=level.target, starts_at__in=spans)
     for row in [*there, *merged]:
         key = _floor(row.starts_at, level.target), row.queue_name
-        most[key] = max(most.get(key, (0, False)), (row.waiting, row.is_capped))
+        number, is_capped = most.get(key, (0, False))
+        most[key] = max(number, row.waiting), is_capped or row.is_capped
     rows.bulk_create(
         [
             Depth(

@@ -146,3 +146,16 @@ def test_one_worker_records_at_a_time() -> None:
         assert Depth.objects.filter(queue_name="").count() == 1
     record(moment)
     assert Depth.objects.filter(queue_name="").count() == 2
+
+
+def test_merging_keeps_that_there_may_have_been_more() -> None:
+    moment = now()
+    quarter = span_of("day").starts(moment - timedelta(hours=3))[-1]
+    for minute, (waiting, is_capped) in enumerate([(500, True), (3000, False)]):
+        Depth.objects.create(
+            resolution=60, starts_at=quarter + minute * MINUTE, queue_name="mail",
+            waiting=waiting, is_capped=is_capped,
+        )  # fmt: skip
+    record(moment)
+    merged = Depth.objects.get(queue_name="mail")
+    assert (merged.resolution, merged.waiting, merged.is_capped) == (900, 3000, True)
