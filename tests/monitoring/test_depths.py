@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 from taskqueue import Concurrency
 from taskqueue.engine import depth_statement
@@ -101,6 +102,29 @@ def test_a_deleted_queue_that_has_tasks_again_is_there_again() -> None:
     noop.using(queue_name="mail").enqueue()
     record(now())
     assert list(Queue.objects.values_list("name", "deleted_at")) == [("mail", None)]
+
+
+def test_deleted_queues_are_looked_at_by_one_statement() -> None:
+    for name in ("later", "ready", "pinned", "running"):
+        Queue.objects.create(name=name)
+    noop.using(queue_name="later", run_after=60).enqueue()
+    noop.using(queue_name="ready").enqueue()
+    noop.using(queue_name="pinned", worker_names=["w"]).enqueue()
+    noop.using(queue_name="running").enqueue()
+    claim(1, queue="running")
+    record(now() - MINUTE)
+    counts = []
+    for minute in range(2):
+        Queue.objects.bulk_create(
+            [Queue(name=f"{minute} {n}", deleted_at=now()) for n in range(20 * minute)]
+        )
+        Queue.objects.update(deleted_at=now())
+        with CaptureQueriesContext(connection) as asked:
+            record(now() + minute * MINUTE)
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+    back = Queue.objects.filter(deleted_at=None).order_by("name")
+    assert list(back.values_list("name", flat=True)) == ["later", "pinned", "ready", "running"]
 
 
 def test_recording_reads_by_indexes() -> None:
