@@ -151,3 +151,13 @@ def test_columns_of_many_types_are_stored_as_single_calls_are(last: Any) -> None
         (list(args), {}) for args, _ in calls[-3:]
     ]
     assert [str(each.id) for each in results[-3:]] == [str(each.pk) for each in stored]
+
+
+def test_whoever_looks_at_a_later_payload_takes_none_from_another_reader() -> None:
+    late = payloads_of(keep, plain(4 * BLOCK), None)
+    assert isinstance(late, LatePayloads)
+    rows, blocks = iter(late), late.columns()
+    first, block = next(rows), next(blocks)
+    assert late[3 * BLOCK].args == f"[{3 * BLOCK}]"
+    assert [first.args, *(each.args for each in rows)] == [f"[{n}]" for n in range(4 * BLOCK)]
+    assert sum(len(each.args) for each in (block, *blocks)) == 4 * BLOCK

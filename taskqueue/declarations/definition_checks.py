@@ -14,6 +14,7 @@ from taskqueue.declarations.declared_schedules import named
 from taskqueue.declarations.defaults import check_defaults
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.placement import declared_limits, numbers_of
+from taskqueue.declarations.scheduled import check_jitter
 from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
 from taskqueue.exceptions import InvalidSchedule, InvalidTask
 
@@ -40,6 +41,7 @@ def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
         for name, scheduled in named(definition):
             try:
                 check_target(scheduled, definition)
+                check_jitter(scheduled)
             except InvalidSchedule as error:
                 yield Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
             if not isinstance(name, str):

@@ -31,5 +31,5 @@ class PriorityKind(Whole):
         )
 
     def parse(self, name: str, value: Any) -> Any:
-        is_number = isinstance(value, str) and re.fullmatch(r"-?\d{1,4}", value)
+        is_number = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4}", value)
         return int(value) if is_number else value

@@ -62,6 +62,15 @@ def check_policies(scheduled: Scheduled) -> None:
     _check_count("pause_after_failures", scheduled.pause_after_failures)
     _check_count("max_runs", scheduled.max_runs)
     if scheduled.jitter is not None:
+        jitter_of(scheduled.jitter)
+
+
+def check_jitter(scheduled: Scheduled) -> None:
+    """Raise `InvalidSchedule` if its jitter is too long for its rule.
+
+    Not part of the other checks: a stored schedule that older code let in must stay editable.
+    """
+    if scheduled.jitter is not None:
         check_spread(scheduled.rule, jitter_of(scheduled.jitter), scheduled.missed)
 
 

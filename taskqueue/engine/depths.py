@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.depth_statement import WAITING
 from taskqueue.engine.dialect import dialect_for, select
-from taskqueue.engine.queue_tasks import unfinished_in
+from taskqueue.engine.queue_tasks import deleted_with_tasks
 from taskqueue.engine.rollups import KEPT, Level
 from taskqueue.engine.workers import remember_queues
 from taskqueue.models import Depth, Queue
@@ -25,8 +25,8 @@ LEVELS = (
 RESOLUTIONS = (MINUTE, *(level.target for level in LEVELS))
 # The row of a deleted queue is kept for so long, for what its tasks came to still lists it.
 GONE_AFTER = timedelta(hours=2)
-# Tasks of each status that are looked at for those of a deleted queue: the newest.
-MOST_LOOKED = 2_000
+# Deleted queues that are looked at for tasks, and tasks of each status, the newest.
+MOST_DELETED, MOST_LOOKED = 1_000, 2_000
 # The queue of a row that tells only that somebody looked.
 ALL = ""
 
@@ -43,9 +43,8 @@ def record_depths(connection: BaseDatabaseWrapper, *, now: datetime | None = Non
         if not _is_recorded(connection, minute) and _takes_turn(connection, minute):
             found = _record(connection, minute)
             queues = Queue.objects.using(connection.alias)
-            for name in queues.filter(deleted_at__isnull=False).values_list("name", flat=True):
-                if name in found or unfinished_in(connection, name, most=MOST_LOOKED).number:
-                    queues.filter(name=name).update(deleted_at=None)
+            back = found | deleted_with_tasks(connection, queues=MOST_DELETED, most=MOST_LOOKED)
+            queues.filter(deleted_at__isnull=False, name__in=back).update(deleted_at=None)
             queues.filter(deleted_at__lt=moment - GONE_AFTER).delete()
             known = queues.filter(name__in=list(found)).values_list("name", flat=True)
             remember_queues(connection, sorted(found - set(known)))
@@ -116,7 +115,8 @@ def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
     there = rows.filter(resolution=level.target, starts_at__in=spans)
     for row in [*there, *merged]:
         key = _floor(row.starts_at, level.target), row.queue_name
-        most[key] = max(most.get(key, (0, False)), (row.waiting, row.is_capped))
+        number, is_capped = most.get(key, (0, False))
+        most[key] = max(number, row.waiting), is_capped or row.is_capped
     rows.bulk_create(
         [
             Depth(

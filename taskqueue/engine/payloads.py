@@ -71,9 +71,7 @@ class LatePayloads(Sequence[Payload]):
         if isinstance(wanted, range):
             return [self[each] for each in wanted]
         number, rest = divmod(wanted, BLOCK)
-        while len(self._made) <= number:
-            self._made.append(next(self._blocks))
-        return self._made[number].payload(rest)
+        return self._block(number).payload(rest)
 
     def __iter__(self) -> Iterator[Payload]:
         for columns in self.columns():
@@ -81,10 +79,14 @@ class LatePayloads(Sequence[Payload]):
 
     def columns(self) -> Iterator[Columns]:
         """Give the blocks, each as soon as it is made."""
-        yield from self._made
-        for columns in self._blocks:
-            self._made.append(columns)
-            yield columns
+        # By number: meanwhile somebody else may have the next ones made.
+        for number in range(-(-self._size // BLOCK)):
+            yield self._block(number)
+
+    def _block(self, number: int) -> Columns:
+        while len(self._made) <= number:
+            self._made.append(next(self._blocks))
+        return self._made[number]
 
 
 class Enqueued(NamedTuple):

@@ -34,67 +34,50 @@ def _part(status: str, rows: str) -> str:
 def _waiting(status: str) -> str:
     # SQLite wants the condition of the index word by word; PostgreSQL would, told twice, expect
     # far too few rows.
-    return _part(
-        status,
-        f"""SELECT queue_name FROM taskqueue_task
-        WHERE status = '{status}'{{waiting}} ORDER BY id DESC""",  # noqa: S608
-    )
+    return f"""SELECT queue_name FROM taskqueue_task
+        WHERE status = '{status}'{{waiting}} ORDER BY id DESC"""  # noqa: S608
 
 
 def _ended(status: str) -> str:
-    return _part(
-        status,
-        f"""SELECT queue_name FROM taskqueue_task
-        WHERE status = '{status}' AND finished_at IS NOT NULL ORDER BY finished_at DESC""",  # noqa: S608
-    )
+    return f"""SELECT queue_name FROM taskqueue_task
+        WHERE status = '{status}' AND finished_at IS NOT NULL ORDER BY finished_at DESC"""  # noqa: S608
 
 
-# The parts of each status; those of tasks that not every worker may take stand apart.
-_PARTS: dict[str, tuple[str, ...]] = {
+# The tasks of each status, as one reads them; those that not every worker may take stand apart.
+_ROWS: dict[str, tuple[str, ...]] = {
     **{status: (_waiting(status),) for status in ("blocked", "scheduled", "retrying")},
     "ready": (
-        _part(
-            "ready",
-            """SELECT queue_name FROM taskqueue_task
-            WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
-            ORDER BY queue_name, priority DESC""",
-        ),
-        _part(
-            "ready",
-            """SELECT queue_name FROM taskqueue_task
-            WHERE status = 'ready' AND route = 2 ORDER BY partition""",
-        ),
-        _part(
-            "ready",
-            """SELECT queue_name FROM taskqueue_task
-            WHERE route = 1 AND status IN ('ready', 'running') AND status = 'ready'
-            ORDER BY pinned_to""",
-        ),
+        """SELECT queue_name FROM taskqueue_task
+        WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
+        ORDER BY queue_name, priority DESC""",
+        """SELECT queue_name FROM taskqueue_task
+        WHERE status = 'ready' AND route = 2 ORDER BY partition""",
+        """SELECT queue_name FROM taskqueue_task
+        WHERE route = 1 AND status IN ('ready', 'running') AND status = 'ready'
+        ORDER BY pinned_to""",
     ),
     "running": (
-        _part(
-            "running",
-            """SELECT queue_name FROM taskqueue_task
-            WHERE route = 1 AND status IN ('ready', 'running') AND status = 'running'
-            ORDER BY pinned_to""",
-        ),
-        _part(
-            "running",
-            """SELECT CASE WHEN task.route <> 1 AND task.status = 'running' THEN task.queue_name
-            END AS queue_name
-            FROM (
-                SELECT task_id FROM taskqueue_lease
-                WHERE status = 'running' ORDER BY worker_id LIMIT %(most)s
-            ) AS held
-            JOIN taskqueue_task AS task ON task.id = held.task_id""",
-        ),
+        """SELECT queue_name FROM taskqueue_task
+        WHERE route = 1 AND status IN ('ready', 'running') AND status = 'running'
+        ORDER BY pinned_to""",
+        """SELECT CASE WHEN task.route <> 1 AND task.status = 'running' THEN task.queue_name
+        END AS queue_name
+        FROM (
+            SELECT task_id FROM taskqueue_lease
+            WHERE status = 'running' ORDER BY worker_id LIMIT %(most)s
+        ) AS held
+        JOIN taskqueue_task AS task ON task.id = held.task_id""",
     ),
     **{status: (_ended(status),) for status in ("succeeded", "failed", "cancelled")},
 }
 
 
 def _statement(statuses: Collection[str]) -> Statement:
-    text = " UNION ALL ".join(part for status in statuses for part in _PARTS[status])
+    parts = [_part(status, rows) for status in statuses for rows in _ROWS[status]]
+    return _worded(" UNION ALL ".join(parts))
+
+
+def _worded(text: str) -> Statement:
     more = " AND status IN ('blocked', 'retrying', 'scheduled')"
     return Statement(
         postgresql=text.replace("{waiting}", ""), sqlite=text.replace("{waiting}", more)
@@ -104,6 +87,33 @@ def _statement(statuses: Collection[str]) -> Statement:
 UNFINISHED = ("ready", "scheduled", "retrying", "blocked", "running")
 COUNTS = _statement([status.value for status in TaskStatus])
 UNFINISHED_COUNTS = _statement(UNFINISHED)
+# Of deleted queues, the first that were deleted, those that have unfinished tasks. The rows that
+# are looked at are read once for all of them, and not at all where none is deleted. No EXISTS: for
+# that PostgreSQL may read every ready task into a hash table.
+_LOOKED_AT = " UNION ALL ".join(
+    f"SELECT queue_name FROM ({rows} LIMIT %(most)s) AS looked_at"  # noqa: S608  (of constants)
+    for status in UNFINISHED
+    for rows in _ROWS[status]
+    if "%(queue_name)s" not in rows
+)
+DELETED_WITH_TASKS = _worded(f"""
+    SELECT name
+    FROM (
+        SELECT name
+        FROM taskqueue_queue
+        WHERE deleted_at IS NOT NULL
+        ORDER BY deleted_at
+        LIMIT %(queues)s
+    ) AS deleted
+    WHERE (
+        SELECT 1
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 0 AND queue_name = deleted.name
+        ORDER BY priority DESC
+        LIMIT 1
+    ) = 1
+        OR name IN ({_LOOKED_AT})
+""")  # noqa: S608  (of constants)
 
 
 def counts_of(connection: BaseDatabaseWrapper, queue_name: str, *, most: int) -> dict[str, Found]:
@@ -115,6 +125,12 @@ def unfinished_in(connection: BaseDatabaseWrapper, queue_name: str, *, most: int
     """Return the number of tasks of a queue that have not finished, of the newest rows."""
     found = _counted(connection, UNFINISHED_COUNTS, queue_name, most).values()
     return Found(sum(each.number for each in found), all(each.is_whole for each in found))
+
+
+def deleted_with_tasks(connection: BaseDatabaseWrapper, *, queues: int, most: int) -> set[str]:
+    """Return deleted queues that have tasks that have not finished, of the newest rows."""
+    rows = select(connection, DELETED_WITH_TASKS, queues=queues, most=most)
+    return {name for (name,) in rows}
 
 
 def _counted(

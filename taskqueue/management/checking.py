@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
@@ -21,6 +23,15 @@ from taskqueue.declarations.checks import definitions_unread
 from taskqueue.worker.child import name_process, obey_parent_alone
 from taskqueue.worker.forks import Template
 
+# Seconds for the checks of any project. After them the worker runs the checks itself.
+LONGEST = 300.0
+# Milliseconds between looks at whether the copy has ended.
+LOOK = 200
+# An answer is its length in so many bytes, and JSON text.
+LENGTH_BYTES = 8
+# What the checks wrote, and the text of their errors.
+Answer = tuple[str, str | None]
+
 
 class Checker:
     """The checks of a command, and the process in which they run."""
@@ -28,7 +39,7 @@ class Checker:
     def __init__(self, command: BaseCommand) -> None:
         self._command = command
         self._pid = 0
-        self._answer: io.BufferedReader | None = None
+        self._pipe: int | None = None
 
     def begin(self, template: Template) -> None:
         """Run the checks in a copy of this process, if the template could be one."""
@@ -42,32 +53,72 @@ class Checker:
             template.socket.close()
             _check(self._command, write, parent)
         os.close(write)
-        self._answer = os.fdopen(read, "rb")
+        self._pipe = read
 
     def end(self, until_reached: Callable[[Callable[[], None]], object]) -> None:
         """Wait for the checks, show their warnings, and raise `SystemCheckError` for errors.
 
         They run here, again and again while the database is away, if the copy has not ended well.
         """
-        answer = b"" if self._answer is None else self._answer.read()
+        answer = None if self._pipe is None else self._received(self._pipe)
         self.close()
-        if not answer:
+        if answer is None:
             with definitions_unread():
                 until_reached(self._command.check)
             return
-        written, error = json.loads(answer)
+        written, error = answer
         if written:
             self._command.stderr.write(written, lambda text: text, ending="")
         if error is not None:
             raise SystemCheckError(error)
 
+    def _received(self, pipe: int) -> Answer | None:
+        """Return the answer of the copy; None if it ends without one, or takes too long.
+
+        The pipe may stay open: a process that a check has started holds it too.
+        """
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        until = time.monotonic() + LONGEST
+        received, has_ended = b"", False
+        while not is_whole(received) and time.monotonic() < until:
+            if poll.poll(0 if has_ended else LOOK):
+                part = os.read(pipe, 65536)
+                if not part:
+                    break
+                received += part
+            elif has_ended:
+                break
+            else:
+                ended = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                has_ended = ended is not None
+        return answer_of(received)
+
     def close(self) -> None:
         """End the process."""
-        if self._answer is not None:
-            self._answer.close()
-            self._answer = None
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
+
+
+def is_whole(received: bytes) -> bool:
+    """Whether these bytes hold a whole answer."""
+    size = int.from_bytes(received[:LENGTH_BYTES])
+    return len(received) >= LENGTH_BYTES and len(received) >= LENGTH_BYTES + size
+
+
+def answer_of(received: bytes) -> Answer | None:
+    """Return the answer that these bytes hold; None for a short or a broken one."""
+    if not is_whole(received):
+        return None
+    size = int.from_bytes(received[:LENGTH_BYTES])
+    try:
+        written, error = json.loads(received[LENGTH_BYTES : LENGTH_BYTES + size])
+    except (ValueError, TypeError):
+        return None
+    return written, error
 
 
 def _check(command: BaseCommand, write: int, parent: int) -> NoReturn:
@@ -82,7 +133,8 @@ def _check(command: BaseCommand, write: int, parent: int) -> NoReturn:
                 command.check()
             except SystemCheckError as failure:
                 error = str(failure)
-            answer.write(json.dumps([written.getvalue(), error]).encode())
+            text = json.dumps([written.getvalue(), error]).encode()
+            answer.write(len(text).to_bytes(LENGTH_BYTES) + text)
             sys.stdout.flush()
     finally:
         os._exit(0)

@@ -64,6 +64,20 @@ def test_each_kind_of_rule_is_created_and_stays_as_it_is_when_saved_again(
     assert Schedule.objects.values().get() == before
 
 
+def test_a_stored_jitter_that_is_too_long_prevents_no_other_edit(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "edit_schedules", "enqueue")
+    schedule = simple_schedule()
+    Schedule.objects.update(jitter=timedelta(hours=2))
+    address = url("schedule", "edit", schedule.pk)
+    form = client.get(address).context["adminform"].form
+    changes = posted(form)
+    changes.pop("enabled")
+    assert client.post(address, changes).status_code == 302
+    assert not Schedule.objects.get().is_enabled
+    longer = client.post(address, posted(form, missed="skip"))
+    assert "jitter" in longer.context["adminform"].form.errors
+
+
 def posted(form: Any, **changes: Any) -> dict[str, Any]:
     """What a browser posts of a form as it is shown."""
     values: dict[str, Any] = {}

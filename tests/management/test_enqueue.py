@@ -39,6 +39,13 @@ def test_options_are_taken_as_flags_and_by_name() -> None:
     assert timedelta(minutes=9) < task.run_after - timezone.now() < timedelta(minutes=11)
 
 
+@pytest.mark.parametrize("name", ["high", "HIGH"])
+def test_a_priority_has_a_name_in_either_case(name: str) -> None:
+    run("enqueue", noop.name, "--priority", name)
+    noop.using(priority=name).enqueue()
+    assert list(Task.objects.values_list("priority", flat=True)) == [50, 50]
+
+
 def test_a_key_that_another_holds_makes_no_second_task() -> None:
     first = run_json("enqueue", noop.name, "--unique-key", "k")
     second = run_json("enqueue", noop.name, "--unique-key", "k")
@@ -75,6 +82,7 @@ def test_a_key_may_be_made_of_the_arguments_and_shared_with_other_definitions() 
         [add.name, "--args", f"[{2**70}]"],
         [noop.name, "--priority", "500"],
         [noop.name, "--priority", "urgent"],
+        [noop.name, "--priority", "\N{ARABIC-INDIC DIGIT FIVE}"],
         [noop.name, "--queue", "two words"],
         [noop.name, "--set", "colour=red"],
         [noop.name, "--set", "timeout=soon"],

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 
 from taskqueue import Concurrency
 from taskqueue.engine import depth_statement
@@ -103,6 +104,29 @@ def test_a_deleted_queue_that_has_tasks_again_is_there_again() -> None:
     assert list(Queue.objects.values_list("name", "deleted_at")) == [("mail", None)]
 
 
+def test_deleted_queues_are_looked_at_by_one_statement() -> None:
+    for name in ("later", "ready", "pinned", "running"):
+        Queue.objects.create(name=name)
+    noop.using(queue_name="later", run_after=60).enqueue()
+    noop.using(queue_name="ready").enqueue()
+    noop.using(queue_name="pinned", worker_names=["w"]).enqueue()
+    noop.using(queue_name="running").enqueue()
+    claim(1, queue="running")
+    record(now() - MINUTE)
+    counts = []
+    for minute in range(2):
+        Queue.objects.bulk_create(
+            [Queue(name=f"{minute} {n}", deleted_at=now()) for n in range(20 * minute)]
+        )
+        Queue.objects.update(deleted_at=now())
+        with CaptureQueriesContext(connection) as asked:
+            record(now() + minute * MINUTE)
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
+    back = Queue.objects.filter(deleted_at=None).order_by("name")
+    assert list(back.values_list("name", flat=True)) == ["later", "pinned", "ready", "running"]
+
+
 def test_recording_reads_by_indexes() -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -146,3 +170,16 @@ def test_one_worker_records_at_a_time() -> None:
         assert Depth.objects.filter(queue_name="").count() == 1
     record(moment)
     assert Depth.objects.filter(queue_name="").count() == 2
+
+
+def test_merging_keeps_that_there_may_have_been_more() -> None:
+    moment = now()
+    quarter = span_of("day").starts(moment - timedelta(hours=3))[-1]
+    for minute, (waiting, is_capped) in enumerate([(500, True), (3000, False)]):
+        Depth.objects.create(
+            resolution=60, starts_at=quarter + minute * MINUTE, queue_name="mail",
+            waiting=waiting, is_capped=is_capped,
+        )  # fmt: skip
+    record(moment)
+    merged = Depth.objects.get(queue_name="mail")
+    assert (merged.resolution, merged.waiting, merged.is_capped) == (900, 3000, True)

@@ -87,6 +87,19 @@ def test_a_jitter_longer_than_every_interval_is_refused(rule: Any) -> None:
     schedules.edit("s", jitter=1800, missed="all")
 
 
+def test_a_stored_jitter_that_is_too_long_prevents_no_other_edit() -> None:
+    schedules.create("s", noop, Every(minutes=10))
+    Schedule.objects.update(jitter=timedelta(hours=1))
+    schedules.edit("s", enabled=False)
+    schedules.edit("s", max_runs=3, jitter=3600, rule=Every(minutes=10))
+    schedules.run_now("s", kwargs={})
+    assert not Schedule.objects.get().is_enabled
+    for changes in ({"rule": Every(minutes=20)}, {"jitter": 1800}, {"missed": "skip"}):
+        with pytest.raises(InvalidSchedule, match="at most the interval"):
+            schedules.edit("s", **changes)
+    schedules.edit("s", jitter=600)
+
+
 def test_what_waits_for_its_delay_was_not_missed() -> None:
     schedule = make(jitter=1800, missed="skip", overlap="allow")
     start = at(1) + delay(schedule, 1)

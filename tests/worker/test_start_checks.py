@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from taskqueue.management.checking import LENGTH_BYTES, answer_of
+
 STARTED = """
-import os, sys
+import os, sys, time
 import django
 from django.conf import settings
 from django.core import checks
@@ -25,10 +29,21 @@ settings.configure(
 def own(app_configs, **kwargs):
     if sys.argv[2] == "raises":
         raise RuntimeError(f"raised by {os.getpid()}")
+    if sys.argv[2] == "dies" and os.getpid() != worker:
+        os.kill(os.getpid(), 9)
+    if sys.argv[2] == "forks":
+        forked = os.fork()
+        if not forked:
+            os.closerange(0, 3)
+            time.sleep(60)
+            os._exit(0)
+        print("forked", forked, flush=True)
     print("printed by a check")
-    return [getattr(checks, sys.argv[2])(f"told by {os.getpid()}")]
+    kind = getattr(checks, sys.argv[2], checks.Warning)
+    return [kind(f"told by {os.getpid()}")]
 
-print("worker", os.getpid(), flush=True)
+worker = os.getpid()
+print("worker", worker, flush=True)
 execute_from_command_line(["manage.py", "runworker", "--drain"])
 """
 
@@ -69,3 +84,30 @@ def test_what_a_check_raises_is_raised_by_the_worker() -> None:
     text, code, by_worker = _start("raises")
     assert "RuntimeError: raised by" in text
     assert (code, by_worker) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the worker runs all checks")
+def test_a_process_that_a_check_leaves_behind_does_not_hold_up_the_worker() -> None:
+    text, _, by_worker = _start("forks")
+    forked = re.search(r"forked (\d+)", text)
+    assert forked is not None, text
+    os.kill(int(forked[1]), signal.SIGKILL)  # It is still there.
+    assert "WARNINGS:" in text
+    assert not by_worker
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the worker runs all checks")
+def test_the_worker_runs_the_checks_if_the_copy_is_killed() -> None:
+    text, _, by_worker = _start("dies")
+    assert "WARNINGS:" in text
+    assert by_worker
+
+
+def test_a_short_or_broken_answer_is_none() -> None:
+    text = b'["warnings", null]'
+    whole = len(text).to_bytes(LENGTH_BYTES) + text
+    assert answer_of(whole) == ("warnings", None)
+    for size in range(len(whole)):
+        assert answer_of(whole[:size]) is None
+    broken = (b"[1", b"1", b'["a"]', b"\xff", b"")
+    assert [answer_of(len(each).to_bytes(LENGTH_BYTES) + each) for each in broken] == [None] * 5

@@ -8,11 +8,11 @@ from django.db import connection
 from taskqueue import group, workflow
 from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.engine.workflows.results import Results
-from taskqueue.models import Task, Workflow
+from taskqueue.models import Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.testing import run_next, travelling
 from taskqueue.workflows import Builder
-from tests.sample.tasks import add, echo
+from tests.sample.tasks import add, echo, fail
 from tests.workflows.steps_of import finish, statuses
 from tests.workflows.test_reconciling import repairs
 
@@ -63,6 +63,21 @@ def test_a_deleted_member_has_failed_where_failures_are_tolerated() -> None:
     assert run.return_value == [[[0, 2, 4, None]], {}]
     assert list(Results(connection.alias, run.id).errors_of("parts")) == [3]
     assert repairs() == 1
+
+
+def test_no_more_errors_are_read_than_are_asked_for() -> None:
+    @workflow(name="tests.deleted_members")
+    def tolerant(wf: Builder) -> None:
+        wf.step(fail.starmap([(str(n),) for n in range(3)]), tolerate=3, name="parts")
+
+    run = tolerant.enqueue()
+    run_next()
+    Task.objects.filter(status="ready").delete()
+    with travelling(61):
+        assert finish(run).status == "succeeded"
+    step, results = Step.objects.get(name="parts"), Results(connection.alias, run.id)
+    assert list(results.errors(step, most=2)) == [0, 1]
+    assert list(results.errors(step)) == [0, 1, 2]
 
 
 def test_a_member_that_was_deleted_after_its_end_is_counted_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -36,10 +37,11 @@ from taskqueue.declarations.workflows.scheduling import (
     workflow_options,
 )
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
-from taskqueue.engine.schedules.editing import target_of
+from taskqueue.engine.schedules.editing import differing, target_of
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
+from taskqueue.rules import Rule
 
 
 class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
@@ -116,10 +118,16 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         if given.get("jitter") is not None:
             jitter = self.attempt("jitter", jitter_of, given["jitter"])
             if jitter is not None and "rule" in given:
-                self.attempt("jitter", check_spread, given["rule"], jitter, given.get("missed", ""))
+                self._check_spread(given["rule"], jitter, given.get("missed", ""))
         if {"task", "options", *self.call_names} <= given.keys():
             self._check_call(given)
         return given
+
+    def _check_spread(self, rule: Rule, jitter: timedelta, missed: str) -> None:
+        """Check the jitter against the rule, unless the schedule has both already."""
+        fields = {"rule": rule.as_json(), "jitter": jitter, "missed": missed}
+        if self.schedule is None or differing(self.schedule, fields):
+            self.attempt("jitter", check_spread, rule, jitter, missed)
 
     def _check_window(self, given: dict[str, Any]) -> None:
         if given.get("missed") != Missed.WINDOW:

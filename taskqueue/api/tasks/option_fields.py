@@ -86,11 +86,18 @@ class NearMoment(OneOf):
         return when
 
 
+class PriorityName(serializers.ChoiceField):
+    """The name of a priority, in either case."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return super().to_internal_value(str(data).lower())
+
+
 class PriorityField(OneOf):
     """A number, or the name of a priority."""
 
     by_type = {
-        str: serializers.ChoiceField(choices=list(PRIORITY_NAMES)),
+        str: PriorityName(choices=list(PRIORITY_NAMES)),
         int: WholeField(min_value=LOWEST_PRIORITY, max_value=HIGHEST_PRIORITY),
     }
 

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.declarations.declared_schedules import named
+from taskqueue.declarations.scheduled import check_jitter
 from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
 from taskqueue.engine.connections import installed, orm_transaction, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit
@@ -74,6 +75,7 @@ def sync_schedules(*, worker: str = "") -> Synced:
         try:
             with _readable():
                 check_target(scheduled, target)
+                check_jitter(scheduled)
                 fields = fields_of(scheduled, target)
             if is_taken:
                 raise InvalidSchedule("Another schedule has that name: give one another name=.")

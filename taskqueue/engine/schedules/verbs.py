@@ -14,7 +14,7 @@ from django.db.transaction import atomic
 
 from taskqueue import rules
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.scheduled import Scheduled, check_name
+from taskqueue.declarations.scheduled import Scheduled, check_jitter, check_name
 from taskqueue.declarations.workflows.scheduling import Target
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
@@ -30,8 +30,10 @@ from taskqueue.engine.schedules.checking import (
     target_from,
 )
 from taskqueue.engine.schedules.editing import (
+    SPREADING,
     apply,
     begin,
+    differing,
     new_schedule,
     require_call,
     scheduled_of,
@@ -93,6 +95,7 @@ def create_schedule(
     }
     scheduled = Scheduled(rule, name=check_name(name), **given)
     fields = checked_fields(scheduled, target_from(task))
+    check_jitter(scheduled)
     connection = project_connection()
     require_future(rule, dialect_for(connection).now(connection))
     for _ in range(TRIES):
@@ -141,6 +144,8 @@ def edit_schedule(
         if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
             scheduled = replace(scheduled, missed_window=None)
         fields = checked_fields(scheduled, target)
+        if not SPREADING.isdisjoint(differing(schedule, fields)):
+            check_jitter(scheduled)
         if fields["rule"] != schedule.rule:
             require_future(scheduled.rule, now)
         changed = apply(connection, schedule, fields, now=now)

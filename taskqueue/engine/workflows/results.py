@@ -182,7 +182,7 @@ class Results:
     def errors(self, step: Step, *, most: int | None = None) -> dict[int, dict[str, Any]]:
         """Return the errors of members that ended without success, by their places, in order.
 
-        That of a fan-out is its member's. At most so many of each are read.
+        That of a fan-out is its member's. `most`: no more than so many, the first.
         """
         members = Member.objects.using(self._alias).filter(step_id=step.id, place__gte=0)
         tasks = members.filter(task__status__in=UNSUCCESSFUL).order_by("place")
@@ -204,7 +204,7 @@ class Results:
             rest = members.exclude(Exists(Task.objects.filter(id=OuterRef("task_id"))))
             for place, task_id in rest.order_by("place").values_list("place", "task_id")[:most]:
                 errors[place] = _error(DELETED, f"Task {task_id} was deleted.", task_id)
-        return dict(sorted(errors.items()))
+        return dict(sorted(errors.items())[:most])
 
     def _child(self, step: Step, place: int | None = None) -> Workflow | None:
         children = Workflow.objects.using(self._alias).filter(

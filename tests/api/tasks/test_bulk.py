@@ -22,7 +22,7 @@ def test_all_are_enqueued_and_told_in_their_order(root: ApiClient) -> None:
         {"name": tell.name, "args": [1]},
         {"name": order.name, "args": [2]},
         {"name": tell.name, "args": [3], "priority": 5},
-        {"name": tell.name, "args": [4]},
+        {"name": tell.name, "args": [4], "priority": "HIGH"},
         {"name": sign_in.name, "args": ["ann", "x"]},
     ]
     answer = root.act("tasks/bulk/", {"tasks": tasks, "reason": "import"})
@@ -32,6 +32,7 @@ def test_all_are_enqueued_and_told_in_their_order(root: ApiClient) -> None:
     stored = {str(task.id): task for task in Task.objects.all()}
     assert [stored[each["id"]].args for each in results] == [each["args"] for each in tasks]
     assert stored[results[2]["id"]].priority == 5
+    assert stored[results[3]["id"]].priority == 50
     assert sorted(Audit.objects.values_list("subject", flat=True)) == sorted(stored)
     assert {each.reason for each in Audit.objects.all()} == {"import"}
 
