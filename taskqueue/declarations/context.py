@@ -37,6 +37,8 @@ class AttemptContext:
     _report_line: Callable[[int, int, str, str], None]
     _stop_reason: str | None = None
     _is_stopped: bool = False
+    # What is raised in a body that has passed a limit.
+    _limit_error: BaseException | None = None
 
     def progress(
         self, done: float, total: float = 100, message: str = "", *, detail: Any = None
@@ -66,7 +68,12 @@ class AttemptContext:
         return self._stop_reason is not None
 
     def check(self) -> None:
-        """Raise `Stopped` if this attempt was asked to stop."""
+        """Raise `Stopped` if this attempt was asked to stop, or the error of a limit it has passed.
+
+        Such errors are `TaskTimeout`, `DeadlineExceeded` and `MemoryExceeded`.
+        """
+        if self._limit_error is not None and not self._is_stopped:
+            raise self._limit_error
         if self._stop_reason is not None:
             raise Stopped(self._stop_reason)
 
@@ -75,9 +82,11 @@ class AttemptContext:
         self._stop_reason = reason
         self._is_stopped = True
 
-    def _announce_limit(self, reason: str) -> None:
-        """Note that a limit of it is passed."""
-        self._stop_reason = reason
+    def _announce_limit(self, error: BaseException) -> None:
+        """Note that a limit of it is passed; the attempt fails with this error."""
+        self._limit_error = error
+        if not self._is_stopped:
+            self._stop_reason = str(error)
 
 
 def _level_number(level: int | str) -> int:

@@ -344,6 +344,7 @@ from tests.sample import (  # noqa: E402
     client_tasks,  # noqa: F401
     event_tasks,  # noqa: F401
     framework_tasks,  # noqa: F401
+    limit_tasks,  # noqa: F401
     rest_tasks,  # noqa: F401
     shared_tasks,  # noqa: F401
     traced_tasks,  # noqa: F401

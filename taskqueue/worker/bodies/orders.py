@@ -170,11 +170,12 @@ class OrderRunner:
 
     def _interrupt(self, lease_id: int, why: str, detail: str) -> None:
         if interruption := self._find(lease_id):
+            error = INTERRUPTS[why](detail)
             if why == frames.STOPPED:
                 interruption.context._request_stop(detail)
             else:
-                interruption.context._announce_limit(detail)
-            interruption.interrupt(INTERRUPTS[why](detail))
+                interruption.context._announce_limit(error)
+            interruption.interrupt(error)
 
     def _ask(self, lease_id: int, reason: str) -> None:
         if interruption := self._find(lease_id):
