@@ -134,7 +134,7 @@ def test_a_change_is_audited() -> None:
         ({"queues": "mail=1,mail=2"}, "listed twice in queues"),
         ({"queues": ["mail"]}, "queues must be a text"),
         ({"queues": ","}, "names no queue"),
-        ({"definition_slots": "shop.export"}, "must be a whole number from 1 to 10000, not ''"),
+        ({"definition_slots": "shop.export"}, "must be a whole number from 0 to 10000, not ''"),
         ({"definition_slots": "shop export=1"}, "not the name of a definition"),
         ({"definition_slots": "a=1,a=2"}, "listed twice in definition_slots"),
         ({"definition_slots": ",".join(f"t{n}=1" for n in range(1001))}, "1000 are the most"),

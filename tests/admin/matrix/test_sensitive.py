@@ -119,17 +119,22 @@ def test_a_form_that_is_shown_again_tells_no_sensitive_value(
         assert SECRET not in text_of(client.post(url, body))
 
 
-def test_other_arguments_keep_the_secret_that_stands_redacted(made: Everything) -> None:
+def test_other_arguments_want_the_secret_that_stands_redacted_again(made: Everything) -> None:
     client = made.rows["people"]["operator"]
     old = made.row("succeeded")
     body = {"arg_user": "ann", "arg_password": "", "reviewed": "", "reason": "typo"}
     address = f"/admin/taskqueue/task/{old.pk}/edit/retry_with/"
+    refused = client.post(address, body)
+    assert refused.context["form"].errors
+    assert SECRET not in text_of(refused)
+    body["arg_password"] = OTHER_SECRET
     shown = client.post(address, body)
-    assert SECRET not in text_of(shown)
+    assert OTHER_SECRET not in text_of(shown)
     body["reviewed"] = shown.context["form"].data["reviewed"]
     answer = client.post(address, body, follow=True)
-    assert Task.objects.get(retry_of=old).args == ["ann", SECRET]
+    assert Task.objects.get(retry_of=old).args == ["ann", OTHER_SECRET]
     assert SECRET not in text_of(answer)
+    assert OTHER_SECRET not in text_of(answer)
     _check_records("retry")
 
 
