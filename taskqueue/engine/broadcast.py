@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Q
 
 from taskqueue.core.retries import class_path
 from taskqueue.core.states import LeaseStatus, TaskStatus
@@ -26,7 +27,7 @@ GONE = "The worker ended before it ran its part."
 # Locks: broadcasts by id, skipping those that another worker is seating.
 UNSEATED = Statement(
     postgresql="""
-        SELECT id::text, queue_name
+        SELECT id::text, queue_name, name
         FROM taskqueue_task
         WHERE route = 1
             AND status IN ('ready', 'running')
@@ -46,7 +47,7 @@ UNSEATED = Statement(
         FOR UPDATE SKIP LOCKED
     """,
     sqlite="""
-        SELECT id, queue_name
+        SELECT id, queue_name, name
         FROM taskqueue_task
         WHERE route = 1
             AND status IN ('ready', 'running')
@@ -78,35 +79,50 @@ WAITING = Statement.of("""
 def seat_broadcasts(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str], *, worker: str
 ) -> None:
-    """Give new broadcasts of these queues a part for every worker that serves them now."""
+    """Give new broadcasts of these queues a part for every worker that can run them now.
+
+    One that no worker can run waits for the first that can.
+    """
     rows = select(connection, UNSEATED, queues=list(queue_names), limit=BATCH)
-    new = [(as_uuid(task_id), queue_name) for task_id, queue_name in rows]
+    workers = _alive(connection, seating=worker) if rows else []
     names_of = {
-        queue_name: sorted({worker, *_names_serving(connection, queue_name)})
-        for queue_name in {queue_name for _, queue_name in new}
-    }
-    for task_id, queue_name in new:
-        names = names_of[queue_name]
-        Task.objects.using(connection.alias).filter(id=task_id).update(
-            workers=len(names),
-            open_slots=len(names),
-            worker_names=names,
-            pinned_to=names[0] if len(names) == 1 else "",
+        (queue_name, name): sorted(
+            each.name
+            for each in workers
+            if (_serves(each, queue_name) or each.name == worker) and not _excludes(each, name)
         )
+        for queue_name, name in {(queue_name, name) for _, queue_name, name in rows}
+    }
+    for task_id, queue_name, name in rows:
+        if names := names_of[queue_name, name]:
+            Task.objects.using(connection.alias).filter(id=as_uuid(task_id)).update(
+                workers=len(names),
+                open_slots=len(names),
+                worker_names=names,
+                pinned_to=names[0] if len(names) == 1 else "",
+            )
 
 
-def _names_serving(connection: BaseDatabaseWrapper, queue_name: str) -> list[str]:
+def _alive(connection: BaseDatabaseWrapper, *, seating: str) -> list[Worker]:
+    """Return the running workers, and the one that gives the parts."""
     now = dialect_for(connection).now(connection)
-    alive = Worker.objects.using(connection.alias).filter(status=WorkerStatus.RUNNING)
-    return [
-        worker.name
-        for worker in alive.only("name", "queues", "seen_at", "lease_seconds")
-        if _serves(worker, queue_name) and not worker.is_silent(now)
-    ]
+    rows = Worker.objects.using(connection.alias).only(
+        "name", "queues", "seen_at", "lease_seconds", "definition_slots", "status"
+    )
+    workers = {
+        each.name: each for each in rows.filter(Q(status=WorkerStatus.RUNNING) | Q(name=seating))
+    }
+    own = workers.pop(seating, None) or Worker(name=seating)
+    return [own, *(each for each in workers.values() if not each.is_silent(now))]
 
 
 def _serves(worker: Worker, queue_name: str) -> bool:
     return not worker.queues or queue_name in worker.queues
+
+
+def _excludes(worker: Worker, name: str) -> bool:
+    """Return whether a worker has no slots for a definition."""
+    return bool(worker.definition_slots.get(name) == 0)
 
 
 def release_gone(
@@ -116,7 +132,8 @@ def release_gone(
 
     Checks the next broadcasts after `after`; returns how many parts were lost and where to go on.
     A worker is gone when it has been absent for two leases: one that restarts under its name takes
-    its part up again. So is one that was made quiet, or came back for other queues.
+    its part up again. So is one that was made quiet, came back for other queues, or has
+    no slots for the definition any more.
     """
     dialect = dialect_for(connection)
     with installed(connection):
@@ -125,7 +142,7 @@ def release_gone(
         tasks = Task.objects.using(connection.alias).filter(id__in=ids).order_by("id")
         waiting_for_gone = [
             str(task.id)
-            for task in tasks.only("id", "queue_name", "worker_names")
+            for task in tasks.only("id", "queue_name", "name", "worker_names")
             if _gone(connection, task, now)
         ]
     released = 0
@@ -181,13 +198,13 @@ def _is_open(lease: Lease) -> bool:
 def _gone(connection: BaseDatabaseWrapper, task: Task, now: datetime) -> list[str]:
     names = task.worker_names or []
     rows = Worker.objects.using(connection.alias).filter(name__in=names)
-    living = {worker.name for worker in rows if not _is_gone(worker, task.queue_name, now)}
+    living = {worker.name for worker in rows if not _is_gone(worker, task, now)}
     return [name for name in names if name not in living]
 
 
-def _is_gone(worker: Worker, queue_name: str, now: datetime) -> bool:
+def _is_gone(worker: Worker, task: Task, now: datetime) -> bool:
     was_there = worker.seen_at
-    if not _serves(worker, queue_name):
+    if not _serves(worker, task.queue_name) or _excludes(worker, task.name):
         was_there = worker.started_at
     elif worker.status == WorkerStatus.QUIET:
         was_there = worker.request_seen_at or worker.seen_at
