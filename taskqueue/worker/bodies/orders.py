@@ -215,7 +215,7 @@ class OrderRunner:
                 self._interrupt(*frame[1:])
             case frames.SUSPECT:
                 for slot in self._slots:
-                    slot.freshness.is_suspect = True
+                    slot.suspect()
             case frames.EXIT:
                 for slot in self._slots:
                     self._orders.put(None)

@@ -71,6 +71,10 @@ class Slot:
         """Begin an attempt of a `def` body beside others, in a thread."""
         raise NotImplementedError
 
+    def suspect(self) -> None:
+        """Have the connections checked before their next use. Any thread may call it."""
+        self.freshness.is_suspect = True
+
     def wake(self) -> None:
         """Look again: orders have come, or were called back. Any thread may call it."""
 
@@ -85,7 +89,8 @@ class MainSlot(Slot):
         self._main = MainThread()
         # What returns the frame of an attempt that has ended, and the share that it took.
         self._ended: deque[tuple[Callable[[], Frame], int, Report]] = deque()
-        self._threads: list[BodyThread] = []  # Those that have nothing to run.
+        self._threads: list[BodyThread] = []
+        self._idle_threads: list[BodyThread] = []
 
     def next_orders(self, orders: SimpleQueue[Any]) -> Any:
         self._settle()
@@ -116,16 +121,26 @@ class MainSlot(Slot):
         self, attempt: Attempt, share: int, interruption: Interruption, report: Report
     ) -> None:
         self.load += share
-        thread = self._threads.pop() if self._threads else BodyThread(self.loop)
+        thread = self._idle_threads.pop() if self._idle_threads else self._new_thread()
 
         def end(frame: Frame) -> None:
             self._ended.append((lambda: frame, share, report))
-            self._threads.append(thread)
+            self._idle_threads.append(thread)
             self.wake()
 
-        # Its end is heard of on the loop.
+        # The loop wakes this thread when the body ends.
         self.loop.make()
         thread.orders.put((attempt, interruption, end))
+
+    def _new_thread(self) -> BodyThread:
+        thread = BodyThread(self.loop)
+        self._threads.append(thread)
+        return thread
+
+    def suspect(self) -> None:
+        super().suspect()
+        for thread in self._threads:
+            thread.suspect()
 
     def _settle(self) -> None:
         """Report the attempts that have ended, while the loop stands still."""
