@@ -88,7 +88,7 @@ EXIT = "exit"
 # From a child.
 READY = "ready"
 PER_SLOT = "per slot"
-LEFT = "left"
+EXCLUDED = "excluded"
 OUTCOME = "outcome"
 SUCCEEDED = "succeeded"
 RECORDED = "recorded"

@@ -51,7 +51,7 @@ class Heartbeat:
         self._tally = Tally()
         self._connection: BaseDatabaseWrapper | None = None
         self._wake = threading.Event()
-        # The change of which the row tells, and the definitions that it leaves to others.
+        # The change of which the row tells, and the definitions that it excludes.
         self._told: tuple[workers.Wanted | None, frozenset[str]] = None, frozenset()
         self._is_over = False
         self._is_lost = False
@@ -139,8 +139,8 @@ class Heartbeat:
 
     def _tell_taken_up(self, connection: BaseDatabaseWrapper) -> None:
         """Write what has changed of what the worker takes: by a request, or by its bodies."""
-        taken, left = self._state.taken_up, frozenset(self._state.limits.left)
-        if (taken, left) == self._told:
+        taken, excluded = self._state.taken_up, self._state.limits.excluded
+        if (taken, excluded) == self._told:
             return
         workers.take_up(
             connection,
@@ -149,7 +149,7 @@ class Heartbeat:
             at=taken.at if taken else "",
             terms=self._state.terms,
         )
-        self._told = taken, left
+        self._told = taken, excluded
 
     def _renew(self, connection: BaseDatabaseWrapper, began: float, held: list[Job]) -> Renewal:
         if not held:

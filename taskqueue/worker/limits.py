@@ -73,15 +73,15 @@ class SlotLimits:
         self._queues = queues
         self.definitions = dict(definitions)
         # The definitions whose bodies need a process, in a worker whose bodies run in threads.
-        self.left: set[str] = set()
+        self.excluded: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self._queues.slots or self.definitions or self.left)
+        return bool(self._queues.slots or self.definitions or self.excluded)
 
     @property
     def of_definitions(self) -> dict[str, int]:
-        """Return the most slots of each limited definition; 0: it is left to other workers."""
-        return {**self.definitions, **dict.fromkeys(self.left, 0)}
+        """Return the most slots of each limited definition; 0: other workers run it."""
+        return {**self.definitions, **dict.fromkeys(self.excluded, 0)}
 
     def room(self, held: Iterable[Any]) -> Room:
         """Return the room that is left beside these tasks."""

@@ -63,8 +63,8 @@ class Receiver:
                 self._dispatcher.take_back(child.recalled(frame[1], now))
             case frames.PER_SLOT:
                 child.places.allow(frame[1])
-            case frames.LEFT:
-                self._dispatcher.state.limits.left.update(frame[1])
+            case frames.EXCLUDED:
+                self._dispatcher.state.limits.excluded = frozenset(frame[1])
             case frames.READY:
                 self._pool.on_started(child, frame[1])
             case frames.SYNCED:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -16,10 +18,13 @@ from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.models import Lease, Task
 from taskqueue.worker.claims import Claims
+from taskqueue.worker.frames import EXCLUDED
 from taskqueue.worker.limits import Room, SlotLimits
 from taskqueue.worker.quotas import QueueQuotas
+from taskqueue.worker.receiving import Receiver
 from tests.conftest import StartWorker
 from tests.sample import tasks
+from tests.worker.played import PlayedWorker
 from tests.worker.test_changes import bodies, let_go, started
 from tests.worker_process import wait_until
 
@@ -191,3 +196,15 @@ def most_at_once(queue_name: str) -> int:
         held += change
         most = max(most, held)
     return most
+
+
+def test_the_list_of_a_new_child_replaces_the_definitions_that_were_excluded() -> None:
+    worker = PlayedWorker()
+    worker.dispatcher.prefetch = None
+    limits = worker.dispatcher.state.limits
+    for excluded in (["export", "resize"], ["export"], []):
+        child: Any = SimpleNamespace(receive=lambda: ([(EXCLUDED, excluded)], False))  # noqa: B023
+        Receiver(worker.dispatcher).receive(child, 0.0, lambda sock: None)
+
+        assert limits.of_definitions == dict.fromkeys(excluded, 0)
+    assert not limits

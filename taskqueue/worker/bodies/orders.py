@@ -6,16 +6,17 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
 from taskqueue.conf import get_settings
-from taskqueue.declarations.definition import BaseDefinition, registry
+from taskqueue.declarations.definition import registry
 from taskqueue.engine.tally import Tally
 from taskqueue.worker import frames
+from taskqueue.worker.bodies.definition_terms import DefinitionTerms
 from taskqueue.worker.bodies.execution import Attempt
 from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, TimeLimits
 from taskqueue.worker.bodies.loops import LoopThread
@@ -44,9 +45,9 @@ class OrderRunner:
         keep_logs()
         SYNC_THREAD.install()
         loop = LoopThread()
-        self._is_process = setup["pool"] == "process"
+        is_process = setup["pool"] == "process"
         self._slots: list[Slot] = (
-            [MainSlot()] if self._is_process else [ThreadSlot(loop) for _ in range(setup["slots"])]
+            [MainSlot()] if is_process else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
         # What slots take at once: a frame of orders for a single slot, one order each for several.
         self._orders: SimpleQueue[list[tuple[Any, ...]] | None] = SimpleQueue()
@@ -56,8 +57,7 @@ class OrderRunner:
         self._running: dict[int, Interruption] = {}
         # By lease, of those orders whose bodies take less than a slot.
         self._shares: dict[int, int] = {}
-        # The definitions whose bodies may share a slot, as far as the parent was told.
-        self._told: set[str] = set()
+        self._terms = DefinitionTerms(self._channel, is_process=is_process)
         self._limits = TimeLimits(self._interrupt)
         self._channel.on_progress = self._limits.renew
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class OrderRunner:
         _start_thread("listen", self._listen)
         _start_thread("limits", self._limits.watch)
         _start_thread("reports", partial(flush_for_ever, self._channel))
-        self._tell_per_slot(registry.all())
+        self._terms.tell(registry.all())
         self._channel.send((frames.READY, _imported_files()))
         if self._declares:
             _start_thread("declare", self._declare)
@@ -114,7 +114,7 @@ class OrderRunner:
             else:
                 self._end(slot, order.lease_id, attempt.run(slot.call))
             if attempt.definition is not None and attempt.definition.is_async:
-                self._tell_per_slot([attempt.definition])
+                self._terms.tell([attempt.definition])
 
     def _end(self, slot: Slot, lease_id: int, frame: Frame) -> None:
         """Tell the parent what became of an attempt, and clean up after it."""
@@ -129,25 +129,6 @@ class OrderRunner:
             self._has_ended.set()
         if self._max_memory is not None and resident_megabytes() > self._max_memory:
             self._channel.send((frames.OVERWEIGHT,))
-
-    def _tell_per_slot(self, definitions: Iterable[BaseDefinition[Any, Any]]) -> None:
-        """Tell the parent which bodies may share a slot, or cannot run in a thread.
-
-        It decides when they do.
-        """
-        if not self._is_process:
-            left = [each.name for each in definitions if each.options.pool == "process"]
-            if left:
-                self._channel.send((frames.LEFT, left))
-            return
-        per_slot = {
-            definition.name: most
-            for definition in definitions
-            if (most := definition.options.most_per_slot) > 1 and definition.name not in self._told
-        }
-        if per_slot:
-            self._told.update(per_slot)
-            self._channel.send((frames.PER_SLOT, per_slot))
 
     def _is_wanted(self, raw: tuple[Any, ...]) -> bool:
         return self._waiting.get(raw[0]) is raw
