@@ -63,7 +63,7 @@ def time_over(job: Job, now: float) -> Outcome:
     return _failed(job, now, message, TaskTimeout)
 
 
-def overweight(job: Job, now: float) -> Outcome:
+def over_memory_limit(job: Job, now: float) -> Outcome:
     """Its process used more memory than it may, and it did not stop."""
     message = (
         f"{over_memory(job.max_memory).rstrip('.')}, and did not stop when it was interrupted."

@@ -8,6 +8,7 @@ from typing import Any
 
 from taskqueue.declarations import snapshots
 from taskqueue.engine.rows import Claimed
+from taskqueue.worker.memory import LOOK_INTERVAL
 
 # The share of a lease after which a child that nobody renewed dies, and no body starts.
 FENCE = 0.6
@@ -30,10 +31,10 @@ class Job:
     # The options that travelled with the task.
     snapshot: Mapping[str, Any] = MappingProxyType({})
     timeout: float | None = None
-    # Megabytes that its process may use, when that is looked at next, and since when it uses more.
+    # Megabytes that its process may use, when to look at that next, and since when it uses more.
     max_memory: int | None = None
-    weighed_at: float | None = None
-    overweight_at: float | None = None
+    check_memory_at: float | None = None
+    over_memory_at: float | None = None
     # Whether progress renews its time limit.
     renews_limit = False
     # Whether its next attempt is for this worker.
@@ -91,7 +92,8 @@ class Job:
         """Note the start of its body, as far as the parent can tell."""
         self.started_at = now
         if self.max_memory is not None:
-            self.weighed_at = now
+            # Not at once: its child looks before it begins.
+            self.check_memory_at = now + LOOK_INTERVAL
         self._limit(now)
 
     def progressed(self, now: float) -> None:
@@ -107,4 +109,5 @@ class Job:
 
     def unstart(self) -> None:
         """Note that its body had not started after all: the child gave the order back."""
-        self.started_at = self.limit_at = self.weighed_at = None
+        self.started_at = self.limit_at = None
+        self.check_memory_at = self.over_memory_at = None

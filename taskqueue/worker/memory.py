@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterable
 
+LOOK_INTERVAL = 0.25  # Seconds between two looks at the memory of a body that has a limit.
+
 
 def resident_bytes(pid: int) -> int | None:
     """The memory of a process; None where the host does not tell, or it is gone."""

@@ -11,13 +11,12 @@ from taskqueue.worker import endings, frames
 from taskqueue.worker.children import ChildProcess
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.jobs import Job
-from taskqueue.worker.memory import resident_bytes
+from taskqueue.worker.memory import LOOK_INTERVAL, resident_bytes
 from taskqueue.worker.outcomes import over_memory
 
 logger = logging.getLogger("taskqueue.worker")
 
 LEASE_ENDED = "The lease has ended."
-WEIGH_EVERY = 0.25  # Seconds between two looks at the memory of a body that has a limit.
 Ending = Callable[[Job, float], Outcome]
 Step = Callable[[ChildProcess, Job, float], None]
 
@@ -92,13 +91,13 @@ class Stopper:
         job.interrupted_at = now
         child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
 
-    def _weigh(self, child: ChildProcess, job: Job, now: float) -> None:
+    def _check_memory(self, child: ChildProcess, job: Job, now: float) -> None:
         """Interrupt a body whose process uses more memory than it may; that child is replaced."""
-        job.weighed_at = now + WEIGH_EVERY
+        job.check_memory_at = now + LOOK_INTERVAL
         size = resident_bytes(child.process.pid)
         if size is None or size <= (job.max_memory or 0) * 1e6:
             return
-        job.weighed_at, job.overweight_at = None, now
+        job.check_memory_at, job.over_memory_at = None, now
         child.send((frames.INTERRUPT, job.lease_id, frames.MEMORY, over_memory(job.max_memory)))
         child.is_condemned = True
         child.recall()
@@ -128,7 +127,7 @@ class Stopper:
             return
         for since, ending in (
             (job.limit_at, endings.time_over),
-            (job.overweight_at, endings.overweight),
+            (job.over_memory_at, endings.over_memory_limit),
             (job.interrupted_at, endings.stopped),
         ):
             if since is not None:
@@ -136,8 +135,8 @@ class Stopper:
         if job.asked_at is not None and job.interrupted_at is None:
             grace: float = job.snapshot.get("stop_grace", self._stop_grace)
             yield job.asked_at + grace, self._interrupt
-        if job.weighed_at is not None and self._pool.can_kill:
-            yield job.weighed_at, self._weigh
+        if job.check_memory_at is not None and self._pool.can_kill:
+            yield job.check_memory_at, self._check_memory
 
     def _kill_grace_of(self, job: Job) -> float:
         grace: float = job.snapshot.get("kill_grace", self._kill_grace)

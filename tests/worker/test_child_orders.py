@@ -106,3 +106,20 @@ def test_an_order_that_is_sent_again_runs_once(told: Told, tmp_path: Path) -> No
     told.await_outcome(3)
     told_of = [line.split()[-1] for line in journal.read_text().splitlines()]
     assert told_of == ["started", "again", "last"]
+
+
+def test_an_order_that_is_interrupted_before_it_begins_comes_back(
+    told: Told, tmp_path: Path
+) -> None:
+    journal, gate = tmp_path / "journal", tmp_path / "gate"
+    first = order(1, append_and_wait.name, str(journal), str(gate))
+    second = order(2, append_to.name, str(journal), "second")
+    told.child.send(
+        (frames.RUN, [first, second]), (frames.INTERRUPT, 2, frames.MEMORY, "too much memory")
+    )
+
+    told.await_recall(2)
+    gate.touch()
+
+    told.await_outcome(1)
+    assert "second" not in journal.read_text()

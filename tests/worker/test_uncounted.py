@@ -9,6 +9,7 @@ import pytest
 from taskqueue.models import Lease, Task
 from taskqueue.testing import run_due
 from tests.conftest import StartWorker
+from tests.sample.limit_tasks import leak, stay_small
 from tests.sample.tasks import noop, wait_for_lock
 from tests.sample.worker_tasks import grow_once
 
@@ -42,3 +43,17 @@ def test_a_body_that_uses_too_much_memory_fails_and_its_process_is_replaced(
     assert error.exception_class_path == "taskqueue.exceptions.MemoryExceeded"
     assert "more memory than its limit of 400 MB" in Lease.objects.order_by("id")[0].error_message
     assert noop.enqueue().wait(60).status == "succeeded"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of others is told by /proc")
+def test_memory_that_an_earlier_body_left_does_not_count_against_the_next(
+    start_worker: StartWorker,
+) -> None:
+    leaking = leak.enqueue(400)
+    small = stay_small.enqueue(0.6)
+    start_worker("--concurrency", "1", settings={"CLAIM_AHEAD": 5})
+
+    assert small.wait(60).status == "succeeded"
+    assert small.attempts == 1
+    assert small.return_value != leaking.wait(60).return_value

@@ -20,6 +20,7 @@ from taskqueue.worker.bodies.definition_terms import DefinitionTerms
 from taskqueue.worker.bodies.execution import Attempt
 from taskqueue.worker.bodies.interrupts import INTERRUPTS, Interruption, TimeLimits
 from taskqueue.worker.bodies.loops import LoopThread
+from taskqueue.worker.bodies.memory_room import MemoryRoom
 from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.bodies.reporting import Channel, flush_for_ever, keep_logs
 from taskqueue.worker.bodies.slots import MainSlot, Slot, ThreadSlot
@@ -45,7 +46,8 @@ class OrderRunner:
         keep_logs()
         SYNC_THREAD.install()
         loop = LoopThread()
-        is_process = setup["pool"] == "process"
+        is_process = self._is_process = setup["pool"] == "process"
+        self._room = MemoryRoom()
         self._slots: list[Slot] = (
             [MainSlot()] if is_process else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
@@ -98,6 +100,11 @@ class OrderRunner:
             share = self._shares.get(order.lease_id, WHOLE)
             if slot.load:
                 slot.make_room(share, partial(self._is_wanted, raw))
+            if self._is_process and self._has_ended.is_set() and not self._room.has_room(order):
+                # Before it, the memory of others would count as its own. This child is replaced.
+                self._channel.send((frames.OVERWEIGHT,))
+                self._recall([order.lease_id])
+                continue
             interruption = self._begin(raw, order)
             if interruption is None:
                 continue
@@ -157,6 +164,9 @@ class OrderRunner:
             else:
                 interruption.context._announce_limit(error)
             interruption.interrupt(error)
+        else:
+            # Its body may not have begun: the parent then decides anew.
+            self._recall([lease_id])
 
     def _ask(self, lease_id: int, reason: str) -> None:
         if interruption := self._find(lease_id):
