@@ -142,7 +142,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("takes_context", True, True),
     ("atomic", True, True),
     ("pool", None, None),
-    ("pool", "thread", "thread"),
+    ("pool", "process", "process"),
     ("batch", Batch(max_size=3), Batch(max_size=3)),
     ("notify", ["a@b.org"], Notify(mail=["a@b.org"])),
     ("notify", "a@b.org", Notify(mail=["a@b.org"])),

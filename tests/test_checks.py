@@ -152,7 +152,7 @@ def test_a_definition_that_wants_a_process_is_told_where_workers_have_threads(
     with override_settings(TASKQUEUE={"POOL": "thread"}):
         before = check_pools()
         declare_limited("tests.resize", pool="process")
-        declare_limited("tests.call", pool="thread")
+        declare_limited("tests.call", pool="thread", per_slot=2)
         (warning,) = [message for message in check_pools() if message not in before]
         assert warning.id == "taskqueue.W004"
         assert "leave the tasks of tests.resize out: it has pool='process'" in warning.msg

@@ -232,6 +232,21 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
         )
     if options.atomic and options.pool == "thread":
         raise InvalidTask(f"{definition.name}: atomic=True and pool='thread' exclude each other.")
+    if options.pool == "thread" and definition.is_async:
+        raise InvalidTask(
+            f"{definition.name}: pool='thread' is for `def` bodies; per_slot alone lets "
+            "`async def` bodies share a slot."
+        )
+    if options.pool == "thread" and options.per_slot == 1:
+        raise InvalidTask(
+            f"{definition.name}: pool='thread' needs per_slot, such as per_slot=10: how many of "
+            "its bodies run beside each other in one slot."
+        )
+    if options.per_slot > 1 and options.max_memory is not None:
+        raise InvalidTask(
+            f"{definition.name}: max_memory and per_slot exclude each other; bodies that share a "
+            "slot share the memory of its process."
+        )
     if options.per_slot > 1 and options.pool == "process":
         raise InvalidTask(
             f"{definition.name}: pool='process' gives each body a process; leave out per_slot."

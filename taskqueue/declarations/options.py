@@ -28,8 +28,6 @@ from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import InvalidTask
 
 MOST_PER_SLOT = 1000
-# Of a definition with pool="thread" that does not say how many share a slot.
-THREADS = 10
 
 
 def check_sensitive(name: str, value: Any) -> frozenset[str]:
@@ -60,11 +58,6 @@ class Options(LimitOptions, KeyOptions, RunOptions):
     schedule: tuple[Scheduled, ...] = option(
         Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
     )
-
-    @property
-    def most_per_slot(self) -> int:
-        """Return how many of its bodies one slot of the process pool runs at once."""
-        return THREADS if self.pool == "thread" and self.per_slot == 1 else self.per_slot
 
     @property
     def limits(self) -> Limits:

@@ -24,7 +24,10 @@ def _body() -> None: ...
     ("options", "said"),
     [
         ({"pool": "process", "per_slot": 2}, "leave out per_slot"),
-        ({"pool": "thread", "atomic": True}, "exclude each other"),
+        ({"pool": "thread", "per_slot": 2, "atomic": True}, "exclude each other"),
+        ({"pool": "thread"}, "needs per_slot"),
+        ({"pool": "thread", "per_slot": 1}, "needs per_slot"),
+        ({"pool": "thread", "per_slot": 2, "max_memory": 500}, "exclude each other"),
     ],
 )
 def test_options_that_a_pool_excludes_are_refused(options: Any, said: str) -> None:

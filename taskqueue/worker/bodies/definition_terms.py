@@ -30,7 +30,7 @@ class DefinitionTerms:
         per_slot = {
             definition.name: most
             for definition in definitions
-            if (most := definition.options.most_per_slot) > 1 and definition.name not in self._told
+            if (most := definition.options.per_slot) > 1 and definition.name not in self._told
         }
         if per_slot:
             self._told.update(per_slot)

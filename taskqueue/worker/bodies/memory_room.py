@@ -27,4 +27,4 @@ class MemoryRoom:
         if not limit or size is None:
             return True
         room = max(0.0, limit * 1e6 - self._at_first)
-        return size - self._at_first <= MOST_TAKEN * room
+        return bool(size - self._at_first <= MOST_TAKEN * room)
