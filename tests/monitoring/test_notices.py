@@ -87,7 +87,7 @@ def test_a_queue_whose_workers_are_busy_is_late_where_a_task_waits_for_minutes()
     (notice,) = notices()
     assert (notice.code, notice.level, notice.subject) == ("late_queue", "warning", "default")
     assert notice.count == 2
-    assert "has waited 0:06:0" in notice.sentence
+    assert "has waited 6 min" in notice.sentence
 
 
 def test_a_queue_with_very_many_tasks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
