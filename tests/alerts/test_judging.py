@@ -149,7 +149,7 @@ def test_a_late_queue_is_told_by_whether_its_workers_are_busy() -> None:
     make_worker(concurrency=1)
     make_task(run_after=ago(6 * MINUTE))
     (found,) = judged("queue_latency")
-    assert found.summary.startswith("The oldest task of the queue default has waited 0:06:0")
+    assert found.summary.startswith("The oldest task of the queue default has waited 6 min")
     assert "though a worker has free slots. Waiting tasks: 1." in found.summary
     assert "taskqueue why ID" in found.remedy
     assert found.words

@@ -89,7 +89,7 @@ def test_the_doctor_and_the_metrics_tell_that_nobody_numbers_events() -> None:
     assert "ok" in seen()
     Event.objects.update(at=timezone.now() - timedelta(minutes=5))
     assert seen()["problem"].startswith(
-        "No worker numbers events. Those that wait: 1, the oldest for 0:05:0"
+        "No worker numbers events. Those that wait: 1, the oldest for 5 min"
     )
     text = exposition()[0].decode()
     assert "taskqueue_events_unnumbered 1.0" in text
