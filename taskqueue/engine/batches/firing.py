@@ -57,11 +57,13 @@ _DUE = """
         OR newest.id - oldest.id >= oldest.max_size - 1 AND {is_full}
     LIMIT %(limit)s
 """
-# Each by its key, whatever the statistics say: LATERAL with an OFFSET or a LIMIT cannot become
-# another join. A group is a range, not a pair of equal values: of these PostgreSQL knows that their
-# order is that of the ids, and while the statistics tell of few groups it would look for the newest
-# event of one from the newest event of all, row by row. The order of a range is that of the index
-# of groups alone. SQLite knows neither LATERAL nor columns in an OFFSET.
+# Each by its key, whatever the statistics say: LATERAL with a LIMIT cannot become another join, and
+# the oldest event, too, is found by the index of groups: by its id alone, that whole index would be
+# read where the statistics tell of an empty table. A group is a range, not a pair of equal values:
+# of these PostgreSQL knows that their order is that of the ids, and while the statistics tell of few
+# groups it would look for the newest event of one from the newest event of all, row by row. The
+# order of a range is that of the index of groups alone. SQLite knows neither LATERAL nor columns in
+# an OFFSET.
 DUE = Statement(
     postgresql=Statement.of(
         _DUE.format(
@@ -73,7 +75,11 @@ DUE = Statement(
             LIMIT 1
         ) AS following""",
             ends="""CROSS JOIN LATERAL (
-        SELECT * FROM taskqueue_collected WHERE id = head.id OFFSET 0
+        SELECT *
+        FROM taskqueue_collected
+        WHERE (name, group_key, id) >= (head.name, head.group_key, head.id)
+        ORDER BY name, group_key, id
+        LIMIT 1
     ) AS oldest
     CROSS JOIN LATERAL (
         SELECT id, collected_at
