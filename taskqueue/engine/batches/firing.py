@@ -60,8 +60,8 @@ _DUE = """
 # Each by its key, whatever the statistics say: LATERAL with a LIMIT cannot become another join, and
 # the oldest event, too, is found by the index of groups: by its id alone, that whole index would be
 # read where the statistics tell of an empty table. A group is a range, not a pair of equal values:
-# of these PostgreSQL knows that their order is that of the ids, and while the statistics tell of few
-# groups it would look for the newest event of one from the newest event of all, row by row. The
+# of these PostgreSQL knows that their order is that of the ids, and while the statistics tell of
+# few groups it would look for the newest event of one from the newest event of all, row by row. The
 # order of a range is that of the index of groups alone. SQLite knows neither LATERAL nor columns in
 # an OFFSET.
 DUE = Statement(
