@@ -238,7 +238,7 @@ def test_the_next_times_of_a_rule_are_told_while_it_is_typed(log_in_as: LogIn) -
     for at in list(rule.between(after, after + timedelta(days=9)))[:5]:
         assert at.strftime("%Y-%m-%d %H:%M:%S +0000") in html
     assert "61" in told(expression="61 6 * * *")
-    assert "Required" in told(expression="")
+    assert "They appear when this is filled in: Expression" in told(expression="")
     assert "<table" not in client.get(page).content.decode()
     assert "No further times." in told(kind="once", at="2001-01-01 09:00")
     assert client.post(page, typed).status_code == 405
