@@ -150,7 +150,7 @@ class ReadOnlyAdmin(_Admin):
         return super().get_object(request, object_id, from_field or None)
 
     def heading(self, row: Any) -> str:
-        """What the page of a row is called."""
+        """The heading of the page of a row."""
         return str(row)
 
     def render_change_form(

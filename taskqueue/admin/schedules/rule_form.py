@@ -104,7 +104,7 @@ def rule_typed(given: Any) -> tuple[Rule | None, str]:
 
 
 class StartsForm(forms.Form):
-    """What decides the starts of runs besides the rule; the same fields as in the whole form."""
+    """The fields that decide the starts of runs besides the rule, as in the whole form."""
 
     name = forms.CharField(required=False, max_length=LONGEST_NAME)
     jitter = SpanField()

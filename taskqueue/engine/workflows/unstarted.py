@@ -96,7 +96,7 @@ class _Above(NamedTuple):
 
 
 class Unstarted(NamedTuple):
-    """What became of claimed tasks that must not start."""
+    """The fates of claimed tasks that must not start."""
 
     # The leases that are gone, and the workflows that are stopping.
     lease_ids: frozenset[int]

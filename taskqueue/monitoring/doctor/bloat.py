@@ -1,4 +1,4 @@
-"""What dead rows bloat: tables and indexes.
+"""Tables and indexes that dead rows bloat.
 
 Bloat is estimated from the planner's statistics, which needs no extension and reads no table: a
 B-tree of so many entries of such a width needs about so many pages, and one that is several times

@@ -1,4 +1,4 @@
-"""Who holds an old snapshot, so that no dead row can be removed.
+"""Sessions with an old snapshot, which keeps dead rows from being removed.
 
 A session in a transaction, a prepared transaction, or a replication slot holds one.
 """
