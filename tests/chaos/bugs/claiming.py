@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import F
 
 from taskqueue.engine.live_changes import LiveChanges
+from taskqueue.models import Worker
 from tests.chaos.bugs.planting import Planting
 
 ENGINE = "taskqueue.engine"
@@ -125,4 +126,6 @@ def names_ignored(planting: Planting) -> None:
 
 def broadcast_seats_one(planting: Planting) -> None:
     """A broadcast reaches nobody but the worker that saw it first."""
-    planting.replace(f"{ENGINE}.broadcast:_names_serving", lambda *arguments: [])
+    planting.replace(
+        f"{ENGINE}.broadcast:_alive", lambda connection, *, seating: [Worker(name=seating)]
+    )
