@@ -12,6 +12,7 @@ from taskqueue.engine.depth_statement import WAITING
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.queue_tasks import deleted_with_tasks
 from taskqueue.engine.rollups import KEPT, Level
+from taskqueue.engine.statement import Fact, Moment
 from taskqueue.engine.workers import remember_queues
 from taskqueue.models import Depth, Queue
 
@@ -29,6 +30,41 @@ GONE_AFTER = timedelta(hours=2)
 MOST_DELETED, MOST_LOOKED = 1_000, 2_000
 # The queue of a row that tells only that somebody looked.
 ALL = ""
+IS_UNRECORDED = Fact(
+    postgresql="""
+        NOT EXISTS (
+            SELECT 1
+            FROM taskqueue_depth
+            WHERE resolution = 60 AND queue_name = ''
+                AND starts_at = date_trunc('minute', statement_timestamp())
+        )
+    """,
+    sqlite="""
+        NOT EXISTS (
+            SELECT 1
+            FROM taskqueue_depth
+            WHERE resolution = 60 AND queue_name = ''
+                AND starts_at = strftime('%%Y-%%m-%%d %%H:%%M:00', %(now)s)
+        )
+    """,
+)
+
+
+def _oldest(resolution: int, *, after: timedelta) -> Moment:
+    """When the oldest row of a resolution is so old."""
+    oldest = f"FROM taskqueue_depth WHERE resolution = {resolution}"
+    seconds = f"{after.total_seconds():.0f} seconds"
+    return Moment(
+        postgresql=f"SELECT min(starts_at) + interval '{seconds}' {oldest}",
+        sqlite=f"SELECT strftime('%%Y-%%m-%%d %%H:%%M:%%f', min(starts_at), '{seconds}') {oldest}",
+    )
+
+
+# When there is something to merge or to delete.
+HAS_OLD_DEPTHS = (
+    *(_oldest(level.source, after=level.age + timedelta(seconds=level.target)) for level in LEVELS),
+    _oldest(RESOLUTIONS[-1], after=KEPT),
+)
 
 
 def record_depths(connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> bool:

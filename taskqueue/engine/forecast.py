@@ -127,6 +127,10 @@ class Forecast:
         """The number that the query gives."""
         return int(self._seen[fact])
 
+    def calls_for(self, look: Statement) -> bool:
+        """Return whether the moment has come, or the fact is true."""
+        return self.is_over(look) if isinstance(look, Moment) else bool(self._seen[look])
+
     def text(self, fact: Fact) -> str:
         """The text that the query gives; empty where it gives no row."""
         return str(self._seen[fact] or "")

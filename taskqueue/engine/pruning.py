@@ -18,6 +18,7 @@ from taskqueue.engine.idempotency import KEPT as KEYS_KEPT
 from taskqueue.engine.rollups import BATCH as MERGE_BATCH
 from taskqueue.engine.rollups import merge_rollups
 from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.statement import Moment
 from taskqueue.engine.surplus import count_surplus, mark_surplus
 from taskqueue.engine.workers import forget_gone
 from taskqueue.engine.workflows.pruning import past_retention, prune_batch
@@ -118,6 +119,9 @@ HISTORIES = {
 }
 
 
+NEXT_TASK = Moment.of("""
+    SELECT min(prune_after) FROM taskqueue_task WHERE prune_after IS NOT NULL
+""")
 # Of rules with times within less than a second, of which a day has up to 1,728,000.
 FINE_KEPT = timedelta(hours=1)
 

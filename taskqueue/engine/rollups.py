@@ -46,14 +46,14 @@ def merge_rollups(connection: BaseDatabaseWrapper) -> int:
     another worker merges at this moment are left to it.
     """
     count = BATCH if add_arrivals(connection) else 0
+    now = dialect_for(connection).now(connection)
     for level in LEVELS:
         try:
             with orm_transaction(connection):
-                count += _merge(connection, level, dialect_for(connection).now(connection))
+                count += _merge(connection, level, now)
         except IntegrityError:  # Another worker has just inserted the same span: it is its turn.
             continue
     with orm_transaction(connection):
-        now = dialect_for(connection).now(connection)
         old = Rollup.objects.using(connection.alias).filter(starts_at__lt=now - KEPT)
         chosen = list(old.order_by("starts_at").values_list("id", flat=True)[:BATCH])
         if chosen:

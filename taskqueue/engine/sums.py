@@ -8,11 +8,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.engine.connections import orm_transaction
+from taskqueue.engine.statement import Fact
 from taskqueue.engine.totals import label_among
 from taskqueue.models import CallCount, WorkflowCount
 
 # Rows that one transaction adds up.
 BATCH = 10_000
+HAS_COUNTS = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_workflowcount WHERE NOT is_sum)
+    OR EXISTS (SELECT 1 FROM taskqueue_callcount WHERE NOT is_sum)
+""")
 
 
 def merge_counts(connection: BaseDatabaseWrapper) -> bool:

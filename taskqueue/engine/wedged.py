@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.dialect import as_uuid, execute, select
-from taskqueue.engine.statement import Statement
+from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Lease
 
 logger = logging.getLogger("taskqueue.worker")
@@ -28,6 +28,7 @@ SAMPLE = 2000
 # Of a name with fewer successes among them, nothing is known.
 ENOUGH = 20
 
+HAS_RUNNING = Fact.of("EXISTS (SELECT 1 FROM taskqueue_lease WHERE status = 'running')")
 # Locks nothing. The index of running leases bounds it; lines are read for the few that are quiet.
 QUIET = Statement(
     postgresql="""

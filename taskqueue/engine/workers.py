@@ -61,6 +61,14 @@ MARK_LOST = Statement.of("""
         {skip_locked}
     )
 """)
+HAS_SILENT = Fact.of("""
+    EXISTS (
+        SELECT 1
+        FROM taskqueue_worker
+        WHERE status IN ('running', 'quiet', 'stopping') AND {since seen_at} > lease_seconds
+            OR status IN ('stopped', 'lost') AND {since seen_at} > 86400
+    )
+""")
 FORGET_GONE = Statement.of("""
     DELETE FROM taskqueue_worker
     WHERE id IN (

@@ -55,7 +55,8 @@ WORKFLOW_PAUSE, WORKFLOW_TURN = 0.25, 0.2
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # Seconds between looks for new events, while anybody wants any: of the first worker, of others.
 PUMP_PAUSE, OTHER_PUMP_PAUSE = 0.1, 1.0
-# All that the duties look at, in the statement that promotes.
+# What the duties look at each time, in the statement that promotes; those that come every so many
+# seconds have their own looks there.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE, NEXT_OPERATION,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, RANK,
@@ -87,6 +88,7 @@ class Duties:
         self._scheduler = Scheduler()
         self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)
         self._last_broadcast: UUID | None = None
+        self._periodic = periodic = periodic_duties()
         self._steps: tuple[Callable[[Turn], float | None], ...] = (
             self._end_overdue,
             self._take_over.step,
@@ -100,7 +102,7 @@ class Duties:
             self._await_tokens,
             self._pump_events,
             self._look_at_alerts,
-            *(duty.step for duty in periodic_duties()),
+            *(duty.step for duty in periodic),
         )
         self._stays = Timed(release_stays, every=interval, again=0.1)
         self._batches_at = 0.0
@@ -118,7 +120,9 @@ class Duties:
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Promote, and serve what is due; whether there may be something to claim."""
-        forecast = promote(connection, LOOKS, worker_id=self._worker_id, limit=PROMOTE_BATCH)
+        due = (look for duty in self._periodic if duty.is_due(now) for look in duty.looks)
+        looks = (*LOOKS, *due)
+        forecast = promote(connection, looks, worker_id=self._worker_id, limit=PROMOTE_BATCH)
         self.has_changed = forecast.promoted > 0
         if forecast.promoted == PROMOTE_BATCH:
             self.next_at = now

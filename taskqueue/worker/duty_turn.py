@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.forecast import Forecast
+from taskqueue.engine.statement import Statement
 
 # Seconds until another look at what is due and could not be served, such as what is locked.
 OVERDUE_PAUSE = 0.1
@@ -34,22 +35,31 @@ class Turn:
 
 @dataclass
 class Timed:
-    """A duty that is served every so many seconds, sooner `again` where it has left something."""
+    """A duty that is served every so many seconds, sooner `again` where it has left something.
+
+    Where it has looks it is served only if one of them calls for it.
+    """
 
     run: Callable[[BaseDatabaseWrapper], object]
     every: float
     again: float = 10.0
+    looks: tuple[Statement, ...] = ()
     # Of the worker's time, at most, while it leaves something each time.
     share: float = 1.0
     next_at: float = 0.0
 
+    def is_due(self, now: float) -> bool:
+        """Return whether it is time."""
+        return now >= self.next_at
+
     def step(self, turn: Turn) -> float | None:
         """Run it once it is time."""
-        if turn.now >= self.next_at:
+        if self.is_due(turn.now):
             # First: one that fails must not fail with every turn.
             self.next_at = turn.now + self.every
+            is_called = not self.looks or any(map(turn.forecast.calls_for, self.looks))
             began = time.monotonic()
-            if self.run(turn.connection):
+            if is_called and self.run(turn.connection):
                 took = time.monotonic() - began
                 self.next_at = turn.now + min(self.every, max(self.again, took / self.share))
         return self.again if self.next_at <= turn.now + self.again else None

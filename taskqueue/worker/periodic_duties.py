@@ -10,16 +10,17 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.log_text import one_line
 from taskqueue.engine import pruning, rollups, wedged, workers
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.control.pauses import lift_pauses
-from taskqueue.engine.depths import record_depths
-from taskqueue.engine.events.declaring import end_undeclared
-from taskqueue.engine.events.pruning import prune_events
-from taskqueue.engine.limits.sweeping import Sweep, prune_limits
+from taskqueue.engine.control.pauses import HAS_ENDED_PAUSES, lift_pauses
+from taskqueue.engine.depths import HAS_OLD_DEPTHS, IS_UNRECORDED, record_depths
+from taskqueue.engine.events.declaring import HAS_HANDLERS, end_undeclared
+from taskqueue.engine.events.pruning import HAS_EVENTS, prune_events
+from taskqueue.engine.limits.sweeping import HAS_LIMIT_ROWS, HAS_LIMITED, Sweep, prune_limits
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.sessions import owns_session
-from taskqueue.engine.sums import merge_counts
-from taskqueue.engine.workflows.pruning import prune_workflows
-from taskqueue.engine.workflows.reconciling import reconcile
+from taskqueue.engine.sums import HAS_COUNTS, merge_counts
+from taskqueue.engine.surplus import HAS_COUNTED
+from taskqueue.engine.workflows.pruning import NEXT_PRUNE, prune_workflows
+from taskqueue.engine.workflows.reconciling import NEXT_RECOUNT, reconcile
 from taskqueue.worker.duty_turn import Timed
 
 logger = logging.getLogger("taskqueue.worker")
@@ -28,22 +29,22 @@ logger = logging.getLogger("taskqueue.worker")
 def periodic_duties() -> tuple[Timed, ...]:
     """Return them for one worker, in their order."""
     return (
-        Timed(prune_tasks, every=10, again=0.1),
-        Timed(prune_workflows, every=10, again=0.1),
-        Timed(reconcile, every=10, again=0.5, share=0.01),
-        Timed(Sweep().step, every=10, again=0.1),
-        Timed(prune_limits, every=60, again=0.1),
+        Timed(prune_tasks, every=10, again=0.1, looks=(pruning.NEXT_TASK, HAS_COUNTED)),
+        Timed(prune_workflows, every=10, again=0.1, looks=(NEXT_PRUNE,)),
+        Timed(reconcile, every=10, again=0.5, share=0.01, looks=(NEXT_RECOUNT,)),
+        Timed(Sweep().step, every=10, again=0.1, looks=(HAS_LIMITED,)),
+        Timed(prune_limits, every=60, again=0.1, looks=(HAS_LIMIT_ROWS,)),
         Timed(prune_history, every=3600),
         Timed(prune_fine, every=60, again=0.1),
-        Timed(prune_events, every=60, again=0.1),
+        Timed(prune_events, every=60, again=0.1, looks=(HAS_EVENTS,)),
         Timed(merge_rollups, every=60),
-        Timed(merge_counts, every=60),
-        Timed(record_depths, every=20),
-        Timed(mark_wedged, every=60),
+        Timed(merge_counts, every=60, looks=(HAS_COUNTS,)),
+        Timed(record_depths, every=20, looks=(IS_UNRECORDED, *HAS_OLD_DEPTHS)),
+        Timed(mark_wedged, every=60, looks=(wedged.HAS_RUNNING,)),
         Timed(rest_schedules, every=60),
-        Timed(end_undeclared, every=60),
-        Timed(lift_pauses, every=30),
-        Timed(call_roll, every=15),
+        Timed(end_undeclared, every=60, looks=(HAS_HANDLERS,)),
+        Timed(lift_pauses, every=30, looks=(HAS_ENDED_PAUSES,)),
+        Timed(call_roll, every=15, looks=(workers.HAS_SILENT,)),
     )
 
 

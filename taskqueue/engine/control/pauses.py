@@ -18,13 +18,14 @@ from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
-from taskqueue.engine.statement import Statement
+from taskqueue.engine.statement import Fact, Statement
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Pause
 from taskqueue.models.pause import EVERYTHING
 
 ALL_QUEUES = "all queues"
 # Claims have left it since its end, by their own clock.
+HAS_ENDED_PAUSES = Fact.of("EXISTS (SELECT 1 FROM taskqueue_pause WHERE paused_until <= {now})")
 LIFT = Statement.of("DELETE FROM taskqueue_pause WHERE paused_until <= {now}")
 
 

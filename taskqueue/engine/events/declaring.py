@@ -10,11 +10,15 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.events.handling import stored
 from taskqueue.engine.events.subscribing import subscribe, unsubscribe
 from taskqueue.engine.specs import spec_of
+from taskqueue.engine.statement import Fact
 from taskqueue.models import Subscription, Worker
 from taskqueue.models.event import Subscriber
 from taskqueue.models.worker import WorkerStatus
 
 LIVE = (WorkerStatus.RUNNING, WorkerStatus.QUIET, WorkerStatus.STOPPING)
+HAS_HANDLERS = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_subscription WHERE subscriber = 'handler')
+""")
 
 
 def sync_handlers() -> None:

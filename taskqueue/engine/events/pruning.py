@@ -9,10 +9,16 @@ from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.events.subscribing import end_overdue
 from taskqueue.engine.sessions import take_write_lock
+from taskqueue.engine.statement import Fact
 from taskqueue.models import Audience, Event
 
 # Rows of one transaction.
 BATCH = 1000
+# Of events without numbers some will have them.
+HAS_EVENTS = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_event WHERE seq IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM taskqueue_subscription)
+""")
 
 
 def prune_events(connection: BaseDatabaseWrapper) -> bool:

@@ -20,7 +20,7 @@ from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, execute, select
 from taskqueue.engine.limits.counting import count_repaired, count_saturated
 from taskqueue.engine.limits.placing import take_places
-from taskqueue.engine.statement import Statement
+from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Limit, Limiter, LimitNote, Partition, Queue, Slot, Task
 from taskqueue.models.limit import PartitionState, Per
 
@@ -31,6 +31,17 @@ BATCH = 500
 # For how long a partition is kept without tasks, and a limiter without use.
 KEPT = timedelta(minutes=10)
 
+# What a sweep would look at: limits of queues, what waits for places, tasks under limits.
+HAS_LIMITED = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_queue WHERE limiter_id IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM taskqueue_partition WHERE waits_for IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready' AND route = 2)
+""")
+HAS_LIMIT_ROWS = Fact.of("""
+    EXISTS (SELECT 1 FROM taskqueue_partition)
+    OR EXISTS (SELECT 1 FROM taskqueue_limiter)
+    OR EXISTS (SELECT 1 FROM taskqueue_slot)
+""")
 # Partitions that have a task which is ready, in the order of their ids: a loose scan of the claim's
 # index. One snapshot sees a task and its note, or neither; it also sees a place that came free with
 # its note. So what is closed here without a note would stay closed.

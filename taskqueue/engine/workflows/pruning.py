@@ -11,10 +11,14 @@ from django.db.models import QuerySet
 
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.statement import Moment
 from taskqueue.models import Dependency, Member, Step, StepCalls, StepEnd, Task, Workflow
 
 # Tasks of one transaction, and workflows whose tasks are looked for at once.
 BATCH, MOST_WORKFLOWS = 500, 100
+NEXT_PRUNE = Moment.of("""
+    SELECT min(prune_after) FROM taskqueue_workflow WHERE prune_after IS NOT NULL
+""")
 
 
 def prune_workflows(connection: BaseDatabaseWrapper) -> bool:

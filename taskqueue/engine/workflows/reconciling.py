@@ -20,7 +20,7 @@ from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.connections import orm_transaction
 from taskqueue.engine.dialect import dialect_for, execute, select
-from taskqueue.engine.statement import Statement
+from taskqueue.engine.statement import Moment, Statement
 from taskqueue.engine.workflows.counting import COUNTED
 from taskqueue.engine.workflows.counts import count_repairs
 from taskqueue.engine.workflows.inserting import STILL
@@ -35,6 +35,11 @@ LONGEST = timedelta(minutes=10)
 # Workflows of one transaction. It stops before their members exceed the second number, but counts
 # a wider workflow by itself.
 BATCH, MOST_MEMBERS = 50, 20_000
+NEXT_RECOUNT = Moment.of("""
+    SELECT min(recount_at)
+    FROM taskqueue_workflow
+    WHERE recount_at IS NOT NULL AND finished_at IS NULL AND paused_at IS NULL
+""")
 # What is read of a workflow.
 READ = ("name", "status", "members", "moved_at")
 # Locks: workflows that the caller has locked. To word an update of many rows took the ORM half the
