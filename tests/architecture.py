@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PACKAGE = "taskqueue"
@@ -180,6 +181,7 @@ def _foreign_objection(source: str, distribution: str) -> str | None:
     return None
 
 
+@cache
 def _parts(root: Path) -> frozenset[str]:
     return frozenset(_part(root, path) for path in root.rglob("*.py"))
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -18,7 +17,9 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from project.postgres import Server
+from tests.isolation import forget_charts, own_proofs, patience
 from tests.pooler import PROGRAM, WHERE, Pooler, mode_of
+from tests.proofs import forget_proofs
 from tests.sharing_out import (
     DATABASE,
     IS_SHARED_OUT,
@@ -30,10 +31,11 @@ from tests.warm_start import WarmStart
 from tests.worker_process import (
     WorkerProcess,
     end_other_sessions,
-    forget_proofs,
     poolers,
     worker_environment,
 )
+
+__all__ = ["forget_charts", "own_proofs", "patience"]
 
 StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
@@ -55,8 +57,6 @@ DIRECT = "direct_only"
 """The marker of tests that need workers on sessions of their own, such as those that listen."""
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests of this run are left to the other database."""
-PATIENCE = 60.0
-"""Seconds for an answer that comes."""
 TOOL_NAMES = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
 
 
@@ -128,42 +128,6 @@ def require_tool(name: str) -> str:
     if os.environ.get("TASKQUEUE_NO_SKIP") == "1":
         pytest.fail(f"{message}, and TASKQUEUE_NO_SKIP=1 forbids to skip", pytrace=False)
     pytest.skip(message)
-
-
-@pytest.fixture(autouse=True)
-def _forget_charts() -> None:
-    """What a process remembers of the steps of charts, though each test has other rows."""
-    from taskqueue.monitoring import comparison, performance, series
-
-    series.cache.forget()
-    performance.cache.forget()
-    comparison.cache.forget()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _patience() -> Iterator[None]:
-    """What asks the database for an answer within some seconds waits for longer here.
-
-    So does the server for the next statement of a transaction. A busy machine may take them all.
-    Tests of a database, or of a worker, that stays silent set their own time.
-    """
-    from taskqueue.engine import connections, sessions
-    from taskqueue.management.cli import diagnosis
-    from taskqueue.monitoring import health
-    from taskqueue.monitoring.doctor import examination
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(health.ready.__kwdefaults__, "seconds", PATIENCE)
-        patch.setattr(connections, "CONNECT_TIMEOUT", int(PATIENCE))
-        patch.setattr(sessions, "SHORTEST_SILENCE", PATIENCE)
-        patch.setattr(diagnosis, "LONGEST", PATIENCE)
-        patch.setattr(examination, "LONGEST_SILENCE", PATIENCE)
-        with suppress(ImportError):  # It needs an extra.
-            from taskqueue.monitoring.metrics import collector
-
-            patch.setattr(collector, "LONGEST", PATIENCE)
-            patch.setattr(collector, "LONGEST_STATEMENT", f"{PATIENCE:.0f}s")
-        yield
 
 
 @pytest.fixture(scope="session")

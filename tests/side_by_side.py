@@ -26,8 +26,8 @@ from typing import IO
 from tests.pooler import MODES
 
 DATABASES = ("sqlite", "postgresql")
-# What waits for leases to run out, and what real browsers show.
-PATIENT = ["tests/browser", "tests/chaos", "tests/guarantees", "tests/schedules/year"]
+# What waits for leases to run out.
+PATIENT = ["tests/chaos", "tests/guarantees", "tests/schedules/year"]
 FACES = ["tests/admin", "tests/management", "tests/monitoring"]
 
 
@@ -38,7 +38,8 @@ def _all_but(folders: Sequence[str]) -> list[str]:
 SHARES = {
     "the patient": PATIENT,
     "tests/worker": ["tests/worker"],
-    "the rest": _all_but(["tests/worker", "tests/api", *PATIENT, *FACES]),
+    "the rest": _all_but(["tests/worker", "tests/api", "tests/browser", *PATIENT, *FACES]),
+    "tests/browser": ["tests/browser"],
     "faces": FACES,
     "tests/api": ["tests/api"],
 }
@@ -87,7 +88,7 @@ class Part:
 
 
 def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part]:
-    """Return what is to run: five parts a database, or one where the arguments choose tests.
+    """Return what is to run: six parts a database, or one where the arguments choose tests.
 
     With TASKQUEUE_FULL=1 workers are also tested behind a pooler.
     """

@@ -16,10 +16,11 @@ def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
     return {part.title: list(part.arguments) for part in parts(arguments, environment)}
 
 
-def test_the_whole_suite_is_run_in_five_parts_on_each_database() -> None:
+def test_the_whole_suite_is_run_in_six_parts_on_each_database() -> None:
     worker, api, patient = ["tests/worker", "-x"], ["tests/api", "-x"], [*PATIENT, "-x"]
     faces = [*FACES, "-x"]
-    others = ["tests/worker", "tests/api", *PATIENT, *FACES]
+    others = ["tests/worker", "tests/api", "tests/browser", *PATIENT, *FACES]
+    browser = ["tests/browser", "-x"]
     rest = ["tests", *(f"--ignore={each}" for each in others), "-x"]
     assert described("-x") == {
         "sqlite: the patient": patient,
@@ -28,8 +29,10 @@ def test_the_whole_suite_is_run_in_five_parts_on_each_database() -> None:
         "postgresql: tests/worker": worker,
         "sqlite: faces": faces,
         "sqlite: tests/api": api,
+        "sqlite: tests/browser": browser,
         "sqlite: the rest": rest,
         "postgresql: faces": faces,
+        "postgresql: tests/browser": browser,
         "postgresql: tests/api": api,
         "postgresql: the rest": rest,
     }
@@ -71,7 +74,7 @@ def test_chosen_tests_are_run_by_one_pytest_a_database(arguments: list[str]) -> 
 
 @pytest.mark.parametrize("arguments", [["--maxfail", "2"], ["-W", "tests"], ["--lf"]])
 def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
-    assert len(described(*arguments)) == 10
+    assert len(described(*arguments)) == 12
 
 
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
@@ -81,6 +84,7 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
         "sqlite: tests/worker",
         "postgresql",
         "sqlite: the rest",
+        "sqlite: tests/browser",
         "sqlite: faces",
         "sqlite: tests/api",
     ]
@@ -88,13 +92,13 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
 
 def test_no_two_parts_share_a_cache() -> None:
     caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
-    assert len(set(caches)) == 10
+    assert len(set(caches)) == 12
 
 
 def test_what_waits_is_begun_first_and_what_computes_waits_for_a_processor() -> None:
     computes = [part.computes for part in parts([], {})]
     assert computes == sorted(computes)
-    assert sum(computes) == 6
+    assert sum(computes) == 8
     assert {part.computes for part in parts(["--quick"], {})} == {False}
 
 

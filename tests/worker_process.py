@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from tests.pooler import Pooler
 from tests.suspending import suspend
@@ -222,16 +222,6 @@ def end_other_sessions() -> None:
         return
     with connection.cursor() as cursor:
         cursor.execute(END_OTHER_SESSIONS)
-
-
-def forget_proofs() -> None:
-    """Remove what the workers of a test, which have ended, have left in the host's memory."""
-    from taskqueue.models import Worker
-    from taskqueue.worker import presence
-
-    with suppress(DatabaseError):  # A test may leave a database that cannot be asked.
-        for incarnation in Worker.objects.values_list("incarnation", flat=True):
-            presence.forget(incarnation)
 
 
 END_OTHER_SESSIONS = """

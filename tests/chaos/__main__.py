@@ -22,6 +22,7 @@ import psutil
 from tests.chaos.databases import DATABASES, ROOT, make_template, remove
 from tests.chaos.run import VERDICT, Plan
 from tests.chaos.verdict import HEADER, Verdict, row
+from tests.proofs import PREFIX, forget_proofs
 
 if TYPE_CHECKING:
     from tests.chaos.faults import Fault
@@ -39,6 +40,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _end)
     # A shell without job control lets what it starts with & ignore Ctrl-C, and so would workers.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault(PREFIX, f"taskqueue-chaos-{os.getpid()}-")
     if arguments.kill_matrix:
         return _run_kill_matrix(arguments)
     faults = _faults(arguments)
@@ -66,6 +68,7 @@ def main() -> int:
         ]
         return _run_all(plans, jobs=arguments.jobs)
     finally:
+        forget_proofs()
         if arguments.keep:
             print(f"What the runs left is in {folder}")
         else:

@@ -14,5 +14,7 @@ class SampleConfig(AppConfig):
 
     def ready(self) -> None:
         from tests.chaos.bugs import plant_if_told
+        from tests.proofs import use_own_proofs
 
         plant_if_told()
+        use_own_proofs()
