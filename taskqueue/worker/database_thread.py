@@ -22,6 +22,7 @@ from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.transient_errors import is_outage
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.late_imports import PAUSE, LateImports
 from taskqueue.worker.worker_session import WorkerSession
 from taskqueue.worker.workflows import StepEnds, give_inputs
 
@@ -42,11 +43,13 @@ class DatabaseThread:
         session: WorkerSession,
         wake: Callable[[], None],
         make_duties: Callable[[], Duties] | None = None,
+        imports: LateImports | None = None,
     ) -> None:
         self._session = session
+        self._imports = imports or LateImports()
         self._make_duties = make_duties
         self._duties: Duties | None = None
-        self._step_ends = StepEnds()
+        self._step_ends = StepEnds(self._imports)
         self._wake = wake
         self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
         self._reports: SimpleQueue[Exchange] = SimpleQueue()
@@ -129,8 +132,7 @@ class DatabaseThread:
                 self._session.leave_stopped(exchange)
                 give_inputs(self._session.connection, exchange)
                 if exchange.with_duties and self._make_duties is not None:
-                    self._duties = self._duties or self._make_duties()
-                    self._serve(self._duties, exchange)
+                    self._serve(self._make_duties, exchange)
             except (DatabaseError, InterfaceError, OSError) as error:
                 exchange.error = error
                 self._is_outage = self._is_outage or is_outage(error)
@@ -140,12 +142,19 @@ class DatabaseThread:
             if exchange.error is not None:
                 self._session.close()
                 close_quietly(project_connection())
+            has_steps = exchange.has_steps
             self._reports.put(exchange)
             self._wake()
+            if has_steps:
+                self._imports.begin()
         self._session.end()
         close_quietly(project_connection())
 
-    def _serve(self, duties: Duties, exchange: Exchange) -> None:
+    def _serve(self, make_duties: Callable[[], Duties], exchange: Exchange) -> None:
+        if not self._imports.are_over:
+            exchange.duties_at = time.monotonic() + PAUSE
+            return
+        duties = self._duties = self._duties or make_duties()
         if self._is_outage:
             self._is_outage = False
             duties.spare(time.monotonic())

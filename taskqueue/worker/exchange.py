@@ -42,6 +42,7 @@ class Exchange:
     is_recorded: bool = False  # Whether all was written, and the claim answered.
     recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)
+    has_steps: bool = False  # Whether any of them belongs to a step of a workflow.
     claimed_at: float = 0.0
     ended: Collection[int] = ()  # Of the unsure ones, those that had ended.
     running: Collection[int] = ()  # Of the unsure ones, those that had not.

@@ -17,6 +17,7 @@ from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
 from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
 from taskqueue.worker.heartbeat import Heartbeat
+from taskqueue.worker.late_imports import LateImports
 from taskqueue.worker.leases import Leases
 from taskqueue.worker.meter import Summary
 from taskqueue.worker.receiving import Receiver
@@ -57,8 +58,9 @@ class MainLoop:
         tally, batch_tally = Tally(self._leases.subject_of), Tally(self._leases.subject_of)
         session = WorkerSession(state, heard=self._hear, tally=tally)
         batch_session = WorkerSession(state, heard=None, tally=batch_tally)
-        self._database = DatabaseThread(session, state.wake, partial(_make_duties, state, tally))
-        self._batches = DatabaseThread(batch_session, state.wake)
+        make_duties, imports = partial(_make_duties, state, tally), LateImports()
+        self._database = DatabaseThread(session, state.wake, make_duties, imports=imports)
+        self._batches = DatabaseThread(batch_session, state.wake, imports=imports)
         self._recorder = Recorder(self._batches, dispatcher, self._database)
         self._coordinator = Coordinator(dispatcher, self._leases, self._database, self._recorder)
         self._stopper = Stopper(dispatcher)

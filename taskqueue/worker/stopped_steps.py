@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.declarations.snapshots import STEP
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.workflows.any_stopping import is_any_stopping
 from taskqueue.worker.exchange import Exchange
 
 logger = logging.getLogger("taskqueue.worker")
@@ -34,16 +35,17 @@ class StoppedSteps:
         Where that fails, the tasks start, and are asked to stop.
         """
         claimed = [row for row in exchange.claimed if row.options and IN_OPTIONS in row.options]
+        exchange.has_steps = bool(claimed)
         if not claimed or time.monotonic() < self._look_at:
             return False
-        # Only here: a worker's first claim does not wait for it.
-        from taskqueue.engine.workflows.rounds import advance
-        from taskqueue.engine.workflows.unstarted import cancel_unstarted, is_any_stopping
-
         try:
             if not is_any_stopping(connection):
                 self._look_at = time.monotonic() + LOOK_INTERVAL
                 return False
+            # Only here, see `late_imports`.
+            from taskqueue.engine.workflows.rounds import advance
+            from taskqueue.engine.workflows.unstarted import cancel_unstarted
+
             ended = cancel_unstarted(connection, claimed, policy=self._policy, tally=self._tally)
             gone = ended.lease_ids
             exchange.claimed = [row for row in exchange.claimed if row.lease_id not in gone]

@@ -107,7 +107,7 @@ class Timetable:
             self.is_promoted = not report.is_overtaken
             self.may_claim = self.may_claim or report.has_ready
             self.is_dry = not report.has_ready or (self.is_dry and not drains)
-        elif drains and self.is_dry and not self.is_promoted:
+        elif drains and self.is_dry and not self.is_promoted and report.duties_at is None:
             self.serve_duties_by(now)
         if self.is_dry and not self._outage.is_on:
             # The duties look for ready tasks anyway, so they do the polling.

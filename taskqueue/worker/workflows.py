@@ -16,6 +16,8 @@ from taskqueue.core.outcomes import Recorded
 from taskqueue.core.states import FINISHED
 from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.late_imports import PAUSE as IMPORTS_PAUSE
+from taskqueue.worker.late_imports import LateImports
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -40,7 +42,7 @@ def give_inputs(connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
     """
     if not any(MARK in row.args or MARK in row.kwargs for row in exchange.claimed):
         return
-    # Only here: a worker's first claim does not wait for it.
+    # Only here, see `late_imports`.
     from taskqueue.engine.workflows.inputs import with_inputs
 
     try:
@@ -76,7 +78,8 @@ class Rest:
 class StepEnds:
     """Folds what one thread has recorded, and advances workflows; what it leaves is the duties'."""
 
-    def __init__(self) -> None:
+    def __init__(self, imports: LateImports | None = None) -> None:
+        self._imports = imports
         self._rests: dict[int, Rest] = {}
         # When to fold again while much is claimed ahead, and the steps that wait for that.
         self._next_at = 0.0
@@ -95,6 +98,11 @@ class StepEnds:
         for step_id, number in counts.items():
             if step_id in self._rests:
                 self._rests[step_id].ended += number
+        if self._imports is not None and not self._imports.are_over:
+            # Tasks that have nothing to do with workflows do not wait for that.
+            self._waiting = ended
+            exchange.step_ends_at = now + IMPORTS_PAUSE
+            return
         if now < self._next_at and exchange.claimed_ahead >= MANY:
             self._waiting = ended
             # The next record comes sooner: so many tasks ahead are short ones.
@@ -123,7 +131,7 @@ class StepEnds:
         """Fold these steps; when what others had locked is to be looked at again."""
         if not step_ids:
             return []
-        # Only here: a worker's first claim does not wait for it.
+        # Only here, see `late_imports`.
         from taskqueue.engine.workflows.rounds import fold_and_advance
 
         advanced = fold_and_advance(connection, step_ids)

@@ -56,6 +56,12 @@ class PlayedThread:
             self.under_way.has_ready, self.under_way.duties_at = has_ready, NOW + 60
         self._answer = self.under_way
 
+    def put_off(self, until: float) -> None:
+        """Report the request under way as one whose duties were put off."""
+        assert self.under_way is not None
+        self.under_way.is_recorded, self.under_way.duties_at = True, until
+        self._answer = self.under_way
+
     def fail(self, error: Exception) -> None:
         """Report the request under way as one that the database has not carried out."""
         assert self.under_way is not None

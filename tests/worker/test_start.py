@@ -11,6 +11,7 @@ import pytest
 # The engine's rooms that only the duties need.
 OF_THE_DUTIES = {
     "taskqueue.worker.duties",
+    "taskqueue.engine.workflows.rounds",
     "taskqueue.engine.operations.serving",
     "taskqueue.engine.schedules.serving",
     "taskqueue.engine.control.task_verbs",

@@ -27,10 +27,6 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.models import Workflow
 
-# The index begins with the status: one entry is read.
-ANY_STOPPING = Statement.of("""
-    SELECT 1 FROM taskqueue_workflow WHERE status = 'stopping' LIMIT 1
-""")
 # The workflow of each task, then the one whose step runs that, and so on up to one that does not
 # run. Each row by its key, whatever the statistics say.
 _ABOVE = """
@@ -104,11 +100,6 @@ class Unstarted(NamedTuple):
 
 
 NONE = Unstarted(frozenset(), frozenset())
-
-
-def is_any_stopping(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether any workflow is being stopped."""
-    return bool(select(connection, ANY_STOPPING))
 
 
 def cancel_unstarted(

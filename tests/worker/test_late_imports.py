@@ -1,0 +1,84 @@
+"""What a worker imports after its first tasks: nothing waits for it but what needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from taskqueue.models import Step
+from taskqueue.worker import late_imports
+from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.late_imports import LateImports
+from taskqueue.worker.workflows import StepEnds
+from tests.engine.steps import claim
+from tests.sample.tasks import add
+from tests.worker.played import NOW, PlayedWorker
+from tests.worker_process import wait_until
+from tests.workflows.steps_of import assert_settled
+from tests.workflows.test_step_ends import recorded
+
+
+class PlayedImports:
+    """Imports that are over when the test says so."""
+
+    are_over = False
+
+
+def played() -> tuple[StepEnds, PlayedImports]:
+    imports: Any = PlayedImports()
+    return StepEnds(imports), imports
+
+
+@pytest.fixture
+def idle_drain() -> PlayedWorker:
+    """A drain that found nothing to claim, and has not served its duties."""
+    worker = PlayedWorker(slots=0).rest()
+    object.__setattr__(worker.timetable._options, "drain", True)
+    worker.dispatcher.pool.ready = [object()]
+    worker.timetable.is_dry, worker.timetable.is_promoted = True, False
+    worker.timetable.serve_duties_by(0.0)
+    return worker
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ends_of_steps_that_are_recorded_meanwhile_are_counted_afterwards() -> None:
+    run = add.starmap((n, 1) for n in range(2)).enqueue()
+    ends, imports = played()
+    exchange = recorded(claim(2))
+    ends.take(connection, exchange)
+    assert Step.objects.get().ended == 0
+    assert exchange.step_ends_at < float("inf"), "The duties come soon, in case nothing else does."
+    imports.are_over = True
+    later = Exchange()
+    ends.take(connection, later)
+    assert later.has_released
+    run.refresh()
+    assert run.status == "succeeded"
+    assert_settled(run)
+
+
+def test_a_module_that_cannot_be_imported_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(late_imports, "MODULES", ("no_such_module_anywhere",))
+    imports = LateImports()
+    wait_until(lambda: imports.are_over)
+
+
+def test_duties_that_wait_for_it_are_asked_for_again_and_a_drain_goes_on(
+    idle_drain: PlayedWorker,
+) -> None:
+    duties = idle_drain.next_request()
+    assert duties is not None
+    assert duties.with_duties
+    idle_drain.thread.put_off(NOW + 0.01)
+    idle_drain.coordinator.take_in(NOW)
+    assert not idle_drain.coordinator.is_drained
+    assert idle_drain.next_request(NOW + 0.005) is None
+    again = idle_drain.next_request(NOW + 0.01)
+    assert again is not None
+    assert again.with_duties
+    idle_drain.answer(now=NOW + 0.01)
+    assert idle_drain.coordinator.is_drained
