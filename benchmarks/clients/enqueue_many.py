@@ -58,7 +58,7 @@ def raw_copy() -> Callable[[int], Run]:
 
     def copy(rows: bytes) -> None:
         with atomic():
-            cursor.execute(BEGIN_BULK)
+            cursor.execute(BEGIN_BULK, (True,))
             with cursor.copy(COPY) as stream:
                 stream.write(rows)
 

@@ -40,6 +40,11 @@ class Columns(NamedTuple):
     ids: bytes
     args: Sequence[str]
 
+    def hexes(self) -> list[str]:
+        """Return their ids as text."""
+        text, length = self.ids.hex(), 2 * ID_BYTES
+        return [text[at : at + length] for at in range(0, len(text), length)]
+
     def payload(self, place: int) -> Payload:
         """Return one of them as a row."""
         id = self.ids[ID_BYTES * place : ID_BYTES * (place + 1)]

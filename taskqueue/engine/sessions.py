@@ -54,18 +54,19 @@ CANCEL_TIMEOUT = 1.0  # Seconds in which a server takes a request to cancel a st
 WANTED_EVENTS = "taskqueue.events"
 NO_EVENTS = "-"
 _WANTED = "COALESCE((SELECT NULLIF(kinds, '') FROM taskqueue_audience), '-')"
-# The moment; what the session knows of that; and from here on in this transaction it is known, so
-# that the triggers of rows that come in bulk need not look at each.
+# The moment, the kinds that the session knew to be wanted, and those that are. From here on in this
+# transaction the session knows them, so that the triggers of rows that come in bulk need not look
+# at each; or none, where the caller is to write the events of these rows.
 BEGIN_BULK = f"""
 SELECT
-    clock_timestamp(),
-    current_setting('{WANTED_EVENTS}', true),
-    set_config(
-        '{WANTED_EVENTS}',
-        COALESCE(NULLIF(current_setting('{WANTED_EVENTS}', true), ''), {_WANTED}),
-        true
-    )
-"""
+    clock_timestamp(), known, wanted,
+    set_config('{WANTED_EVENTS}', CASE WHEN %s THEN '{NO_EVENTS}' ELSE wanted END, true)
+FROM (
+    SELECT known, COALESCE(NULLIF(known, ''), {_WANTED}) AS wanted
+    FROM (SELECT current_setting('{WANTED_EVENTS}', true)) AS session (known)
+    OFFSET 0
+) AS session
+"""  # noqa: S608  (of constants)
 # For this transaction alone, in one round trip.
 PLAN_TRANSACTION = LIMIT_IDLENESS + "".join(
     f", set_config('{name}', {value}, true)"

@@ -1477,7 +1477,7 @@ class Migration(migrations.Migration):
                 ("details", models.JSONField()),
                 ("number", models.IntegerField()),
                 ("task_ids", ManyOf("uuid")),
-                ("attempts", ManyOf("integer")),
+                ("attempts", ManyOf("integer", null=True)),
                 ("seconds", ManyOf("double precision", null=True)),
             ],
             options={"default_permissions": ()},

@@ -1,7 +1,7 @@
 """The changes that are events, and what each event holds.
 
 Never arguments, results, messages or tracebacks. `engine/postgresql/events.py` has the starts and
-successes of many tasks once more.
+successes of many tasks once more, and `arrivals.py` their enqueues.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ events that nobody wants but for the conditions of the triggers:
   set, the function of the trigger looks at `taskqueue_audience`.
 - On SQLite the conditions look at `taskqueue_audience` themselves.
 
-A worker that claims or ends many tasks at once, on PostgreSQL, lets its triggers leave the kind out
-of that statement, which writes all of these events itself, as one row for all tasks of a definition
-(`engine/postgresql/events.py`): the trigger of each row costs several times that.
+Who enqueues, claims or ends many tasks at once, on PostgreSQL, lets the triggers leave the kind out
+of that statement, and writes all of these events by another one or the same, as one row for many
+tasks of a definition (`engine/postgresql/events.py`, `arrivals.py`): the trigger of each row costs
+several times that.
 """
 
 from __future__ import annotations

@@ -67,10 +67,10 @@ class Event(models.Model):
 
 
 class EventBatch(models.Model):
-    """Events of one kind that a worker's statement caused for tasks of one definition.
+    """Events of one kind that a statement caused for tasks of one definition.
 
-    On PostgreSQL the statements that claim and end many tasks write them. Numbering turns each
-    into rows of `Event`. A row for each event would be written and indexed twice.
+    On PostgreSQL the statements that enqueue, claim and end many tasks write them. Numbering turns
+    each into rows of `Event`. A row for each event would be written and indexed twice.
     """
 
     # Of the sequence of the events' ids: so batches and single events have one order.
@@ -85,10 +85,11 @@ class EventBatch(models.Model):
     worker = models.CharField(max_length=LONGEST_WORKER_NAME)
     # What they share of their details.
     details = models.JSONField()
-    # How many there are; for each its task and attempt, and of an end the seconds that it ran.
+    # How many there are; for each its task, of a start and an end its attempt, and of an end the
+    # seconds that it ran.
     number = models.IntegerField()
     task_ids = ManyOf("uuid")
-    attempts = ManyOf("integer")
+    attempts = ManyOf("integer", null=True)
     seconds = ManyOf("double precision", null=True)
 
     class Meta:

@@ -235,10 +235,10 @@ class Duties:
         if not (self.wanted_events or turn.forecast.holds(HAS_NEW_EVENTS)):
             return None
         if turn.forecast.holds(HAS_NEW_EVENTS):
-            number = pump(turn.connection)
-            turn.may_claim = turn.may_claim or number > 0
-            # No batch of events is cut in two, so that a turn seldom takes the whole number.
-            if EVENTS_BATCH / 2 < number <= EVENTS_BATCH:
+            numbered = pump(turn.connection)
+            turn.may_claim = turn.may_claim or numbered.number > 0
+            # After a larger turn, which took longer, the worker's own tasks come first.
+            if numbered.leaves_some and numbered.number <= EVENTS_BATCH:
                 return BEHIND_PAUSE
         rank = turn.forecast.number(RANK)
         return PUMP_PAUSE if rank == 0 else OTHER_PUMP_PAUSE + turn.stagger

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from taskqueue import GiveUp, current, task
 from taskqueue.declarations.event_filters import EventFilter
@@ -37,6 +38,27 @@ def blurt(path: str, secret: str) -> None:
     """Fails for good with a secret in its message."""
     append(path, "start")
     raise GiveUp(secret)
+
+
+class Gone(Exception):
+    """Who enqueues goes away."""
+
+
+@task(**PATIENT)
+def tell_many(path: str, secret: str, count: int) -> None:
+    """Enqueues many tasks in vain, and as many with an end behind their COMMIT."""
+    calls = [((path, secret), {})] * count
+    with suppress(Gone), transaction.atomic():
+        tell.enqueue_many(calls)
+        raise Gone
+    with suppress(Gone), transaction.atomic():
+        transaction.on_commit(_go)  # No hook after it has its turn.
+        tell.enqueue_many(calls)
+    append(path, "start")
+
+
+def _go() -> None:
+    raise Gone
 
 
 @task(**PATIENT)

@@ -44,7 +44,7 @@ def are_numbered() -> bool:
 def number_all() -> int:
     """Number all events that are visible; how many there were."""
     total = 0
-    while number := pump(connection):
+    while number := pump(connection).number:
         assert number <= PLAIN_BATCH
         total += number
     return total

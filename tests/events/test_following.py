@@ -14,7 +14,6 @@ from taskqueue import events
 from taskqueue.declarations import handlers
 from taskqueue.engine.events.declaring import sync_handlers
 from taskqueue.engine.events.hub import HUB
-from taskqueue.engine.events.numbering import pump
 from taskqueue.engine.events.reading import FeedEvent
 from taskqueue.events import EventsGone
 from taskqueue.models import Audience, Event, Subscription, Worker
@@ -162,7 +161,6 @@ def test_events_of_a_worker_that_was_killed_are_numbered_by_another(
         lambda: Event.objects.filter(kind="task.succeeded", seq__isnull=False).count() == 100,
         what="the ends",
     )
-    while pump(connection):
-        pass
+    number_all()
     seqs = list(Event.objects.order_by("seq").values_list("seq", flat=True))
     assert seqs == list(range(1, len(seqs) + 1))

@@ -53,7 +53,8 @@ def test_events_get_numbers_without_gaps_in_their_order() -> None:
 def test_one_turn_numbers_no_more_than_its_limit() -> None:
     listen()
     noop.enqueue_many([((), {})] * 5)
-    assert [pump(connection, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+    turns = [pump(connection, limit=2) for _ in range(4)]
+    assert turns == [(2, True), (2, True), (1, False), (0, False)]
     assert numbers() == [1, 2, 3, 4, 5]
 
 
@@ -83,7 +84,8 @@ def test_an_event_with_an_older_id_that_commits_later_comes_behind() -> None:
 
 def test_pumps_at_once_give_each_number_once() -> None:
     listen()
-    noop.enqueue_many([((), {})] * 300)
+    for _ in range(60):
+        noop.enqueue_many([((), {})] * 5)
 
     def pump_all() -> None:
         own = connections["default"]
@@ -104,7 +106,7 @@ def test_a_pump_that_dies_has_numbered_nothing() -> None:
     assert numbers() == [None]
     assert last_seq(connection) == 0
     assert not Task.objects.filter(name=HANDLER).exists()
-    assert pump(connection) == 1
+    assert pump(connection).number == 1
     assert numbers() == [1, None]
     assert Task.objects.filter(name=HANDLER).count() == 1
 

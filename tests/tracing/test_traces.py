@@ -24,8 +24,8 @@ from taskqueue.models import Task, TaskLog, Worker
 from taskqueue.rules import Every
 from taskqueue.tracing.metadata import trace_id_of
 from taskqueue.tracing.spans import Tracing
+from taskqueue.worker.bodies.event_spans import spans_of_event
 from taskqueue.worker.bodies.step_facts import SPAN_LOGGER
-from taskqueue.worker.bodies.told_spans import told_spans
 from tests.sample import traced_tasks
 from tests.sample.event_tasks import keep_event
 from tests.sample.traced_tasks import part, whole
@@ -259,9 +259,9 @@ def test_a_task_of_a_handler_is_linked_to_the_span_that_enqueued_what_it_tells_o
 
     def links(**about: Any) -> list[str]:
         event = {"task": None, "workflow": None, **about}
-        return [each[36:52] for each in told_spans(keep_event.name, json.dumps([event]), "{}")]
+        return [each[36:52] for each in spans_of_event(keep_event.name, json.dumps([event]), "{}")]
 
     assert links(task=str(task.id)) == [sent[str(task.id)].span_id]
     assert links(workflow=str(run.id)) == [sent["run"].span_id]
     assert links() == links(task=str(UUID(int=0))) == []
-    assert told_spans(part.name, "[1]", "{}") == []
+    assert spans_of_event(part.name, "[1]", "{}") == []

@@ -18,7 +18,7 @@ from taskqueue.engine.control.filters import TaskFilter
 HIDDEN = {"arguments": "arguments", "worker": "workers"}
 
 
-def told_choice(which: TaskFilter, query: str) -> str:
+def choice_text(which: TaskFilter, query: str) -> str:
     """Return which tasks were chosen."""
     hidden = [what for part, what in HIDDEN.items() if part in which.given]
     if hidden:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -28,8 +29,8 @@ logger = logging.getLogger("taskqueue.engine")
 
 CHANNEL = "taskqueue_events"
 # Events of one transaction, and of one that only numbers them: each turn costs a worker some
-# milliseconds besides. The first worker has ten turns a second, and more while whole batches of the
-# first size are left.
+# milliseconds besides. The first worker has ten turns a second, and more while a turn of the first
+# size leaves some behind.
 BATCH, PLAIN_BATCH = 1000, 5000
 
 # What anybody wants, as the worker's session is to know it.
@@ -43,7 +44,7 @@ LOCK = Statement.of("SELECT last_seq FROM taskqueue_audience {skip_locked}")
 # By the partial index of events that have no number yet. On PostgreSQL no other index has their
 # ids: each row is found by its place, for nobody else changes or deletes what has no number.
 # Batches, which SQLite has not, give way to their events. One that is larger than the limit is
-# numbered alone. The statement returns how many events there were.
+# numbered alone. The statement returns how many events there were, and whether it saw more.
 NUMBER = Statement(
     postgresql="""
         WITH single AS MATERIALIZED (
@@ -86,7 +87,9 @@ NUMBER = Statement(
             CROSS JOIN LATERAL unnest(many.task_ids, many.attempts, many.seconds)
                 WITH ORDINALITY AS own (task_id, attempt, seconds, place)
         )
-        SELECT COALESCE(max(upto), 0)::bigint FROM numbered
+        SELECT
+            COALESCE(max(upto), 0)::bigint, count(*) < (SELECT count(*) FROM fresh)
+        FROM numbered
     """,
     sqlite="""
         UPDATE taskqueue_event AS event
@@ -109,8 +112,20 @@ NUMBERED = Statement.of("""
 EFFECTIVE = [kind for kind in Subscriber if kind != Subscriber.STREAM]
 
 
-def pump(connection: BaseDatabaseWrapper, *, limit: int | None = None) -> int:
-    """Number the next events, with all that they cause; how many there were.
+class Numbered(NamedTuple):
+    """What one turn came to."""
+
+    # How many events got a number.
+    number: int
+    # Whether some may be left that are visible, for they went beyond the limit.
+    leaves_some: bool
+
+
+NONE_NUMBERED = Numbered(0, False)
+
+
+def pump(connection: BaseDatabaseWrapper, *, limit: int | None = None) -> Numbered:
+    """Number the next events, with all that they cause.
 
     None while another worker is at it. Locks: the row of the audience, then what the effects lock.
     """
@@ -118,22 +133,22 @@ def pump(connection: BaseDatabaseWrapper, *, limit: int | None = None) -> int:
         take_write_lock(connection)
         rows = select(connection, LOCK)
         if not rows:
-            return 0
+            return NONE_NUMBERED
         last, subscriptions = rows[0][0], _effective(connection)
         most = (BATCH if subscriptions else PLAIN_BATCH) if limit is None else limit
         if is_postgresql(connection):
-            number = int(select(connection, NUMBER, last=last, limit=most)[0][0])
+            ((number, leaves_some),) = select(connection, NUMBER, last=last, limit=most)
         else:
-            number = execute(connection, NUMBER, last=last, limit=most)
+            number, leaves_some = execute(connection, NUMBER, last=last, limit=most), False
         if not number:
-            return 0
+            return NONE_NUMBERED
         execute(connection, MOVE, number=number)
         if subscriptions:
             events = select_rows(connection, Event, NUMBERED, last=last, upto=last + number)
             bring_about(connection, events, subscriptions)
         if is_postgresql(connection):
             notify(connection, str(last + number), channel=CHANNEL)
-        return number
+        return Numbered(number, leaves_some or number >= most)
 
 
 def _effective(connection: BaseDatabaseWrapper) -> Sequence[Subscription]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from typing import Any
+
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
@@ -13,7 +16,7 @@ from taskqueue.engine.statement import Fact
 from taskqueue.models import Audience, Event
 
 # Rows of one transaction.
-BATCH = 1000
+BATCH = 2000
 # Of events without numbers some will have them.
 HAS_EVENTS = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_event WHERE seq IS NOT NULL)
@@ -35,14 +38,16 @@ def prune_events(connection: BaseDatabaseWrapper) -> bool:
         audience = rows.select_for_update(skip_locked=True).first()
         if audience is None:
             return False
-        events = Event.objects.using(connection.alias).filter(seq__isnull=False)
-        first = [(row.seq or 0, row.at) for row in events.order_by("seq")[:BATCH]]
+        # Behind what was deleted before: its entries of the index may still be there.
+        events = Event.objects.using(connection.alias).filter(seq__gt=audience.pruned_seq)
+        first: list[Any] = list(events.order_by("seq").values_list("seq", "at", named=True)[:BATCH])
         oldest = dialect_for(connection).now(connection) - kept["age"] if kept["age"] else None
         least = audience.last_seq - kept["rows"] + 1 if kept["rows"] else 0
-        old = [seq for seq, at in first if seq < least or (oldest is not None and at < oldest)]
+        # Numbers rise in the order in which events became visible, which is nearly that of time: an
+        # old one of a long transaction waits until those before it are old too.
+        old = list(takewhile(lambda row: row.seq < least or (oldest and row.at < oldest), first))
         if not old:
             return False
-        # Numbers rise in the order in which events became visible, which is nearly that of time.
-        events.filter(seq__lte=old[-1]).delete()
-        rows.update(pruned_seq=old[-1])
+        events.filter(seq__lte=old[-1].seq).delete()
+        rows.update(pruned_seq=old[-1].seq)
         return len(old) == BATCH

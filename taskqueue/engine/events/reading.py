@@ -67,22 +67,30 @@ def read(
             f"database may have been restored or emptied. Read on behind {audience.last_seq}.",
             oldest=audience.last_seq + 1,
         )
-    if after < audience.pruned_seq:
-        raise EventsGone(
-            f"The events behind number {after} are no longer kept: the oldest one is number "
-            f"{audience.pruned_seq + 1}. Read on behind {audience.pruned_seq}; what was deleted is "
-            "lost to the feed.",
-            oldest=audience.pruned_seq + 1,
-        )
+    _require_kept(audience.pruned_seq, after)
     # Only up to what had its number before the rows are read: so `next_seq` passes over none.
     rows = Event.objects.using(connection.alias).filter(
         _query(wanted), seq__gt=after, seq__lte=audience.last_seq
     )
     found = list(rows.order_by("seq")[: limit + 1])
+    if after < audience.last_seq and (not found or found[0].seq != after + 1):
+        # What is missing in front may not fit, or may have been deleted since the first look.
+        looked = Audience.objects.using(connection.alias).values_list("pruned_seq", flat=True)
+        _require_kept(looked.get(), after)
     events = [feed_event(row) for row in found[:limit]]
     has_more = len(found) > limit
     next_seq = events[-1].seq if has_more else max(after, audience.last_seq)
     return Page(events=events, next_seq=next_seq, has_more=has_more)
+
+
+def _require_kept(pruned: int, after: int) -> None:
+    """Raise `EventsGone` where events behind that number were deleted."""
+    if after < pruned:
+        raise EventsGone(
+            f"The events behind number {after} are no longer kept: the oldest one is number "
+            f"{pruned + 1}. Read on behind {pruned}; what was deleted is lost to the feed.",
+            oldest=pruned + 1,
+        )
 
 
 def waits_for_number(connection: BaseDatabaseWrapper, wanted: EventFilter) -> bool:

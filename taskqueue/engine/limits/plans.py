@@ -23,13 +23,13 @@ def plan_of(definition: BaseDefinition[Any, Any]) -> Data | None:
     own: list[Concurrency | Rate] = [*limits.concurrency, *limits.rate]
     named = [(declared(limit, definition.name), limit.key) for limit in own]
     return {
-        "limits": sorted([each["name"], each["per"], _told(key)] for each, key in named),
-        "cost": _told(limits.cost),
-        "fair": limits.fair and [_told(limits.fair.key), _told(limits.fair.weight)],
+        "limits": sorted([each["name"], each["per"], _as_data(key)] for each, key in named),
+        "cost": _as_data(limits.cost),
+        "fair": limits.fair and [_as_data(limits.fair.key), _as_data(limits.fair.weight)],
         "sequence": limits.sequence
         and [
             limits.sequence.name or definition.name,
-            _told(limits.sequence.key),
+            _as_data(limits.sequence.key),
             limits.sequence.on_failure,
         ],
         "tags": list(limits.requires),
@@ -58,7 +58,7 @@ def is_placed_by(plan: Mapping[str, Any], task: Task) -> bool:
     )
 
 
-def _told(value: Any) -> Any:
+def _as_data(value: Any) -> Any:
     """Return a key, a cost or a weight as data."""
     if callable(value):
         name = getattr(value, "__qualname__", type(value).__qualname__)

@@ -17,7 +17,7 @@ from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, audit, person
-from taskqueue.engine.control.audit_text import told_choice
+from taskqueue.engine.control.audit_text import choice_text
 from taskqueue.engine.control.filters import TaskFilter
 from taskqueue.engine.control.locking import Seen, require_seen
 from taskqueue.engine.control.task_verbs import bulk_verb
@@ -82,7 +82,7 @@ def start_operation(
     try:
         with atomic(using=connection.alias):
             operation.save(using=connection.alias, force_insert=True)
-            act = Act(str(operation.id), detail=f"{verb}: {told_choice(which, operation.query)}")
+            act = Act(str(operation.id), detail=f"{verb}: {choice_text(which, operation.query)}")
             audit(connection, "operation", "start", [act], person=who)
             wake(connection, ANYWHERE)
     except IntegrityError:

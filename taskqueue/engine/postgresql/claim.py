@@ -10,7 +10,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.event_kinds import EventKind
-from taskqueue.engine.postgresql.events import STARTED, told_by_statement
+from taskqueue.engine.postgresql.events import PUBLISH_STARTED, published_by_statement
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
@@ -92,19 +92,19 @@ WITH clock AS MATERIALIZED (
         lease_id, id, %(worker)s, attempt, 'running', now,
         now + COALESCE(lease_duration, %(lease_duration)s::interval)
     FROM claimed CROSS JOIN clock
-){{told}}
+){{events}}
 SELECT lease_id, {CLAIMED.format(failures="task.failures")}
 FROM claimed AS task
 ORDER BY lane, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
-_CLAIM_AND_TELL = _CLAIM.replace("{told}", f", told AS ({STARTED})")
-CLAIM = _CLAIM.replace("{further}", "").replace("{told}", "")
+_CLAIM_WITH_EVENTS = _CLAIM.replace("{events}", f", published AS ({PUBLISH_STARTED})")
+CLAIM = _CLAIM.replace("{further}", "").replace("{events}", "")
 # With the events of the starts.
-CLAIM_AND_TELL = _CLAIM_AND_TELL.replace("{further}", "")
+CLAIM_WITH_EVENTS = _CLAIM_WITH_EVENTS.replace("{further}", "")
 # Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
 _AT_PRIORITY = " AND priority = %(priority)s"
-CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", _AT_PRIORITY).replace("{told}", "")
-CLAIM_AND_TELL_AT_PRIORITY = _CLAIM_AND_TELL.replace("{further}", _AT_PRIORITY)
+CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", _AT_PRIORITY).replace("{events}", "")
+CLAIM_WITH_EVENTS_AT_PRIORITY = _CLAIM_WITH_EVENTS.replace("{further}", _AT_PRIORITY)
 
 # A loose scan of the claim's index: one probe a priority of each queue.
 EARLIEST_READY = """
@@ -161,14 +161,14 @@ def claim(
     }
     most = sum(parameters["sizes"])
     with (
-        told_by_statement(connection, EventKind.TASK_STARTED, most) as tells,
+        published_by_statement(connection, EventKind.TASK_STARTED, most) as publishes,
         kept_plan(connection) as series,
     ):
         if priority is None:
-            statement = CLAIM_AND_TELL if tells else CLAIM
+            statement = CLAIM_WITH_EVENTS if publishes else CLAIM
         else:
             parameters["priority"] = priority
-            statement = CLAIM_AND_TELL_AT_PRIORITY if tells else CLAIM_AT_PRIORITY
+            statement = CLAIM_WITH_EVENTS_AT_PRIORITY if publishes else CLAIM_AT_PRIORITY
         rows = fetch(connection, statement, parameters | {"series": series})
     return [_claimed((*row, False)) for row in rows]
 

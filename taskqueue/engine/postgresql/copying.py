@@ -29,22 +29,11 @@ from taskqueue.engine.payloads import (
     LatePayloads,
     Payload,
 )
+from taskqueue.engine.postgresql.arrivals import begin_bulk, end_bulk
 from taskqueue.engine.postgresql.enqueue import utc
-from taskqueue.engine.sessions import BEGIN_BULK
 from taskqueue.engine.specs import LIMIT_COLUMNS, PLAIN_COLUMNS, EnqueueSpec
-from taskqueue.engine.statement import fetch
 from taskqueue.models import Task
 from taskqueue.models.task import Route
-
-# The caller's transaction may be a long one: what it changes later must be heard by whoever has
-# subscribed until then. `set_config` gives back the text, which is not null.
-ARRIVED = """
-WITH counted AS (
-    INSERT INTO taskqueue_arrival (id, queue_name, name, number)
-    SELECT 0, %s, %s, %s WHERE set_config('taskqueue.events', %s, true) IS NOT NULL
-)
-SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1
-"""
 
 SHARED_COLUMNS = tuple(
     column for column in (*PLAIN_COLUMNS, *LIMIT_COLUMNS) if column not in OWN_COLUMNS
@@ -81,8 +70,8 @@ def insert_many(
     By COPY: twice as fast as an INSERT from arrays. The server reads one block while the next is
     made, with its payloads where they are late.
     """
-    ((moment, wanted, _),) = fetch(connection, BEGIN_BULK)
-    shared = spec.columns_at(utc(spec.at or moment))
+    bulk = begin_bulk(connection, len(payloads))
+    shared = spec.columns_at(utc(spec.at or bulk.moment))
     is_placed = not isinstance(payloads, LatePayloads) and any(each.placement for each in payloads)
     with connection.cursor() as cursor:
         encoding = cast(Any, cursor).connection.info.encoding
@@ -94,12 +83,22 @@ def insert_many(
             for rows in _blocks(payloads, tail, is_placed=is_placed):
                 copy.write(rows)
             copy.write(COPY_ENDS)
-        is_one_queue = shared["status"] == "ready" and not is_placed
-        announced = spec.queue_name if is_one_queue else ANYWHERE
-        counted = (spec.queue_name, spec.name, len(payloads))
-        cursor.execute(ARRIVED, (*counted, wanted or "", announced))
+    is_one_queue = shared["status"] == "ready" and not is_placed
+    end_bulk(
+        connection, bulk,
+        queue_name=spec.queue_name, name=spec.name, status=shared["status"], number=len(payloads),
+        tasks=((None, ids) for ids in _ids(payloads)),
+        announced=spec.queue_name if is_one_queue else ANYWHERE,
+    )  # fmt: skip
     times = shared["status"], shared["enqueued_at"], shared["ready_at"]
     return LazySequence(len(payloads), lambda place: Enqueued(payloads[place].id, *times))
+
+
+def _ids(payloads: Sequence[Payload]) -> Iterator[list[str]]:
+    if isinstance(payloads, LatePayloads):
+        yield from (columns.hexes() for columns in payloads.columns())
+        return
+    yield [payload.id for payload in payloads]
 
 
 def _blocks(payloads: Sequence[Payload], tail: bytes, *, is_placed: bool) -> Iterator[bytes]:

@@ -19,42 +19,43 @@ from taskqueue.engine.statement import fetch
 # Events of fewer rows cost less by triggers than two more statements do.
 LEAST = 10
 SET_WANTED = f"SELECT set_config('{WANTED_EVENTS}', %s, true)"
+# The subscriptions that want a kind of event, if it fits their further conditions.
+WISHES = """taskqueue_subscription AS wish
+        WHERE kinds ? '{kind}' AND (until IS NULL OR until > clock_timestamp())"""
 # An event is written where a subscription wants it, as in the triggers. Whether somebody wants the
 # kind without a further condition is asked once for all rows.
-_TOLD = """
+_PUBLISH = f"""
     INSERT INTO taskqueue_eventbatch (
         id, kind, at, workflow_id, name, queue_name, worker, details,
         number, task_ids, attempts, seconds
     )
     SELECT
-        nextval('taskqueue_event_id_seq'), '{kind}', clock_timestamp(), change.workflow_id,
-        change.name, change.queue_name, change.worker_id, {details},
-        count(*), array_agg(change.id ORDER BY {order}),
-        array_agg(change.attempt ORDER BY {order}), {seconds}
+        nextval('taskqueue_event_id_seq'), '{{kind}}', clock_timestamp(), change.workflow_id,
+        change.name, change.queue_name, change.worker_id, {{details}},
+        count(*), array_agg(change.id ORDER BY {{order}}),
+        array_agg(change.attempt ORDER BY {{order}}), {{seconds}}
     FROM (
-        SELECT {columns}, step.workflow_id, step.name AS step
-        FROM {changed} AS task
+        SELECT {{columns}}, step.workflow_id, step.name AS step
+        FROM {{changed}} AS task
         LEFT JOIN taskqueue_step AS step ON step.id = ANY (ARRAY[task.step_id])
     ) AS change
     WHERE EXISTS (
         SELECT
-        FROM taskqueue_subscription
-        WHERE kinds ? '{kind}' AND (until IS NULL OR until > clock_timestamp())
-            AND task_id IS NULL AND workflow_id IS NULL AND names = '[]' AND queues = '[]'
+        FROM {WISHES}
+            AND wish.task_id IS NULL AND wish.workflow_id IS NULL
+            AND names = '[]' AND queues = '[]'
     ) OR EXISTS (
         SELECT
-        FROM taskqueue_subscription AS wish
-        WHERE kinds ? '{kind}'
-            AND (until IS NULL OR until > clock_timestamp())
+        FROM {WISHES}
             AND (wish.task_id IS NULL OR wish.task_id = change.id)
             AND (wish.workflow_id IS NULL OR wish.workflow_id = change.workflow_id)
             AND (names = '[]' OR taskqueue_fits(change.name, names))
             AND (queues = '[]' OR taskqueue_fits(change.queue_name, queues))
     )
     GROUP BY change.workflow_id, change.name, change.queue_name, change.worker_id, change.step
-"""
+"""  # noqa: S608  (of constants)
 # Of `claimed`: tasks with their lanes.
-STARTED = _TOLD.format(
+PUBLISH_STARTED = _PUBLISH.format(
     kind=EventKind.TASK_STARTED,
     changed="claimed",
     columns="task.*, %(worker)s::text AS worker_id",
@@ -63,7 +64,7 @@ STARTED = _TOLD.format(
     seconds="NULL::double precision[]",
 )
 # Of `done`: tasks with what their leases have.
-SUCCEEDED = _TOLD.format(
+PUBLISH_SUCCEEDED = _PUBLISH.format(
     kind=EventKind.TASK_SUCCEEDED,
     changed="done",
     columns="task.*",
@@ -74,7 +75,7 @@ SUCCEEDED = _TOLD.format(
 
 
 @contextmanager
-def told_by_statement(
+def published_by_statement(
     connection: BaseDatabaseWrapper, kind: EventKind, most: int
 ) -> Iterator[bool]:
     """Give whether the block's statement is to write the events of a kind that it causes.

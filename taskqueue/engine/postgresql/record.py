@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.event_kinds import EventKind
 from taskqueue.core.outcomes import EFFECTS, SUCCESS, Outcome, Recorded, success_of
-from taskqueue.engine.postgresql.events import SUCCEEDED, told_by_statement
+from taskqueue.engine.postgresql.events import PUBLISH_SUCCEEDED, published_by_statement
 from taskqueue.engine.postgresql.values import microseconds, numbers, texts
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
@@ -83,12 +83,12 @@ RECORD_SUCCESSES = _RECORD_SUCCESSES.replace("{opening}", "").replace(
     "{returned}", "held.id, task.step_id"
 )
 # With their events.
-RECORD_AND_TELL = _RECORD_SUCCESSES.replace("{opening}", ", done AS (").replace(
+RECORD_WITH_EVENTS = _RECORD_SUCCESSES.replace("{opening}", ", done AS (").replace(
     "{returned}",
     f"""
         held.id AS lease_id, held.worker_id, task.id, task.name, task.queue_name, task.attempt,
         task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran
-), told AS ({SUCCEEDED})
+), published AS ({PUBLISH_SUCCEEDED})
 SELECT lease_id, step_id
 FROM done""",  # noqa: S608  (of constants)
 )
@@ -244,10 +244,10 @@ def record_successes(
         "passing": numbers(list(passing)),
     }
     with (
-        told_by_statement(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as tells,
+        published_by_statement(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as publishes,
         kept_plan(connection) as series,
     ):
-        statement = RECORD_AND_TELL if tells else RECORD_SUCCESSES
+        statement = RECORD_WITH_EVENTS if publishes else RECORD_SUCCESSES
         rows = fetch(connection, statement, parameters | {"series": series})
     return {
         lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows

@@ -5,7 +5,7 @@ It is an operation: any worker does it, in chunks, each in one transaction with 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -30,6 +30,7 @@ from taskqueue.models.operation import OperationStatus
 REPLAY = "replay"
 # Events that one chunk looks at.
 CHUNK = 500
+ROUGHLY = timedelta(seconds=1)
 
 
 def replay(
@@ -83,8 +84,9 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
         operation.error = "The endpoint was disabled or deleted."
         return
     since = datetime.fromisoformat(chosen["since"])
+    # Most of what is kept may be older, and is passed over here. Roughly: SQLite compares text.
     events = Event.objects.using(connection.alias).filter(
-        seq__gt=chosen["after"], seq__lte=chosen["last"]
+        seq__gt=chosen["after"], seq__lte=chosen["last"], at__gt=since - ROUGHLY
     )
     found = list(events.order_by("seq")[:CHUNK])
     # What became of handlers' own tasks is told to nobody, here neither.

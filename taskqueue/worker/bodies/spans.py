@@ -49,9 +49,9 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
         upstream = upstream_spans(step.step_id, most=MOST_LINKS)
     elif order.name in declared() or order.name == DELIVER["name"]:
         # Few projects need it.
-        from taskqueue.worker.bodies.told_spans import told_spans
+        from taskqueue.worker.bodies.event_spans import spans_of_event
 
-        upstream = told_spans(order.name, order.args, order.kwargs)
+        upstream = spans_of_event(order.name, order.args, order.kwargs)
     waited = None if order.ready_at is None else max(0.0, attempt.started_at - order.ready_at)
     attributes: dict[str, Any] = {
         "messaging.destination.name": order.queue_name,

@@ -162,6 +162,10 @@ _ALL = (
         databases=POSTGRESQL),
     Bug(plant=hearing.batch_cut_short, invariant=18,
         scenario=event_scenarios.many_ends_at_once, databases=POSTGRESQL),
+    Bug(plant=hearing.bulk_events_apart, invariant=18, scenario=event_scenarios.bulk_enqueues,
+        databases=POSTGRESQL),
+    Bug(plant=hearing.bulk_events_after_commit, invariant=18,
+        scenario=event_scenarios.bulk_enqueues, databases=POSTGRESQL),
     Bug(plant=hearing.mask_never_refreshed, invariant=18,
         scenario=event_scenarios.late_subscription, databases=POSTGRESQL),
 )  # fmt: skip

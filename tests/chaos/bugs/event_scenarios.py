@@ -13,7 +13,7 @@ from taskqueue.core.states import FINISHED
 from taskqueue.models import Event, Task
 from tests.chaos.bugs import bodies
 from tests.chaos.bugs.trial import Trial
-from tests.chaos.event_bodies import CANARY, hear, listen, tell
+from tests.chaos.event_bodies import CANARY, hear, listen, tell, tell_many
 from tests.chaos.history import Death, Fault
 from tests.events.steps import are_numbered
 from tests.worker_process import wait_until
@@ -92,6 +92,16 @@ def many_ends_at_once(trial: Trial) -> None:
     trial.wait_for(lambda: trial.marks("left") == WIDE)
     worker.resume()
     trial.faults.append(Fault("freeze", began, time.time(), (trial.name_of(worker),)))
+    _settle(trial)
+
+
+def bulk_enqueues(trial: Trial) -> None:
+    """Many tasks are enqueued at once: some are taken back, of others the client is gone."""
+    trial.lengthen_leases()
+    trial.heard = listen("task.enqueued")
+    trial.start_worker(4)
+    trial.enqueue(tell_many, CANARY, WIDE)
+    trial.wait_for(lambda: Task.objects.filter(name=tell.name).count() == WIDE)
     _settle(trial)
 
 

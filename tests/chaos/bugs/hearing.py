@@ -46,14 +46,14 @@ def effects_after_commit(planting: Planting) -> None:
 
     kept: list[Any] = []
 
-    def pump(connection: Any, **named: Any) -> int:
-        number: int = pump_before(connection, **named)
+    def pump(connection: Any, **named: Any) -> Any:
+        numbered = pump_before(connection, **named)
         if kept:
             time.sleep(WINDOW)
             with orm_transaction(connection):
                 take_write_lock(connection)
                 bring_about(connection, *kept.pop())
-        return number
+        return numbered
 
     def keep(connection: Any, *what: Any) -> None:
         kept.append(what)
@@ -88,6 +88,36 @@ def batch_cut_short(planting: Planting) -> None:
         "WITH ORDINALITY AS own (task_id, attempt, seconds, place)",
         "WITH ORDINALITY AS own (task_id, attempt, seconds, place) WHERE own.place > 1",
     )
+
+
+def bulk_events_apart(planting: Planting) -> None:
+    """The events of an enqueue in bulk commit for themselves, whatever becomes of its tasks."""
+    from taskqueue.engine.connections import open_worker_connection
+
+    def end_bulk(connection: Any, bulk: Any, **named: Any) -> None:
+        before(connection, bulk._replace(publishes=False), **named)
+        own = open_worker_connection(silence=10)
+        try:
+            before(own, bulk, **named | {"number": 0})
+        finally:
+            own.close()
+
+    before = planting.replace("taskqueue.engine.postgresql.copying:end_bulk", end_bulk)
+
+
+def bulk_events_after_commit(planting: Planting) -> None:
+    """The events of an enqueue in bulk are written behind its COMMIT."""
+    from django.db import transaction
+
+    def end_bulk(connection: Any, bulk: Any, **named: Any) -> None:
+        before(connection, bulk._replace(publishes=False), **named)
+        tasks = list(named.pop("tasks"))
+        transaction.on_commit(
+            lambda: before(connection, bulk, **named | {"number": 0}, tasks=tasks),
+            using=connection.alias,
+        )
+
+    before = planting.replace("taskqueue.engine.postgresql.copying:end_bulk", end_bulk)
 
 
 def mask_never_refreshed(planting: Planting) -> None:

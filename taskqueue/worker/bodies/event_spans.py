@@ -1,4 +1,4 @@
-"""The spans of what handlers' tasks and deliveries tell of: theirs link to these."""
+"""The spans of what an event is about: those of handlers' tasks and deliveries link to these."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from taskqueue.models import Delivery, Task
 from taskqueue.tracing.metadata import PARENT
 
 
-def told_spans(name: str, args: str, kwargs: str) -> list[str]:
-    """Return the identity of the span that enqueued what such a task tells of, if it has one."""
+def spans_of_event(name: str, args: str, kwargs: str) -> list[str]:
+    """Return the span that enqueued what the event of such a task is about, if it has one."""
     if name == DELIVER["name"]:
         return _of_delivery(json.loads(kwargs)["delivery"])
     if name in declared():
