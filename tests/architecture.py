@@ -52,8 +52,8 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 FLOORS = (
     _layer(
         "rows",
-        "keys limit_rows lost model_rows payloads reader_outages ready retention rows specs "
-        "statement transient_errors",
+        "apart_conditions keys limit_rows lost model_rows payloads reader_outages "
+        "ready ready_partitions retention rows specs statement transient_errors",
         siblings=True,
     ),
     _layer("connections", "connections notify sessions", siblings=True),
