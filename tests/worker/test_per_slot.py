@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from taskqueue import InvalidTask, task
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.results import TaskResult
-from taskqueue.worker.frames import WHOLE
+from taskqueue.worker.bodies.slots import MainSlot
+from taskqueue.worker.frames import WHOLE, Frame
 from taskqueue.worker.jobs import Job
 from taskqueue.worker.places import Places
 from tests.conftest import Drain, StartWorker
@@ -126,6 +128,18 @@ def test_a_body_whose_call_limits_its_memory_has_its_slot_to_itself() -> None:
 
     assert places.add(list(held.values()), 0.0) == {2: WHOLE // 50}
     assert (places.running, places.waiting) == (1, 1)
+
+
+def test_the_end_of_a_thread_is_reported_while_the_main_thread_is_busy() -> None:
+    slot, said = MainSlot(), Queue[Frame]()
+    attempt: Any = SimpleNamespace(run=lambda call: ("ended",))
+    interruption: Any = None
+
+    slot.begin_in_thread(attempt, WHOLE // 2, interruption, said.put)
+
+    assert said.get(timeout=60) == ("ended",)  # This thread, the main one, has not looked.
+    slot.make_room(WHOLE, lambda: True)
+    assert slot.load == 0
 
 
 @slow
