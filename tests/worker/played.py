@@ -56,6 +56,10 @@ class PlayedThread:
             self.under_way.has_ready, self.under_way.duties_at = has_ready, NOW + 60
         self._answer = self.under_way
 
+    def answer_as_carried_out(self) -> None:
+        """Report the request under way as the test has carried it out itself."""
+        self._answer = self.under_way
+
     def fail(self, error: Exception) -> None:
         """Report the request under way as one that the database has not carried out."""
         assert self.under_way is not None
@@ -88,7 +92,7 @@ class PlayedWorker:
         self.timetable = self.coordinator.timetable
 
     def next_request(self, now: float = NOW) -> Exchange | None:
-        """What it sends at that moment, if anything."""
+        """Return the request that it sends at that moment, if any."""
         if not self.coordinator.is_due(now):
             return None
         self.coordinator.send(now)
