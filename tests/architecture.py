@@ -52,7 +52,7 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 FLOORS = (
     _layer(
         "rows",
-        "apart_conditions keys limit_rows lost model_rows payloads reader_outages "
+        "apart_conditions keys limit_rows lost making_specs model_rows payloads reader_outages "
         "ready ready_partitions retention rows specs statement transient_errors",
         siblings=True,
     ),
