@@ -73,7 +73,8 @@ FLOORS = (
     ),
     _layer(
         "people",
-        "batches call_counts control debouncing enqueue holders places pruning surplus workflows",
+        "batches call_counts control debouncing enqueue holders places pruning search_owners "
+        "surplus workflows",
         siblings=True,
     ),
     _layer("events", "events webhooks", siblings=True),

@@ -14,6 +14,7 @@ DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
 NO_DATABASE = [
     "rules/test_*.py",
     "chaos/test_check*.py",
+    "engine/test_search_owners.py",
     "schedules/year/test_checking.py",
     "worker/test_jobs.py",
     "worker/test_newer_tasks.py",

@@ -16,6 +16,7 @@ from taskqueue.engine.events.declaring import end_undeclared
 from taskqueue.engine.events.pruning import prune_events
 from taskqueue.engine.limits.sweeping import Sweep, prune_limits
 from taskqueue.engine.schedules.syncing import rest_undeclared
+from taskqueue.engine.search_owners import SearchPruning
 from taskqueue.engine.sessions import owns_session
 from taskqueue.engine.sums import merge_counts
 from taskqueue.engine.workflows.pruning import prune_workflows
@@ -34,6 +35,7 @@ def periodic_duties() -> tuple[Timed, ...]:
         Timed(Sweep().step, every=10, again=0.1),
         Timed(prune_limits, every=60, again=0.1),
         Timed(prune_history, every=3600),
+        Timed(SearchPruning().step, every=3600, again=0.1),
         Timed(prune_fine, every=60, again=0.1),
         Timed(prune_events, every=60, again=0.1),
         Timed(merge_rollups, every=60),
