@@ -80,7 +80,7 @@ def fill(sizes: Sizes, say: Callable[[str], None]) -> None:
 
 
 def fill_occurrences() -> None:
-    """What the schedules that there are have done."""
+    """Insert occurrences of the schedules that there are."""
     _run(statements.OCCURRENCES)
 
 

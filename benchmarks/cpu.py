@@ -18,7 +18,7 @@ INTERVAL = 0.05
 SKIPPED = 0.25
 """The share of a run, from its first claim, in which processes may still be starting."""
 CHILD = ("taskqueue.worker.child", "taskqueue-child")
-"""What a child's command line names, where it was started clean, and its own name."""
+"""The module in a child's command line, where it was started clean, and its own name."""
 
 Seconds = dict[str, float]
 

@@ -95,7 +95,7 @@ class PostgreSQL:
 
     @property
     def where(self) -> dict[str, Any]:
-        """What a process needs to work on it with the code that it belongs to."""
+        """The settings and the code with which a process works on it."""
         return {"settings": self.settings, "root": self.root}
 
     def query(self, sql: Any, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -199,7 +199,7 @@ class SQLite:
 
     @property
     def where(self) -> dict[str, Any]:
-        """What a process needs to work on it with the code that it belongs to."""
+        """The settings and the code with which a process works on it."""
         return {"settings": self.settings, "root": self.root}
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What was measured, beside what it is compared with, and the table of it all."""
+"""Measured figures beside those that they are compared with, and the table of them all."""
 
 from __future__ import annotations
 

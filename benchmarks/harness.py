@@ -1,4 +1,4 @@
-"""What all measurements share: the server, its databases, how often and how much."""
+"""The parts that all measurements share: the server, its databases, how often and how much."""
 
 from __future__ import annotations
 

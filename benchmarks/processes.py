@@ -68,7 +68,7 @@ class Process:
         self._process.send_signal(signal.SIGTERM)
 
     def output(self) -> str:
-        """What it wrote, once it has ended well. Raises `Failed`."""
+        """Return its output, once it has ended well. Raises `Failed`."""
         try:
             text, _ = self._process.communicate(timeout=LONGEST)
         except subprocess.TimeoutExpired:

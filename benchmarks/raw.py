@@ -20,6 +20,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.definitions import Definition
 from taskqueue.engine.connections import open_worker_connection
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.payloads import Payload
 from taskqueue.engine.postgresql import copying
 from taskqueue.engine.postgresql.claim import CLAIM
@@ -27,7 +28,7 @@ from taskqueue.engine.postgresql.record import RECORD_SUCCESSES
 from taskqueue.engine.postgresql.values import numbers, texts
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.sessions import SERIES, own_session
-from taskqueue.engine.specs import PLAIN_COLUMNS, spec_of
+from taskqueue.engine.specs import PLAIN_COLUMNS
 from taskqueue.models import Task
 
 CLAIM_INDEX = "taskqueue_task_claim"

@@ -1,4 +1,4 @@
-"""What the workers run: next to nothing."""
+"""The tasks that the workers run: they do next to nothing."""
 
 from __future__ import annotations
 

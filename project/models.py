@@ -1,4 +1,4 @@
-"""What the demo's tasks find out."""
+"""The findings of the demo's tasks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ KINDS = frozenset({PYTHON, ".css", ".html", ".js", ".md", ".po", ".svg", ".txt",
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """What one file holds."""
+    """The counts of one file."""
 
     lines: int
     words: int

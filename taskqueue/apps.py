@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from django.apps import AppConfig, apps
-from django.conf import settings
+from django.apps import AppConfig
 from django.core import checks
-from django.db.models.signals import post_delete
 from django.utils.translation import gettext_lazy as _
 
 if TYPE_CHECKING:
@@ -36,18 +34,9 @@ class TaskQueueConfig(AppConfig):
         checks.register(check_settings)
         checks.register(check_transactions, checks.Tags.database)
         checks.register(check_definitions)
-        if settings.AUTH_USER_MODEL.split(".")[0] in apps.app_configs:
-            post_delete.connect(_forget_searches, sender=settings.AUTH_USER_MODEL)
         ENQUEUE_GRAPH[:] = [_enqueue_graph]
         FINDERS[:] = [_adopt_django_task]
         tracing.refresh()
-
-
-def _forget_searches(instance: Any, **_signal: Any) -> None:
-    # Only now: every process that sets up Django would wait for it.
-    from taskqueue.engine.control.searches import forget_private_searches
-
-    forget_private_searches(instance)
 
 
 def _adopt_django_task(name: str) -> BaseDefinition[Any, Any] | None:

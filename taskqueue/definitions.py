@@ -21,8 +21,9 @@ from asgiref.sync import async_to_sync, sync_to_async
 
 from taskqueue.core.suggestions import METHODS
 from taskqueue.declarations.arguments import Call
+from taskqueue.declarations.body_checks import check_body
 from taskqueue.declarations.defaults import defaults_for
-from taskqueue.declarations.definition import BaseDefinition, check_body, registry
+from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.workflows.signing import Signing
 from taskqueue.exceptions import InvalidTask, TaskDoesNotExist, TaskResultMismatch

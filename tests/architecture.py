@@ -53,8 +53,8 @@ STANDARD_LIBRARY_ONLY = LAYERS[0]
 FLOORS = (
     _layer(
         "rows",
-        "keys limit_rows lost model_rows payloads reader_outages ready retention rows specs "
-        "statement transient_errors",
+        "apart_conditions keys limit_rows lost making_specs model_rows payloads reader_outages "
+        "ready ready_partitions retention rows specs statement transient_errors",
         siblings=True,
     ),
     _layer("connections", "connections notify sessions", siblings=True),
@@ -74,7 +74,8 @@ FLOORS = (
     ),
     _layer(
         "people",
-        "batches call_counts control debouncing enqueue holders places pruning surplus workflows",
+        "batches call_counts control debouncing enqueue holders places pruning search_owners "
+        "surplus workflows",
         siblings=True,
     ),
     _layer("events", "events webhooks", siblings=True),

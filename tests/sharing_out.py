@@ -14,6 +14,7 @@ DATABASE = os.environ.get("TASKQUEUE_TEST_DATABASE", "sqlite")
 NO_DATABASE = [
     "rules/test_*.py",
     "chaos/test_check*.py",
+    "engine/test_search_owners.py",
     "schedules/year/test_checking.py",
     "worker/test_jobs.py",
     "worker/test_newer_tasks.py",
@@ -47,7 +48,7 @@ NO_DATABASE = [
     "worker/test_shared_signals.py",
     "workflows/graphs/test_*.py",
 ]
-"""What does not depend on the database, or brings its own, is tested once, beside SQLite."""
+"""Tests that need no database, or bring their own: they run once, beside SQLite."""
 FACES = [
     "admin/matrix/test_*.py",
     "admin/test_escaping.py",
@@ -64,8 +65,8 @@ FACES = [
     "browser/test_every_page.py",
     "management/test_schedules_refusals.py",
 ]
-"""What looks at every page for every role or in a browser, or how words are refused: on PostgreSQL
-with TASKQUEUE_FULL=1."""
+"""Tests of every page for every role or in a browser, and of refusals: on PostgreSQL only with
+TASKQUEUE_FULL=1."""
 POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
 """Where the name of a test tells the pool."""
 SHARED_OUT = ("admin", "api", "browser", "management", "test_demo.py", "testing", "worker")

@@ -101,7 +101,7 @@ def _claim(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:
 
 
 def _drain(database: PostgreSQL, size: Size, number: int) -> dict[str, float]:
-    """What the others have left, and as many more as a drain measures."""
+    """Drain what the others have left, and as many more as a drain measures."""
     database.fill("ready", size.tasks)
     name = f"worker-{number}"
     with worker("--drain", "--name", name, **database.where) as process:

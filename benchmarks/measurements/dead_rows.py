@@ -58,7 +58,7 @@ def _drain(database: PostgreSQL, name: str) -> float:
 
 
 def server_seconds(bench: Bench) -> float:
-    """What all sessions have used, those that have ended too."""
+    """Return the processor time of all sessions, those that have ended too."""
     server = psutil.Process(bench.server.pid)
     ended = server.cpu_times()
     seconds = ended.children_user + ended.children_system

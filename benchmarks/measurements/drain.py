@@ -37,7 +37,7 @@ BUDGETS = {"parent": Below(35), "child": Below(30)}
 
 @dataclass(frozen=True)
 class Side:
-    """What drains: a raw loop, or workers with a pool, of this code or of another commit's."""
+    """A side of a drain: a raw loop, or workers with a pool, of this code or another commit's."""
 
     what: str
     processes: int
@@ -63,7 +63,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Drained:
-    """What one drain came to."""
+    """The figures of one drain."""
 
     rate: float
     wall: float

@@ -1,4 +1,4 @@
-"""What a worker's idle processes hold, beside a process that has only made the project's imports.
+"""Memory of a worker's idle processes, beside a process that has only made the project's imports.
 
 USS is what would be free again if the process ended; RSS counts shared pages too, PSS
 its share of them.

@@ -32,7 +32,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Drained:
-    """What one drain came to."""
+    """The figures of one drain."""
 
     rate: float
     microseconds: dict[str, float]

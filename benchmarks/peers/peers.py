@@ -21,7 +21,7 @@ PACKAGES = (
     *("rq", "setuptools", "uvloop"),
 )
 LIBRARIES = ("asyncpg", "django", "psycopg", "redis", "uvloop")
-"""What the queues stand on, and are as fast as."""
+"""The libraries on which the queues stand, and which decide how fast they are."""
 LEAST_PYTHON = (3, 12)
 """The minimum that the most demanding of them needs."""
 

@@ -139,7 +139,7 @@ def _ratio(theirs: Sequence[float | None], ours: Sequence[float | None]) -> floa
 
 
 def _settings(result: Mapping[str, Any]) -> list[str]:
-    """What the docstring of each driver says, which stands beside the settings themselves."""
+    """Return the docstring of each driver, which stands beside the settings themselves."""
     packages = {peer.driver: peer.package for peer in PEERS if peer.name in result["rounds"]}
     lines = []
     for driver, package in packages.items():

@@ -1,4 +1,4 @@
-"""What can go wrong with the demo."""
+"""The errors of the demo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found, and how long it took, as tables of plain text."""
+"""Tables of plain text: the findings, and how long they took."""
 
 from __future__ import annotations
 

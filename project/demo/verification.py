@@ -31,7 +31,7 @@ LONGEST_LIST = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """What all files hold together."""
+    """The sums over all files."""
 
     files: int = 0
     lines: int = 0
@@ -78,7 +78,7 @@ def _broken_promises(work: Work) -> Iterator[str]:
 
 
 def _failed_runs() -> Iterator[str]:
-    """What went wrong with a schedule, whose runs nobody enqueued."""
+    """Return the troubles of schedules, whose runs nobody enqueued."""
     for schedule in Schedule.objects.exclude(last_status=TaskStatus.SUCCEEDED):
         yield f"The last run of {schedule.name} {schedule.last_status}: {schedule.last_error}"
     for schedule in Schedule.objects.exclude(trouble=""):

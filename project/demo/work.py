@@ -25,12 +25,12 @@ OWN = Path(taskqueue.__file__).parent
 DELAY = timedelta(seconds=2)
 LOOK_SECONDS = 0.1
 OURS = Q(name__startswith="project.", schedule=None)
-"""What the demo enqueues; what its schedule does goes on as long as the demo."""
+"""The tasks that the demo enqueues; those of its schedule go on as long as the demo."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What the demo itself enqueues; `walk` enqueues further tasks, one a file."""
+    """The calls that the demo itself enqueues; `walk` enqueues further tasks, one a file."""
 
     walk: TaskResult[int]
     retried: TaskResult[str]

@@ -10,7 +10,8 @@ from taskqueue.access.permissions import VIEW_SCHEDULES
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Text
 from taskqueue.api.problems import Problem
-from taskqueue.api.schedules import OneScheduleJSON, ScheduleEdited, ScheduleView, check_changes
+from taskqueue.api.schedule_bodies import ScheduleEdited
+from taskqueue.api.schedules import OneScheduleJSON, ScheduleView, check_changes
 from taskqueue.declarations.scheduled import LONGEST_NAME
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.exceptions import ScheduleExists

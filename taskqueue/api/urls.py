@@ -42,6 +42,7 @@ from taskqueue.api.base import ApiView
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks import detail, history, lists, parts
 from taskqueue.api.workflows import detail as workflow
+from taskqueue.api.workflows import graph, steps
 from taskqueue.api.workflows import lists as workflows
 
 
@@ -144,9 +145,9 @@ ADDRESSES: list[URLPattern] = [
     path("workflows/", workflows.WorkflowList.as_view(), name="workflows"),
     path(WORKFLOW, workflow.WorkflowDetail.as_view(), name="workflow"),
     *_of(WORKFLOW, "workflow", workflow.ACTS),
-    path(f"{WORKFLOW}steps/", workflow.WorkflowSteps.as_view(), name="workflow-steps"),
-    path(f"{WORKFLOW}tasks/", workflow.WorkflowTasks.as_view(), name="workflow-tasks"),
-    path(f"{WORKFLOW}graph/", workflow.WorkflowGraph.as_view(), name="workflow-graph"),
+    path(f"{WORKFLOW}steps/", steps.WorkflowSteps.as_view(), name="workflow-steps"),
+    path(f"{WORKFLOW}tasks/", steps.WorkflowTasks.as_view(), name="workflow-tasks"),
+    path(f"{WORKFLOW}graph/", graph.WorkflowGraph.as_view(), name="workflow-graph"),
     path("workflow-types/", workflows.WorkflowTypeList.as_view(), name="workflow-types"),
     path("task-types/", task_types.TaskTypeList.as_view(), name="task-types"),
     path("task-types/<path:name>/", task_types.TaskTypeDetail.as_view(), name="task-type"),

@@ -18,7 +18,7 @@ Workers = page_of(ShownWorker, "Workers by name.")
 
 
 class Change(Reasoned):
-    """What a worker is to take from now on; what is left out, or null, stays as it is."""
+    """The tasks that a worker takes from now on; fields left out, or null, stay as they are."""
 
     concurrency = Whole(
         required=False, allow_null=True, default=None, min_value=1, max_value=MOST_CONCURRENCY,

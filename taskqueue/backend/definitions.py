@@ -25,9 +25,10 @@ from taskqueue.backend.framework import (
 from taskqueue.backend.tasks import QueueTask, make_lazy, values_of
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import class_path
+from taskqueue.declarations.body_checks import check_body
 from taskqueue.declarations.context import AttemptContext
 from taskqueue.declarations.defaults import defaults_for
-from taskqueue.declarations.definition import BaseDefinition, check_body
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.exceptions import Cancel, Stopped
 

@@ -21,7 +21,7 @@ class WorkflowStatus(StrEnum):
 
 
 class StepKind(StrEnum):
-    """What a step runs."""
+    """The kinds of steps, by what they run."""
 
     # One task.
     TASK = "task"
@@ -60,7 +60,7 @@ class After(StrEnum):
 
 
 class OnFailure(StrEnum):
-    """What the failure of a step means for its workflow."""
+    """The effect that the failure of a step has on its workflow."""
 
     # The workflow fails; steps that need its result are cancelled.
     FAIL = "fail"

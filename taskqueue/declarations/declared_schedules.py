@@ -25,7 +25,7 @@ class HasOptions(Protocol):
 
 
 class Declares(Protocol):
-    """What declares schedules: a definition or a workflow."""
+    """A declaration that has schedules: a definition or a workflow."""
 
     name: str
 

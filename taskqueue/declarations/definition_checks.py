@@ -14,7 +14,7 @@ from taskqueue.declarations.declared_schedules import named
 from taskqueue.declarations.defaults import check_defaults
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.placement import declared_limits, numbers_of
-from taskqueue.declarations.scheduled import check_jitter
+from taskqueue.declarations.scheduled import Scheduled, check_jitter, exceeded_interval
 from taskqueue.declarations.workflows.scheduling import Target, all_targets, check_target
 from taskqueue.exceptions import InvalidSchedule, InvalidTask
 
@@ -44,6 +44,8 @@ def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
                 check_jitter(scheduled)
             except InvalidSchedule as error:
                 yield Error(f"The schedule {name!r} cannot work: {error}", id="taskqueue.E004")
+            else:
+                yield from _exceeded_intervals(name, scheduled)
             if not isinstance(name, str):
                 continue
             if name in places:
@@ -53,6 +55,16 @@ def _wrong_schedules(declared: Iterable[Target]) -> Iterator[CheckMessage]:
                     id="taskqueue.E005",
                 )
             places.setdefault(name, definition.name)
+
+
+def _exceeded_intervals(name: str, scheduled: Scheduled) -> Iterator[CheckMessage]:
+    if (interval := exceeded_interval(scheduled)) is not None:
+        yield Warning(
+            f"The jitter of the schedule {name!r} is longer than the shortest interval of its "
+            f"rule, {interval}: runs that then start at the same moment are missed, all but one.",
+            hint="Shorten the jitter, or choose missed='all'.",
+            id="taskqueue.W005",
+        )
 
 
 def check_option_defaults() -> list[CheckMessage]:

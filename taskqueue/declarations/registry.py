@@ -17,7 +17,7 @@ from taskqueue.exceptions import InvalidTask, TaskQueueError
 
 
 class Registered(Protocol):
-    """What has a name, and runs a function."""
+    """A declaration with a name, which runs a function."""
 
     name: str
     body: Callable[..., Any]

@@ -93,15 +93,31 @@ def check_spread(rule: Rule, jitter: timedelta, missed: str) -> None:
     Times that then start at the same moment are looked at together, and most of them would be
     missed. Not where all missed times run, nor where the interval counts from the last end.
     """
-    if rule.waits_for_end or missed == Missed.ALL:
-        return
-    times = islice(rule.between(SOME_TIME, LAST), MOST_COMPARED)
-    longest = max((later - time for time, later in pairwise(times)), default=jitter)
+    longest = max(_intervals(rule, missed), default=jitter)
     if jitter > longest:
         raise InvalidSchedule(
             f"jitter must be at most the interval of the rule, {longest}, not {jitter}: with a "
             "longer one most runs are missed. Shorten it, or choose missed='all'."
         )
+
+
+def exceeded_interval(scheduled: Scheduled) -> timedelta | None:
+    """Return the shortest interval of its rule if its jitter is longer; None otherwise.
+
+    Raises `InvalidSchedule` for what is no jitter.
+    """
+    if scheduled.jitter is None:
+        return None
+    shortest = min(_intervals(scheduled.rule, scheduled.missed), default=LONGEST_JITTER)
+    return shortest if jitter_of(scheduled.jitter) > shortest else None
+
+
+def _intervals(rule: Rule, missed: str) -> list[timedelta]:
+    """Return the first intervals of the rule; none where a longer jitter would miss no run."""
+    if rule.waits_for_end or missed == Missed.ALL:
+        return []
+    times = islice(rule.between(SOME_TIME, LAST), MOST_COMPARED)
+    return [later - time for time, later in pairwise(times)]
 
 
 def _duration_of(name: str, value: Any, *, lowest: float) -> timedelta:

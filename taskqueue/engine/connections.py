@@ -14,6 +14,7 @@ from django.db.utils import load_backend
 
 from taskqueue.conf import get_settings
 from taskqueue.engine.sessions import (
+    is_postgresql,
     is_sqlite,
     limit_lock_waits,
     plan_transaction,
@@ -84,9 +85,28 @@ def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silen
 
 
 @contextmanager
+def brief_connection(alias: str) -> Iterator[BaseDatabaseWrapper]:
+    """A connection of its own to any database of the project, installed while it is needed.
+
+    A server that does not answer is given up after some seconds.
+    """
+    connection = connections[alias].copy()
+    if is_postgresql(connection):
+        options = connection.settings_dict.setdefault("OPTIONS", {})
+        options.pop("pool", None)
+        options.setdefault("connect_timeout", CONNECT_TIMEOUT)
+        options.setdefault("tcp_user_timeout", CONNECT_TIMEOUT * 1000)
+    try:
+        with installed(connection):
+            yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
 def installed(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """Let the ORM use this connection in place of the thread's own."""
-    alias = database_alias()
+    alias = connection.alias
     before = connections[alias]
     if connection == before:  # Also Django's proxy for it.
         yield
@@ -148,7 +168,7 @@ def short_waits(connection: BaseDatabaseWrapper, seconds: float) -> Iterator[Non
 
     On SQLite a connection of a worker has a limit of its own.
     """
-    if is_sqlite(connection):
+    if not is_postgresql(connection):
         yield
         return
     with orm_transaction(connection):

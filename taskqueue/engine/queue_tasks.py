@@ -19,8 +19,8 @@ from taskqueue.engine.statement import Statement
 class Found(NamedTuple):
     """How many tasks of the queue were found, and whether all rows were looked at."""
 
-    number: int
-    is_whole: bool
+    number: int = 0
+    is_whole: bool = True
 
 
 def _part(status: str, rows: str) -> str:
@@ -140,7 +140,7 @@ def _counted(
     for status, number, looked_at in select(
         connection, statement, queue_name=queue_name, most=most
     ):
-        before = found.get(status, Found(0, True))
+        before = found.get(status, Found())
         is_whole = before.is_whole and looked_at < most
         found[status] = Found(before.number + int(number), is_whole)
     return found

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
-from operator import attrgetter
+from functools import cached_property
 from typing import Any
 
-from taskqueue import tracing
-from taskqueue.conf import Settings, get_settings
-from taskqueue.core.retries import seconds_of
-from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.limit_plan import place_from_plan
-from taskqueue.declarations.option_kinds import LARGEST_METADATA
 from taskqueue.declarations.options import COLUMNS as CARRIED_OPTIONS
-from taskqueue.declarations.options import Options
-from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement
-from taskqueue.declarations.time_kinds import Moment, Seconds
-from taskqueue.engine.keys import held_as
+from taskqueue.declarations.time_kinds import Seconds
 from taskqueue.engine.payloads import KEY_COLUMNS, OWN_COLUMNS, PLACEMENT_COLUMNS
 from taskqueue.models.task import Route
-from taskqueue.tracing.metadata import carrying
 
 # Of the stored form of a spec: raise it with every change of its fields.
 VERSION = 3
@@ -167,6 +157,8 @@ TIMED = (
 )  # fmt: skip
 MOMENTS = ("run_at", "deadline_at", "at")
 
+# The fields of a spec that hold an option as it is.
+OPTION_COLUMNS = tuple(option.name for option in CARRIED_OPTIONS)
 # The fields of a spec that are no column: those computed from them are, or nothing is.
 NOT_STORED = frozenset(
     {
@@ -213,70 +205,3 @@ def claim_columns(
 def later(now: datetime, seconds: float | None) -> datetime | None:
     """The moment so many seconds later; None for none."""
     return None if seconds is None else now + timedelta(seconds=seconds)
-
-
-def spec_of(definition: BaseDefinition[Any, Any]) -> EnqueueSpec:
-    """Return a definition's spec; it is made once for a definition and its settings."""
-    settings = get_settings()
-    known = definition.spec
-    if known is None or known[0] is not settings:
-        known = definition.spec = settings, make_spec(definition, settings)
-    return known[1]
-
-
-def traced(spec: EnqueueSpec) -> EnqueueSpec:
-    """Return the spec of tasks that carry the current span, where enqueues are traced."""
-    if tracing.active is None:
-        return spec
-    return _carrying(spec, tuple(tracing.active.carrier().items()))
-
-
-@lru_cache(maxsize=64)
-def _carrying(spec: EnqueueSpec, carrier: tuple[tuple[str, str], ...]) -> EnqueueSpec:
-    """One object for all tasks of an enqueue, for those of one spec are written together."""
-    return replace(spec, metadata=carrying(spec.metadata, dict(carrier)))
-
-
-def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> EnqueueSpec:
-    """The options of a definition, with the settings' where it has none."""
-    options = definition.options
-    run_at, run_in = _moment(options.run_after)
-    deadline_at, deadline_in = _moment(options.deadline)
-    return EnqueueSpec(
-        name=definition.name,
-        run_at=run_at,
-        run_in=run_in,
-        options=definition.snapshot,
-        metadata=encode(options.metadata, limit=LARGEST_METADATA, what="metadata")
-        if options.metadata
-        else "{}",
-        deadline_at=deadline_at,
-        deadline_in=deadline_in,
-        expires_in=None if options.expires_after is None else seconds_of(options.expires_after),
-        unique_scope=definition.unique_scope,
-        limit_plan=definition.limit_plan,
-        given=definition.given,
-        **held_as(options),
-        **_columns(options, settings),
-    )
-
-
-# The fields of a spec that hold an option as it is.
-OPTION_COLUMNS = tuple(option.name for option in CARRIED_OPTIONS)
-_SETTINGS = tuple((option.name, option.setting) for option in CARRIED_OPTIONS if option.setting)
-_option_values = attrgetter(*OPTION_COLUMNS)
-
-
-def _columns(options: Options, settings: Settings) -> dict[str, Any]:
-    """Return the columns that hold an option as it is, or the setting that it stands for."""
-    columns = dict(zip(OPTION_COLUMNS, _option_values(options), strict=True))
-    for name, setting in _SETTINGS:
-        if columns[name] is None:
-            columns[name] = getattr(settings, setting)
-    return columns
-
-
-def _moment(moment: Moment | None) -> tuple[datetime | None, float | None]:
-    if moment is None or isinstance(moment, datetime):
-        return moment, None
-    return None, seconds_of(moment)

@@ -14,30 +14,12 @@ of the workers that alone may take them, as JSON text:
 Where the same text must be told to go by an index, its ORDER BY does so.
 """
 
+from taskqueue.engine.ready_partitions import MOST_PARTITIONS, READY_PARTITIONS
 from taskqueue.engine.statement import Statement
 
-# Partitions that are looked at, and ready tasks that are counted of each one at least.
-MOST_PARTITIONS, LEAST_COUNTED = 1_000, 20
-_PARTS = f"""part (id, place) AS (
-    SELECT (
-        SELECT partition
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 2
-        ORDER BY partition
-        LIMIT 1
-    ), 1
-    UNION ALL
-    SELECT (
-        SELECT partition
-        FROM taskqueue_task
-        WHERE status = 'ready' AND route = 2
-            AND partition > part.id
-        ORDER BY partition
-        LIMIT 1
-    ), place + 1
-    FROM part
-    WHERE part.id IS NOT NULL AND place <= {MOST_PARTITIONS}
-), share (most) AS (
+# Ready tasks that are counted of each partition at least.
+LEAST_COUNTED = 20
+_PARTS = f"""{READY_PARTITIONS}, share (most) AS (
     SELECT {{greatest}}({LEAST_COUNTED}, %(cap)s / {{greatest}}(1, count(*))) FROM part
 ), limited (queue_name, run_after, number, place) AS (
     SELECT

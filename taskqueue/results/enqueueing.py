@@ -16,8 +16,9 @@ from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.engine import enqueue as engine
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.copying import enqueued_once
+from taskqueue.engine.making_specs import spec_of, traced
 from taskqueue.engine.payloads import Enqueued, Payload
-from taskqueue.engine.specs import EnqueueSpec, spec_of, traced
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.exceptions import DuplicateTask, InvalidTask
 from taskqueue.results.handle import TaskResult, get_result
 from taskqueue.results.payloads import payload_of, payloads_of

@@ -40,11 +40,11 @@ def payloads_of(
             for id, (args, kwargs) in zip(ids, checked, strict=True)
         ]
     if (every := _all_plain(definition, calls)) is not None:
-        return _late(definition, every, task_ids)
+        return _late(every, task_ids)
     rest = map(checked_call, calls)
     plain, other = _plain_calls(definition, rest)
     if other is None:
-        return _late(definition, plain, task_ids)
+        return _late(plain, task_ids)
     definition_encodes: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
     encoded = [definition_encodes(args, {}) for args in plain]
     encoded.append(definition_encodes(tuple(other[0]), other[1]))
@@ -113,11 +113,7 @@ def _is_plain(
     return types in exact
 
 
-def _late(
-    definition: BaseDefinition[Any, Any],
-    calls: Sequence[tuple[Any, ...]],
-    task_ids: Sequence[str] | None,
-) -> Sequence[Payload]:
+def _late(calls: Sequence[tuple[Any, ...]], task_ids: Sequence[str] | None) -> Sequence[Payload]:
     late = LatePayloads(len(calls), _blocks(calls, task_ids))
     return late if len(calls) > BLOCK else list(late)
 

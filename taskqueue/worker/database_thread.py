@@ -81,7 +81,7 @@ class DatabaseThread:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What the request under way is to record."""
+        """The outcomes that the request under way is to record."""
         return self.under_way.outcomes if self.under_way else []
 
     @property

@@ -88,6 +88,14 @@ class Job:
         """Whether it crashed before: nothing may wait behind it, it might crash again."""
         return self.crashes > 0
 
+    @property
+    def needs_whole_slot(self) -> bool:
+        """Whether no other body may run beside it, whatever its definition says.
+
+        The memory of a process says nothing of one of several bodies.
+        """
+        return self.crashes > 0 or self.max_memory is not None
+
     def start(self, now: float) -> None:
         """Note the start of its body, as far as the parent can tell."""
         self.started_at = now

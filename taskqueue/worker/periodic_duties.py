@@ -16,6 +16,7 @@ from taskqueue.engine.events.declaring import HAS_HANDLERS, end_undeclared
 from taskqueue.engine.events.pruning import HAS_EVENTS, prune_events
 from taskqueue.engine.limits.sweeping import HAS_LIMIT_ROWS, HAS_LIMITED, Sweep, prune_limits
 from taskqueue.engine.schedules.syncing import rest_undeclared
+from taskqueue.engine.search_owners import SearchPruning
 from taskqueue.engine.sessions import owns_session
 from taskqueue.engine.sums import HAS_COUNTS, merge_counts
 from taskqueue.engine.surplus import HAS_COUNTED
@@ -35,6 +36,7 @@ def periodic_duties() -> tuple[Timed, ...]:
         Timed(Sweep().step, every=10, again=0.1, looks=(HAS_LIMITED,)),
         Timed(prune_limits, every=60, again=0.1, looks=(HAS_LIMIT_ROWS,)),
         Timed(prune_history, every=3600),
+        Timed(SearchPruning().step, every=3600, again=0.1),
         Timed(prune_fine, every=60, again=0.1),
         Timed(prune_events, every=60, again=0.1, looks=(HAS_EVENTS,)),
         Timed(merge_rollups, every=60),

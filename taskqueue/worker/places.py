@@ -119,4 +119,4 @@ class Places:
         self.running -= 1
 
     def _share(self, job: Job) -> int:
-        return WHOLE if job.needs_own_child else self._by_name.get(job.name, WHOLE)
+        return WHOLE if job.needs_whole_slot else self._by_name.get(job.name, WHOLE)

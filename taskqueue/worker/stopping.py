@@ -94,8 +94,6 @@ class Stopper:
     def _check_memory(self, child: ChildProcess, job: Job, now: float) -> None:
         """Interrupt a body whose process uses more memory than it may; that child is replaced."""
         job.check_memory_at = now + LOOK_INTERVAL
-        if child.places.running > 1:
-            return  # A limit of the call; bodies that share a slot share its memory.
         size = resident_bytes(child.process.pid)
         if size is None or size <= (job.max_memory or 0) * 1e6:
             return

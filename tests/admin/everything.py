@@ -13,7 +13,7 @@ from django.utils import timezone
 from taskqueue import Every, schedules
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.engine.specs import spec_of
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.models import (
     AlertRule,
     Audit,

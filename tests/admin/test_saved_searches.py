@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from taskqueue.access.users import identity_of
+from taskqueue.engine import search_owners
 from taskqueue.engine.control.searches import MOST_SEARCHES
+from taskqueue.engine.search_owners import SearchPruning
 from taskqueue.models import Audit, SavedSearch
 from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
@@ -186,7 +190,25 @@ def test_private_searches_go_with_their_user_and_shared_ones_stay(log_in_as: Log
     client = log_in_as("staff", "view_task")
     client.post(SAVE, {"query": "status:failed", "name": "broken"})
     user = get_user_model().objects.get(pk=client.session["_auth_user_id"])
-    saved("others", "status:ready")
+    saved("others", "status:ready", owner="other.user:1")
     saved("shared", "status:ready", owner=identity_of(user), is_shared=True)
-    get_user_model().objects.filter(pk=user.pk).delete()
+    pruning = SearchPruning()
+    assert not pruning.step(connection)
+    assert SavedSearch.objects.count() == 3
+    with CaptureQueriesContext(connection) as asked:
+        user.delete()
+    assert not any("savedsearch" in each["sql"] for each in asked)
+    assert not pruning.step(connection)
     assert sorted(SavedSearch.objects.values_list("name", flat=True)) == ["others", "shared"]
+
+
+def test_owners_are_looked_up_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_owners, "BATCH", 2)
+    there = get_user_model().objects.create(username="there")
+    for number in range(3):
+        saved("gone", "status:ready", owner=f"auth.user:{there.pk + 1 + number}")
+    saved("kept", "status:ready", owner=identity_of(there))
+    saved("odd", "status:ready", owner="auth.user:no number")
+    pruning = SearchPruning()
+    assert [pruning.step(connection) for _ in range(3)] == [True, True, False]
+    assert sorted(SavedSearch.objects.values_list("name", flat=True)) == ["kept", "odd"]

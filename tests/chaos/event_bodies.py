@@ -13,7 +13,7 @@ from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.events.handling import stored
 from taskqueue.engine.events.subscribing import subscribe
-from taskqueue.engine.specs import spec_of
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.models.event import Subscriber
 from tests.chaos.feed_rows import Heard
 from tests.sample.worker_tasks import append

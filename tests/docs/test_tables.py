@@ -15,6 +15,8 @@ from taskqueue.core.outcomes import TRANSITIONS
 from taskqueue.core.states import TaskStatus
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import OPTIONS, Options, options_for
+from taskqueue.engine.postgresql import PostgreSQL
+from taskqueue.engine.sqlite import SQLite
 from taskqueue.models import Lease, Task
 from tests.documents import README, page, shown
 
@@ -145,3 +147,16 @@ def test_every_index_of_the_hot_tables_is_accounted_for(model: Any, prefix: str)
         re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE)))
     )
     assert {index.name.removeprefix(prefix) for index in model._meta.indexes} <= said
+
+
+def test_the_table_of_the_dialects_names_every_function_with_its_modules() -> None:
+    rows = page("architecture.md").table("A statement")
+    for place, dialect in enumerate((PostgreSQL, SQLite), 1):
+        said = {
+            name: row[place].strip("`") for row in rows for name in re.findall(r"`(\w+)`", row[0])
+        }
+        assert said == {
+            name: module.rpartition(".")[2]
+            for module, names in dialect.FUNCTIONS.items()
+            for name in names.split()
+        }

@@ -56,7 +56,7 @@ def take_and_tell(
 
 
 def open_lanes(connection: BaseDatabaseWrapper | None = None) -> set[tuple[str, str]]:
-    """What a look sees."""
+    """Return what a look sees."""
     return look_apart(connection or connections["default"], worker="w1")[1]
 
 

@@ -73,7 +73,7 @@ class RepeatingPooler:
             each.close()
 
     def left_behind(self) -> list[bytes]:
-        """What sessions listen to, what is prepared on them, and which settings they have."""
+        """Return the channels, the prepared statements and the settings of its sessions."""
         found: list[bytes] = []
         for session in self._all:
             found += session.ask("SELECT pg_listening_channels()")

@@ -36,7 +36,7 @@ class Undo(Exception):
 
 
 def policy(**changes: Any) -> EndPolicy:
-    """What the settings say, but for the changes."""
+    """Return the settings with these changes."""
     settings = get_settings()
     values = {
         "keep_succeeded": settings.RETENTION["succeeded"],
@@ -75,7 +75,7 @@ def claim_one(**options: Any) -> Claimed:
 
 
 def outcome(claimed: Claimed, kind: OutcomeKind, **fields: Any) -> Outcome:
-    """What that attempt came to: a body that ran for a second and ended now."""
+    """Return the outcome of that attempt: a body that ran for a second and ended now."""
     started = None if kind is OutcomeKind.UNSTARTED else 1.0
     return Outcome(claimed.lease_id, kind, **{"started": started, "ended": 0.0, **fields})
 

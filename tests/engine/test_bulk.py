@@ -328,7 +328,7 @@ def test_many_are_cancelled_while_workers_claim_and_record(
 @pytest.mark.postgresql_only
 @pytest.mark.django_db(transaction=True)
 def test_many_are_cancelled_without_waiting_for_those_that_others_hold() -> None:
-    """Who records a batch may hold a later lease, and come to an earlier one afterwards."""
+    """The recorder of a batch may hold a later lease, and come to an earlier one afterwards."""
     fill(4)
     noop.using(workers=3, priority=5).enqueue()
     first, second = claim(2)

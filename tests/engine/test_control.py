@@ -259,7 +259,7 @@ def test_act_and_audit_commit_together_or_neither() -> None:
 def test_a_cancel_lets_go_of_a_task_that_was_claimed_before_it_waits_for_the_lease(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who records it holds the lease, and waits for the task."""
+    """The session that records it holds the lease, and waits for the task."""
     result = noop.enqueue()
     ask = tasks.request_stop_each
     tries: list[str] = []

@@ -40,7 +40,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[Ended]:
-    """What passes the door."""
+    """Return the ends that are announced."""
     seen: list[Ended] = []
     add_ends = Tally.add_ends
 

@@ -1,4 +1,4 @@
-"""What the database refuses at an enqueue reaches the caller as one of Django's errors."""
+"""A refusal of the database at an enqueue reaches the caller as one of Django's errors."""
 
 from __future__ import annotations
 

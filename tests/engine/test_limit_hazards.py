@@ -1,4 +1,4 @@
-"""What could keep a task under limits waiting for ever, let too many run, or starve others."""
+"""Hazards of limits: tasks that wait for ever, too many that run, others that starve."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def prune_unused() -> None:
 
 
 def test_a_claim_that_cannot_read_all_notes_leaves_those_of_a_limiter_that_it_holds() -> None:
-    """What waits for that limiter is opened by a later claim."""
+    """Partitions that wait for that limiter are opened by a later claim."""
     shared = Concurrency(1, name="shared")
     keyed = add.using(concurrency=[shared, Concurrency(1, key="a", name="key")])
     keyed.enqueue_many([((key,), {}) for key in range(3)])
@@ -267,7 +267,7 @@ def test_a_sweep_finds_what_waits_for_a_limiter_that_is_gone() -> None:
 
 
 def test_a_limit_of_a_queue_holds_for_what_waited_for_another_limit() -> None:
-    """What a freed place opens may be in a queue of which the claim has seen nothing else."""
+    """A freed place may open a partition in a queue of which the claim has seen nothing else."""
     shared = Concurrency(2, name="shared")
     add.using(concurrency=shared, queue_name="other").enqueue_many([((1,), {})] * 2)
     first = take()

@@ -230,7 +230,7 @@ def test_a_changed_rate_of_a_queue_opens_what_waits_there() -> None:
 
 
 def first(want: int = 1) -> list[str]:
-    """What a worker takes before better ordinary tasks of the queue."""
+    """Return the tasks that a worker takes before better ordinary ones of the queue."""
     claims = LimitedClaims(
         QueueQuotas.parse("default"), worker_name="w1", host="h1", tags=(), lease_duration=LEASE
     )

@@ -1,4 +1,4 @@
-"""What waits follows the limits that newer code declares; what runs follows that of its queue."""
+"""Waiting tasks follow the limits that newer code declares; running ones that of their queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step of an operation reads, however large the table and however rare what fits."""
+"""The reads of a step of an operation, however large the table and however rare what fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of an operation: why tasks refused it, and nothing that is secret."""
+"""Reports of an operation: why tasks refused it, and nothing that is secret."""
 
 from __future__ import annotations
 

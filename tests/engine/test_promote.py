@@ -1,4 +1,4 @@
-"""What is due becomes ready, what is overdue ends, and the outlook tells when to look again."""
+"""Due tasks become ready, overdue ones end, and the forecast says when to look again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of lease and task, outcome by outcome, and what the fence refuses."""
+"""Lease and task after each outcome, and the outcomes that the fence refuses."""
 
 from __future__ import annotations
 

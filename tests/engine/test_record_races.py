@@ -1,4 +1,4 @@
-"""What records, renews and notes the same leases at the same moment."""
+"""Statements that record, renew and note the same leases at the same moment."""
 
 from __future__ import annotations
 

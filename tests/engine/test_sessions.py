@@ -1,4 +1,4 @@
-"""What a worker leaves in a session that a pooler may hand to others."""
+"""The state that a worker leaves in a session that a pooler may hand to others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def setting(connection: BaseDatabaseWrapper, name: str) -> str:
 
 
 def everything(connection: BaseDatabaseWrapper) -> list[Any]:
-    """What was set on a session, listens on it, or is prepared on it."""
+    """Return the settings, channels and prepared statements of a session."""
     return [
         fetch(connection, "SELECT name, setting FROM pg_settings WHERE source = 'session'"),
         fetch(connection, "SELECT pg_listening_channels()"),

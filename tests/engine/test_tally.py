@@ -1,4 +1,4 @@
-"""What attempts come to is counted in the transaction that records them, and merged later."""
+"""Attempts are counted in the transaction that records them, and merged later."""
 
 from __future__ import annotations
 

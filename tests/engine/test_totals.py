@@ -1,4 +1,4 @@
-"""What was counted since the beginning never falls, whatever is merged, pruned or deleted."""
+"""Counts since the beginning never fall, whatever is merged, pruned or deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people change about a running worker: stored, brought by a ping, acknowledged, audited."""
+"""Changes of a running worker by people: stored, brought by a ping, acknowledged, audited."""
 
 from __future__ import annotations
 

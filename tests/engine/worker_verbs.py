@@ -1,4 +1,4 @@
-"""What a worker does to the tasks that it holds, each in one call, for tests of its statements."""
+"""The verbs of a worker on tasks that it holds, each in one call, for tests of its statements."""
 
 from __future__ import annotations
 

@@ -17,14 +17,14 @@ ADD = "tests.sample.tasks.add"
 
 
 def run(*arguments: object) -> str:
-    """What the command prints."""
+    """Return the output of the command."""
     out = StringIO()
     call_command("taskqueue", "schedules", *map(str, arguments), stdout=out, no_color=True)
     return out.getvalue()
 
 
 def run_json(*arguments: object) -> Any:
-    """What it prints for scripts."""
+    """Return its output for scripts."""
     return json.loads(run(*arguments, "--format", "json"))
 
 

@@ -31,14 +31,14 @@ def add_worker(name: str = "paris", *, seen_ago: float = 1, **values: Any) -> Wo
 
 
 def health(*flags: str) -> str:
-    """What it says where it exits with 0."""
+    """Return its output where it exits with 0."""
     said = io.StringIO()
     call_command("taskqueue", "health", *flags, stdout=said)
     return said.getvalue().strip()
 
 
 def refusal(*flags: str) -> str:
-    """What it says where it exits with 1."""
+    """Return its output where it exits with 1."""
     with pytest.raises(CommandError) as refused:
         health(*flags)
     assert refused.value.returncode == 1

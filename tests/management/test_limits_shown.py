@@ -20,7 +20,7 @@ NAME = "tests.sample.tasks.add:a"
 
 
 def document(*arguments: str) -> Any:
-    """What it prints as JSON."""
+    """Return its output as JSON."""
     return json.loads(run(*arguments, "--format", "json"))
 
 

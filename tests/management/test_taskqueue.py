@@ -31,7 +31,7 @@ DEEP = "[" * 200_000
 
 
 def run(*arguments: object) -> str:
-    """What the command prints."""
+    """Return the output of the command."""
     out = StringIO()
     call_command("taskqueue", *map(str, arguments), stdout=out, no_color=True)
     return out.getvalue()

@@ -37,7 +37,7 @@ def make(
 
 
 def serve(now: datetime) -> float | None:
-    """What a worker does when its clock shows that."""
+    """Serve schedules as a worker does when its clock shows that."""
     return Scheduler().step(connections["default"], now=now)
 
 

@@ -1,4 +1,4 @@
-"""What is done at once is bounded, and nobody pays for a schedule that lies behind."""
+"""The work of one step is bounded, and nobody pays for a schedule that lies behind."""
 
 from __future__ import annotations
 

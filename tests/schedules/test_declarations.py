@@ -25,7 +25,7 @@ Declare = Callable[..., Definition[Any, Any]]
 
 
 def body(number: int = 0) -> int:
-    """What is declared with schedules here."""
+    """The body that is declared with schedules here."""
     return number
 
 
@@ -89,6 +89,22 @@ def test_two_schedules_of_one_name_are_an_error_of_the_system_check(declare: Dec
 
     assert error.id == "taskqueue.E005"
     assert error.msg == "Two schedules are named 'same': of one and two."
+
+
+def test_a_jitter_beyond_the_shortest_interval_is_a_warning_of_the_system_check(
+    declare: Declare,
+) -> None:
+    rule = Cron("0 8,9 * * *")
+    declare(Scheduled(rule, jitter=5400))
+
+    (warning,) = check_schedules()
+
+    assert isinstance(warning, Warning)
+    assert warning.id == "taskqueue.W005"
+    assert "'declared' is longer than the shortest interval of its rule, 1:00:00" in warning.msg
+    for other in (Scheduled(rule, jitter=3600), Scheduled(rule, jitter=5400, missed="all")):
+        declare(other)
+        assert check_schedules() == []
 
 
 def test_the_check_warns_of_definitions_that_cannot_be_imported(

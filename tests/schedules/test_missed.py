@@ -1,4 +1,4 @@
-"""What becomes of nominal times that passed while nobody served the schedule."""
+"""Nominal times that passed while nobody served the schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a nominal time while an earlier run has not ended."""
+"""Nominal times that come while an earlier run has not ended."""
 
 from __future__ import annotations
 

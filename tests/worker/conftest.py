@@ -1,4 +1,4 @@
-"""What the tests of worker processes share."""
+"""Fixtures of the tests of worker processes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def proxy(transactional_db: None, _pooler: None) -> Iterator[ProxyProcess]:
 
 
 def through(way_in: ProxyProcess | Pooler) -> dict[str, str]:
-    """What a worker's environment says for it to take that way."""
+    """Return the environment by which a worker takes that way."""
     way = {**worker_address(), "HOST": "127.0.0.1", "PORT": str(way_in.port)}
     return {"TASKQUEUE_TEST_CONNECTION": json.dumps(way)}

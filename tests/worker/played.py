@@ -60,6 +60,9 @@ class PlayedThread:
         """Report the request under way as one whose duties were put off."""
         assert self.under_way is not None
         self.under_way.is_recorded, self.under_way.duties_at = True, until
+
+    def answer_as_carried_out(self) -> None:
+        """Report the request under way as the test has carried it out itself."""
         self._answer = self.under_way
 
     def fail(self, error: Exception) -> None:
@@ -94,7 +97,7 @@ class PlayedWorker:
         self.timetable = self.coordinator.timetable
 
     def next_request(self, now: float = NOW) -> Exchange | None:
-        """What it sends at that moment, if anything."""
+        """Return the request that it sends at that moment, if any."""
         if not self.coordinator.is_due(now):
             return None
         self.coordinator.send(now)

@@ -35,7 +35,7 @@ class Shop:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What lets a worker run this project."""
+        """The settings with which a worker runs this project."""
         return {
             "DJANGO_SETTINGS_MODULE": "shop_settings",
             "PYTHONPATH": f"{self._folder}{os.pathsep}{ROOT}",

@@ -1,4 +1,4 @@
-"""What a worker claims because an enqueue announced it, and what goes before that."""
+"""Claims of announced tasks, and what goes before them."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_a_name_that_the_worker_cannot_run_is_left_though_it_was_announced(
 
 @pytest.fixture
 def heard() -> Iterator[list[str]]:
-    """What a session hears, while a worker sleeps."""
+    """The notifications that a session hears while a worker sleeps."""
     registered("w1")
     Worker.objects.update(is_idle=True)
     listening, heard = open_worker_connection(silence=10), list[str]()
@@ -390,7 +390,7 @@ def idle(start_worker: StartWorker, request: pytest.FixtureRequest) -> Idle:
 
 
 def notes(count: int) -> list[str]:
-    """What the bodies noted, in the order in which they ran, once there are so many."""
+    """The notes of the bodies, in the order in which they ran, once there are so many."""
     wait_until(lambda: Effect.objects.count() >= count, 60, what=f"{count} bodies")
     return list(Effect.objects.order_by("id").values_list("note", flat=True))
 

@@ -1,4 +1,4 @@
-"""What a child does with orders that are sent and called back."""
+"""Orders of a child: sent, run, and called back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker held whose processes have ended on this host is freed at once."""
+"""Leases of a worker whose processes have ended on this host are freed at once."""
 
 from __future__ import annotations
 

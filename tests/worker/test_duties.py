@@ -1,4 +1,4 @@
-"""What a worker serves between its own tasks, and how long it may sleep until the next."""
+"""Duties that a worker serves between its tasks, and how long it may sleep until the next."""
 
 from __future__ import annotations
 

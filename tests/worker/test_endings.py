@@ -1,4 +1,4 @@
-"""What a raised exception makes of an attempt: retried or not, and when."""
+"""Attempts whose bodies raise: retried or not, and when."""
 
 from __future__ import annotations
 

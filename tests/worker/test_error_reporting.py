@@ -29,7 +29,7 @@ ID = re.compile(r" id=([0-9a-f-]{36})")
 
 
 class Reports:
-    """What the worker's processes have reported to a folder."""
+    """Return the reports that the worker's processes have written to a folder."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:This process"
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What would be registered for the life of this process; only the tests' own forks call it."""
+    """Hooks that would stay registered in this process; only the tests' own forks call them."""
     registered: list[dict[str, Any]] = []
     monkeypatch.setattr(os, "register_at_fork", lambda **given: registered.append(given))
     return registered

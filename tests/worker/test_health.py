@@ -1,4 +1,4 @@
-"""What a worker's health port answers in the situations that a probe is there for."""
+"""Answers of a worker's health port in the situations that a probe is there for."""
 
 from __future__ import annotations
 

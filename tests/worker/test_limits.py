@@ -1,4 +1,4 @@
-"""What ends a body, or a task that waits, when its time is over."""
+"""Ends of bodies, and of tasks that wait, when their time is over."""
 
 from __future__ import annotations
 

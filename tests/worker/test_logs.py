@@ -1,4 +1,4 @@
-"""What tasks and people write stands in the worker's log as one line each."""
+"""Texts of tasks and people stand in the worker's log as one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker counts of its own doing, and how its page tells it; without a process."""
+"""Counts of a worker about itself, and the page that shows them; without a process."""
 
 from __future__ import annotations
 

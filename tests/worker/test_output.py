@@ -1,4 +1,4 @@
-"""What a worker writes of what it does, and what of it bodies leave with their attempts."""
+"""The output of a worker, and the lines that bodies leave with their attempts."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from queue import Queue
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,9 +14,13 @@ import pytest
 from taskqueue import InvalidTask, task
 from taskqueue.models import Lease, Task, TaskLog
 from taskqueue.results import TaskResult
+from taskqueue.worker.bodies.slots import MainSlot
+from taskqueue.worker.frames import WHOLE, Frame
+from taskqueue.worker.jobs import Job
 from taskqueue.worker.places import Places
 from tests.conftest import Drain, StartWorker
 from tests.sample import async_tasks, tasks, worker_tasks
+from tests.worker.played import a_claim
 from tests.worker.reading import ended, leases
 from tests.worker_process import wait_until
 
@@ -87,12 +92,17 @@ def most_at_once(journal: Path) -> int:
     return most
 
 
-def test_a_slot_that_is_kept_for_a_def_body_stays_closed_to_those_that_share() -> None:
-    def job(lease_id: int, name: str) -> Any:
-        return SimpleNamespace(
-            lease_id=lease_id, name=name, needs_own_child=False, started_at=None, start=print
-        )
+def job(lease_id: int, name: str, *, needs_whole_slot: bool = False) -> Any:
+    return SimpleNamespace(
+        lease_id=lease_id,
+        name=name,
+        needs_whole_slot=needs_whole_slot,
+        started_at=None,
+        start=print,
+    )
 
+
+def test_a_slot_that_is_kept_for_a_def_body_stays_closed_to_those_that_share() -> None:
     held = {1: job(1, "shares")}
     places = Places(1, held)
     places.allow({"shares": 50})
@@ -103,6 +113,33 @@ def test_a_slot_that_is_kept_for_a_def_body_stays_closed_to_those_that_share() -
     places.close_for(job(3, "shares"))
 
     assert places.free == places.startable([job(3, "shares")]) == 0
+
+
+def test_a_body_whose_call_limits_its_memory_has_its_slot_to_itself() -> None:
+    limited = Job(a_claim(1)._replace(name="shares", options='{"max_memory": 500}'), 0.0)
+    crashed = Job(a_claim(2)._replace(name="shares", crashes=1), 0.0)
+    assert limited.needs_whole_slot
+    assert crashed.needs_whole_slot
+    assert not Job(a_claim(3)._replace(name="shares"), 0.0).needs_whole_slot
+
+    held = {1: job(1, "shares", needs_whole_slot=True), 2: job(2, "shares")}
+    places = Places(1, held)
+    places.allow({"shares": 50})
+
+    assert places.add(list(held.values()), 0.0) == {2: WHOLE // 50}
+    assert (places.running, places.waiting) == (1, 1)
+
+
+def test_the_end_of_a_thread_is_reported_while_the_main_thread_is_busy() -> None:
+    slot, said = MainSlot(), Queue[Frame]()
+    attempt: Any = SimpleNamespace(run=lambda call: ("ended",))
+    interruption: Any = None
+
+    slot.begin_in_thread(attempt, WHOLE // 2, interruption, said.put)
+
+    assert said.get(timeout=60) == ("ended",)  # This thread, the main one, has not looked.
+    slot.make_room(WHOLE, lambda: True)
+    assert slot.load == 0
 
 
 @slow

@@ -68,7 +68,7 @@ def threads_of_connections() -> int:
 
 
 def say(address: Address, text: bytes) -> bytes:
-    """What comes back to these very bytes until the end."""
+    """Return all that comes back to these very bytes."""
     with socket.create_connection((address.host, address.port), timeout=30) as client:
         client.sendall(text)
         client.shutdown(socket.SHUT_WR)

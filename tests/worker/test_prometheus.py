@@ -139,7 +139,7 @@ def test_figures_of_prometheus_equal_the_database_after_kills(
 
 
 def check_own_figures(query: Query, *, crashed: int) -> None:
-    """What the worker says of itself: all but what its predecessor began."""
+    """The metrics of the worker itself: all but what its predecessor began."""
     worker = next(iter(wait_until(lambda: query("taskqueue_worker_info"), 60)))[3]
     own = by_status(Lease.objects.filter(worker_id=worker))
     attempts = "sum by (outcome) (taskqueue_worker_attempts_total)"

@@ -1,4 +1,4 @@
-"""What a busy worker records beside its claims, on a second connection."""
+"""Records of a busy worker beside its claims, on a second connection."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_few_free_places_wait_a_moment_for_the_batch(busy: PlayedWorker) -> None
 
 
 def test_after_a_batch_the_worker_claims_again(busy: PlayedWorker) -> None:
-    """What has ended may have made other tasks ready."""
+    """Ends may have made other tasks ready."""
     end(busy, BATCH)
     busy.recorder.send(NOW)
     busy.slots = 1

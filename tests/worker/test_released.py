@@ -8,19 +8,16 @@ import pytest
 from django.test.utils import CaptureQueriesContext
 
 from taskqueue import chain
-from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.engine.tally import Tally
 from taskqueue.worker.apart_claims import APART_INTERVAL
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.meter import Meter
-from taskqueue.worker.state import QueueQuotas, WorkerOptions, WorkerState
+from taskqueue.worker.quotas import QueueQuotas
 from taskqueue.worker.worker_session import WorkerSession
 from taskqueue.worker.workflows import StepEnds
 from tests.engine.steps import outcome
-from tests.engine.test_workers import registered
 from tests.sample.tasks import add, noop
 from tests.worker.played import NOW, PlayedWorker
+from tests.worker.played_session import played_session
 from tests.worker.test_claims import Clock, clock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,13 +29,8 @@ LOOK = "WITH RECURSIVE lane"
 @pytest.fixture
 def session(clock: Clock) -> Iterator[WorkerSession]:
     """The session of a worker, whose claims take no time."""
-    _, found = registered("w1")
-    state = WorkerState(WorkerOptions(name="w1"), get_settings(), Meter(), lambda: None)
-    state.registered = found
-    session = WorkerSession(state, heard=None, tally=Tally())
-    session.open()
-    yield session
-    session.end()
+    with played_session() as session:
+        yield session
 
 
 def request(session: WorkerSession, exchange: Exchange) -> list[str]:

@@ -1,4 +1,4 @@
-"""What an attempt leaves to be read: its result, its errors, its log, its progress."""
+"""The traces of an attempt: its result, its errors, its log, its progress."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.worker_process import WorkerProcess, wait_until
 pytestmark = pytest.mark.slow
 
 SHORT = {"LEASE_DURATION": 12, "PING_INTERVAL": 0.5, "TAKEOVER_INTERVAL": 0.5}
-"""Who is delayed by a busy machine is alive all the same: its lease is longer."""
+"""A worker that is delayed by a busy machine is alive all the same: its lease is longer."""
 
 
 def start_several(start_worker: StartWorker, *names: str) -> dict[str, WorkerProcess]:

@@ -1,4 +1,4 @@
-"""What a worker imports before its first claim: each import delays its first task."""
+"""Imports of a worker before its first claim: each delays its first task."""
 
 from __future__ import annotations
 

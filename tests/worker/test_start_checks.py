@@ -49,7 +49,7 @@ execute_from_command_line(["manage.py", "runworker", "--drain"])
 
 
 def _start(kind: str) -> tuple[str, int, bool]:
-    """What a worker says, the pid that a check tells, and whether that is the worker's."""
+    """Return the output of a worker, the pid that a check tells, and whether it is the worker's."""
     done = subprocess.run(
         [sys.executable, "-c", STARTED, "runworker", kind],
         stdout=subprocess.PIPE,

@@ -22,7 +22,7 @@ STOP_GRACE, KILL_GRACE = 0.5, 0.5
 SHORT = {"PING_INTERVAL": 0.3, "STOP_GRACE": STOP_GRACE, "KILL_GRACE": KILL_GRACE}
 GRACE = timedelta(seconds=STOP_GRACE + KILL_GRACE)
 SLACK = timedelta(seconds=20)
-"""What a busy machine may add; a lease is longer."""
+"""Seconds that a busy machine may add; a lease is longer."""
 FAR_PING = {"LEASE_DURATION": 600, "PING_INTERVAL": 120}
 
 

@@ -10,23 +10,19 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from taskqueue import group, workflow
-from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
-from taskqueue.engine.tally import Tally
 from taskqueue.engine.workflows import stopping
 from taskqueue.engine.workflows.serving import serve
 from taskqueue.models import Lease, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.worker import stopped_steps, worker_session
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.meter import Meter
-from taskqueue.worker.state import WorkerOptions, WorkerState
 from taskqueue.worker.worker_session import WorkerSession
 from taskqueue.workflows import Builder
 from tests.engine.steps import end
-from tests.engine.test_workers import registered
 from tests.sample.tasks import add, echo, noop
 from tests.worker.played import PlayedWorker
+from tests.worker.played_session import played_session
 from tests.workflows.steps_of import assert_settled, finish
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,13 +35,8 @@ def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerSession]:
     """The session of a worker whose turns take as long as they need, and always look."""
     monkeypatch.setattr(worker_session, "STOPPED_TURN", 60.0)
     monkeypatch.setattr(stopped_steps, "LOOK_INTERVAL", 0.0)
-    _, found = registered("w1")
-    state = WorkerState(WorkerOptions(name="w1"), get_settings(), Meter(), lambda: None)
-    state.registered = found
-    session = WorkerSession(state, heard=None, tally=Tally())
-    session.open()
-    yield session
-    session.end()
+    with played_session() as session:
+        yield session
 
 
 def request(session: WorkerSession, want: int) -> Exchange:

@@ -73,7 +73,7 @@ def run(definition: Any = tasks.process_of) -> Any:
 
 
 def prices(count: int) -> Iterable[Any]:
-    """What the shop's task returns, which this process does not know."""
+    """Return the result of the shop's task, which this process does not know."""
     with transaction.atomic():
         ids = [tasks.noop.enqueue().id for _ in range(count)]
         Task.objects.filter(id__in=ids).update(name="shop.tasks.price")

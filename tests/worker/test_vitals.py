@@ -1,4 +1,4 @@
-"""What a worker's threads have to do lately for the worker to be live, and ready."""
+"""Signs of life of a worker's threads, by which the worker is live, and ready."""
 
 from __future__ import annotations
 

@@ -8,18 +8,14 @@ from collections.abc import Iterator
 import pytest
 from django.db import InternalError, connection, connections
 
-from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.statement import change
-from taskqueue.engine.tally import Tally
 from taskqueue.models import Lease, Worker
-from taskqueue.worker import own_connection, worker_session
+from taskqueue.worker import own_connection
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.meter import Meter
-from taskqueue.worker.state import WorkerOptions, WorkerState
 from tests.engine.steps import claim
-from tests.engine.test_workers import registered
 from tests.sample.tasks import noop
+from tests.worker.played_session import new_session
 
 ROLE = "taskqueue_one_connection"
 pytestmark = [pytest.mark.postgresql_only, pytest.mark.django_db(transaction=True)]
@@ -37,18 +33,11 @@ def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     change(connection, f"DROP ROLE {ROLE}")
 
 
-def new_session() -> worker_session.WorkerSession:
-    _, found = registered("w1")
-    state = WorkerState(WorkerOptions(name="w1"), get_settings(), Meter(), lambda: None)
-    state.registered = found
-    return worker_session.WorkerSession(state, heard=lambda payload: None, tally=Tally())
-
-
 def test_a_worker_listens_as_soon_as_the_server_grants_it_a_second_connection(
     role: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(own_connection, "PROOF_INTERVAL", 0.0)
-    session = new_session()
+    session = new_session(lambda payload: None)
     try:
         session.open()
         assert session.listener is None
@@ -67,7 +56,7 @@ def test_a_session_that_may_not_write_is_no_refusal_of_outcomes(
     """Nor is one that was ended, whose error belongs to the same class of internal ones."""
     noop.enqueue()
     [claimed] = claim(1)
-    session = new_session()
+    session = new_session(lambda payload: None)
     session.open()
     change(session.connection, "SET default_transaction_read_only = on")
     outcome = Outcome(claimed.lease_id, OutcomeKind.SUCCEEDED, time.monotonic())

@@ -1,4 +1,4 @@
-"""What becomes of a step, as the design says it: the reference for engines and random runs."""
+"""The fate of a step, as the design says it: the reference for engines and random runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of running workflows ask of one."""
+"""Questions that the tests of running workflows ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted of workflows survives their pruning, and is kept in few rows."""
+"""Counts of workflows survive their pruning, and are kept in few rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends of steps mean for the steps behind them, and for their workflow."""
+"""The meaning of ends of steps for the steps behind them, and for their workflow."""
 
 from __future__ import annotations
 

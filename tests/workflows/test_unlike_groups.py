@@ -15,7 +15,7 @@ from django.utils import timezone
 from taskqueue import chain, chord, fan_out, group, task, workflow
 from taskqueue.control import retry
 from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
-from taskqueue.engine.specs import spec_of
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.workflows import fan_outs
 from taskqueue.engine.workflows.by_hand import delete_workflow
 from taskqueue.engine.workflows.reconciling import reconcile

@@ -126,10 +126,10 @@ class CallForm(forms.Form):
             told = _("Fill in this one too: arguments after it are passed by position.")
             self.add_error(f"{PREFIX}{error}", told)
             return None
-        return None if self._keeps_secrets(call) else call
+        return None if self._refuse_kept_secrets(call) else call
 
-    def _keeps_secrets(self, call: Call) -> bool:
-        """Whether other arguments change beside secrets that were not written, with errors there.
+    def _refuse_kept_secrets(self, call: Call) -> bool:
+        """Refuse other arguments beside secrets that were not written; whether they are refused.
 
         Whoever cannot see a secret must not send it elsewhere.
         """

@@ -136,7 +136,7 @@ class TaskTimeline(ApiView):
 
     @endpoint("getTimeline", answers={200: Timeline}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """What happened to it, oldest first; the last entry tells what it does now.
+        """The events of the task, oldest first; the last entry tells what it does now.
 
         Attempts, actions by hand and the step of a workflow take the permission to view these.
         """

@@ -22,7 +22,7 @@ from taskqueue.declarations.workflows.bounds import LONGEST_NAME, MAX_STEPS
 from taskqueue.declarations.workflows.graph import Graph, Step
 from taskqueue.declarations.workflows.graph_json import graph_to_json
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
-from taskqueue.engine.specs import spec_of
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.exceptions import InvalidTask, InvalidWorkflow, TaskQueueError
 
 logger = logging.getLogger("taskqueue.api")

@@ -18,7 +18,7 @@ from taskqueue.exceptions import InvalidWorkflow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What stands before a canvas: the value that comes first, ends that it waits for, a condition.
+    """The entry of a canvas: the value that comes first, ends that it waits for, a condition.
 
     An end that is named in `after` is meant so: references to that step add no other.
     """

@@ -37,7 +37,7 @@ Dependency = StepHandle | Ending | str
 
 
 class StepSettings(TypedDict, total=False):
-    """What may be said of a step besides its call."""
+    """The settings of a step besides its call."""
 
     name: str
     # Steps, their names, or ends of them, that it waits for besides those that it reads.

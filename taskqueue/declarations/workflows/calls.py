@@ -24,7 +24,7 @@ _BEFORE = object()
 
 
 class BuildsGraph(ABC):
-    """What a child workflow is for a canvas: it has a name and parameters, and builds a graph."""
+    """A child workflow as a canvas sees it: it has a name and parameters, and builds a graph."""
 
     name: str
 

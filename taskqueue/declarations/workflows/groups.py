@@ -32,7 +32,7 @@ from taskqueue.exceptions import InvalidWorkflow
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Many(Canvas):
-    """What has members: how many are sent at once, and how many may fail."""
+    """A canvas with members: how many are sent at once, and how many may fail."""
 
     concurrency: int | None = None
     tolerate: int | float = 0

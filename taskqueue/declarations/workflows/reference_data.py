@@ -33,7 +33,7 @@ MARK = '"$'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a reference refers to: steps, an argument, or the workflow; and which part of it."""
+    """The target of a reference: steps, an argument, or the workflow; and which part of it."""
 
     steps: tuple[str, ...] = ()
     argument: int | str | None = None

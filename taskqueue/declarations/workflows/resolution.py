@@ -21,7 +21,7 @@ from taskqueue.exceptions import InvalidArguments, InvalidWorkflow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownValues:
-    """What is known of a workflow, to be read by targets. What did not run has None."""
+    """The values of a workflow so far, to be read by targets; None for a step that did not run."""
 
     results: Mapping[str, Any] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)

@@ -12,8 +12,8 @@ from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT, MAIL
 from taskqueue.engine.enqueue import enqueue
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.payloads import Payload
-from taskqueue.engine.specs import spec_of
 
 
 def _body(**arguments: Any) -> None:

@@ -10,7 +10,7 @@ from taskqueue.declarations.batch import BRACKETS
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.payload import check_text, encode
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.specs import spec_of
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.exceptions import InvalidArguments, InvalidTask
 from taskqueue.models import Collected
 from taskqueue.models.parts import DatabaseClock

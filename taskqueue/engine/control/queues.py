@@ -28,7 +28,7 @@ from taskqueue.models.worker import WorkerStatus
 # A queue without a row is listed by what its tasks came to for so long, and a little longer.
 LISTED_FOR = timedelta(hours=2)
 # Tasks of each status, of all queues, that are looked at for those of a queue to be deleted.
-MOST_LOOKED, NONE = 100_000, Found(0, True)
+MOST_LOOKED = 100_000
 
 
 def pause(
@@ -98,7 +98,7 @@ def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = N
     with atomic(using=connection.alias):
         queue, now = _locked(connection, name, seen)
         rows = Queue.objects.using(connection.alias)
-        left = unfinished_in(connection, name, most=MOST_LOOKED) if is_storable(name) else NONE
+        left = unfinished_in(connection, name, most=MOST_LOOKED) if is_storable(name) else Found()
         if left.number:
             one = "1 task that has not finished. Let it finish, or cancel it first."
             many = f"{left.number:,} tasks that have not finished. Let them finish, or cancel them."

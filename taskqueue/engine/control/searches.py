@@ -112,14 +112,6 @@ def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) 
         SavedSearch.objects.using(connection.alias).filter(pk=row.pk).delete()
 
 
-def forget_private_searches(user: Any) -> None:
-    """Delete the private searches of a user who is deleted; shared ones are left to the others."""
-    owner = identity_of(user)
-    if owner is not None:
-        rows = SavedSearch.objects.using(project_connection().alias)
-        rows.filter(owner=owner, is_shared=False).delete()
-
-
 def may_change(row: SavedSearch, user: Any) -> bool:
     """Whether it is the user's own, or one that is shared and that the user may manage."""
     is_managed = row.is_shared and user.has_perm(MANAGE_SEARCHES)

@@ -9,7 +9,7 @@ from taskqueue.engine.connections import orm_transaction, project_connection
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.events.handling import stored
 from taskqueue.engine.events.subscribing import subscribe, unsubscribe
-from taskqueue.engine.specs import spec_of
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.statement import Fact
 from taskqueue.models import Subscription, Worker
 from taskqueue.models.event import Subscriber

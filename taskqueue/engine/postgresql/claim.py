@@ -44,7 +44,9 @@ CLAIMED = """
 # PostgreSQL pass the dead entries at the head of the index: from version 18 on it skips their
 # pages, before it reads the pages and none of the rows.
 # The server keeps the plan, as that of RECORD_SUCCESSES.
-_CLAIM = f"""
+#
+# A claim is made of these parts, in their order.
+_READY = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
 ), picked AS MATERIALIZED (
@@ -57,7 +59,13 @@ WITH clock AS MATERIALIZED (
         WHERE status = 'ready'
             AND route = 0
             AND queue_name = quota.queue_name
-            AND run_after >= COALESCE(quota.floor, '-infinity'){{further}}
+            AND run_after >= COALESCE(quota.floor, '-infinity')
+"""  # noqa: S608  (of constants)
+# Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
+_AT_PRIORITY = """\
+            AND priority = %(priority)s
+"""
+_LEASED = f"""\
             AND name <> ALL (%(unknown)s::text[])
             AND name <> ALL ({PAUSES})
             AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > clock_timestamp())
@@ -92,19 +100,22 @@ WITH clock AS MATERIALIZED (
         lease_id, id, %(worker)s, attempt, 'running', now,
         now + COALESCE(lease_duration, %(lease_duration)s::interval)
     FROM claimed CROSS JOIN clock
-){{events}}
+)
+"""  # noqa: S608  (of constants)
+# With the events of the starts.
+_EVENTS = f"""\
+, published AS ({PUBLISH_STARTED})
+"""
+_CLAIMED = f"""\
 SELECT lease_id, {CLAIMED.format(failures="task.failures")}
 FROM claimed AS task
 ORDER BY lane, priority DESC, run_after, id
 """  # noqa: S608  (of constants)
-_CLAIM_WITH_EVENTS = _CLAIM.replace("{events}", f", published AS ({PUBLISH_STARTED})")
-CLAIM = _CLAIM.replace("{further}", "").replace("{events}", "")
-# With the events of the starts.
-CLAIM_WITH_EVENTS = _CLAIM_WITH_EVENTS.replace("{further}", "")
-# Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
-_AT_PRIORITY = " AND priority = %(priority)s"
-CLAIM_AT_PRIORITY = _CLAIM.replace("{further}", _AT_PRIORITY).replace("{events}", "")
-CLAIM_WITH_EVENTS_AT_PRIORITY = _CLAIM_WITH_EVENTS.replace("{further}", _AT_PRIORITY)
+
+CLAIM = _READY + _LEASED + _CLAIMED
+CLAIM_WITH_EVENTS = _READY + _LEASED + _EVENTS + _CLAIMED
+CLAIM_AT_PRIORITY = _READY + _AT_PRIORITY + _LEASED + _CLAIMED
+CLAIM_WITH_EVENTS_AT_PRIORITY = _READY + _AT_PRIORITY + _LEASED + _EVENTS + _CLAIMED
 
 # A loose scan of the claim's index: one probe a priority of each queue.
 EARLIEST_READY = """

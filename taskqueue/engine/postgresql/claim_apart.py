@@ -7,28 +7,16 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.apart_conditions import IS_OPEN, OWN_FAILURES
 from taskqueue.engine.postgresql.claim import CLAIMED, PAUSES
 from taskqueue.engine.rows import Candidate
 from taskqueue.engine.statement import fetch
 
 # Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
 # one for what is pinned to this worker, one for what is pinned to none.
-_OWN_FAILURES = """
-    CASE
-        WHEN task.broadcast THEN (
-            SELECT count(*)::int
-            FROM taskqueue_lease AS own
-            WHERE own.task_id = task.id
-                AND own.worker_id = %(worker)s
-                AND own.status = 'failed'
-                AND own.attempt > task.attempts_before_retry
-                AND own.retry_at IS NOT NULL
-        )
-        ELSE task.failures
-    END"""
 CANDIDATES = f"""
 SELECT
-    {CLAIMED.format(failures=_OWN_FAILURES)},
+    {CLAIMED.format(failures=OWN_FAILURES)},
     task.priority, EXTRACT(epoch FROM task.run_after)::float8,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
@@ -36,35 +24,16 @@ FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS queue (name, place)
 CROSS JOIN unnest(ARRAY['', %(worker)s::text]) AS pin (name)
 CROSS JOIN LATERAL (
     SELECT *
-    FROM taskqueue_task AS open
-    WHERE open.route = 1
-        AND open.status IN ('ready', 'running')
-        AND open.pinned_to = pin.name
-        AND open.queue_name = queue.name
-        AND open.open_slots > 0
-        AND (open.status = 'ready' OR open.workers > 1 OR open.broadcast)
-        AND open.name <> ALL (%(unknown)s::text[])
-        AND open.name <> ALL ({PAUSES})
-        AND (open.worker_names IS NULL OR open.worker_names @> to_jsonb(%(worker)s::text))
-        AND (
-            open.expires_at IS NULL
-            OR open.started_at IS NOT NULL
-            OR open.expires_at > clock_timestamp()
-        )
-        AND (open.deadline_at IS NULL OR open.deadline_at > clock_timestamp())
-        AND NOT EXISTS (
-            SELECT
-            FROM taskqueue_lease AS own
-            WHERE own.task_id = open.id
-                AND own.worker_id = %(worker)s
-                AND (
-                    (own.is_shared AND own.status IN ('running', 'succeeded'))
-                    OR own.retry_at > clock_timestamp()
-                )
-        )
-    ORDER BY open.priority DESC, open.run_after, open.id
+    FROM taskqueue_task AS task
+    WHERE {IS_OPEN.format(now="clock_timestamp()")}
+        AND task.pinned_to = pin.name
+        AND task.queue_name = queue.name
+        AND task.name <> ALL (%(unknown)s::text[])
+        AND task.name <> ALL ({PAUSES})
+        AND (task.worker_names IS NULL OR task.worker_names @> to_jsonb(%(worker)s::text))
+    ORDER BY task.priority DESC, task.run_after, task.id
     LIMIT %(limit)s
-    FOR UPDATE OF open SKIP LOCKED
+    FOR UPDATE OF task SKIP LOCKED
 ) AS task
 WHERE queue.name <> ALL (ARRAY(
     SELECT name

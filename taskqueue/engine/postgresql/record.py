@@ -34,7 +34,8 @@ from taskqueue.engine.statement import fetch
 PRUNE_SUCCEEDED = PRUNE_AFTER.format(
     finished_at="held.finished_at", kept_for="%(kept_for)s::interval"
 )
-_RECORD_SUCCESSES = f"""
+# A record of successes is made of these parts, in their order.
+_ENDED = f"""
 WITH held AS MATERIALIZED (
     SELECT
         lease.id, lease.task_id, outcome.return_value, lease.worker_id,
@@ -67,7 +68,9 @@ WITH held AS MATERIALIZED (
         is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])
     FROM held
     WHERE lease.id = ANY (ARRAY[held.id])
-){{opening}}
+)
+"""  # noqa: S608  (of constants)
+_SUCCEEDED = f"""\
 UPDATE taskqueue_task AS task
 SET status = 'succeeded',
     return_value = held.return_value::jsonb,
@@ -77,21 +80,22 @@ SET status = 'succeeded',
     holds_unique_key = {KEEPS_KEY}
 FROM held
 WHERE task.id = ANY (ARRAY[held.task_id]) AND task.status = 'running'
-RETURNING {{returned}}
 """  # noqa: S608  (of constants)
-RECORD_SUCCESSES = _RECORD_SUCCESSES.replace("{opening}", "").replace(
-    "{returned}", "held.id, task.step_id"
-)
-# With their events.
-RECORD_WITH_EVENTS = _RECORD_SUCCESSES.replace("{opening}", ", done AS (").replace(
-    "{returned}",
-    f"""
-        held.id AS lease_id, held.worker_id, task.id, task.name, task.queue_name, task.attempt,
-        task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran
+_RETURNED = """\
+RETURNING held.id, task.step_id
+"""
+_EVENTS = f"""\
+RETURNING
+    held.id AS lease_id, held.worker_id, task.id, task.name, task.queue_name, task.attempt,
+    task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran
 ), published AS ({PUBLISH_SUCCEEDED})
 SELECT lease_id, step_id
-FROM done""",  # noqa: S608  (of constants)
-)
+FROM done
+"""  # noqa: S608  (of constants)
+
+RECORD_SUCCESSES = _ENDED + _SUCCEEDED + _RETURNED
+# With their events.
+RECORD_WITH_EVENTS = _ENDED + ", done AS (\n" + _SUCCEEDED + _EVENTS
 
 PRUNE_ENDED = PRUNE_AFTER.format(
     finished_at="clock_timestamp()",

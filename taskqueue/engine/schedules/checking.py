@@ -12,7 +12,13 @@ from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.scheduled import Scheduled
 from taskqueue.declarations.workflows.scheduling import Target, check_target, target_named
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
-from taskqueue.engine.schedules.editing import fields_of, scheduled_of, snapshot_of, target_of
+from taskqueue.engine.schedules.editing import (
+    fields_of,
+    require_call,
+    scheduled_of,
+    snapshot_of,
+    target_of,
+)
 from taskqueue.exceptions import InvalidSchedule, TransitionRefused, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
@@ -28,6 +34,24 @@ def target_from(task: Target | str) -> Target:
     if not isinstance(name, str):
         raise UnknownTask(f"A schedule needs a task, a workflow, or its name, not {task!r}.")
     return target_named(name)
+
+
+def changed(schedule: Schedule, changes: Mapping[str, Any]) -> tuple[Scheduled, Target]:
+    """Return the schedule with these changes as a declaration, and what it is to run.
+
+    Raises `UnknownTask`, and `InvalidSchedule` where another task would get its arguments.
+    """
+    changes = dict(changes)
+    task = changes.pop("task", None)
+    # Another one may have the name as well: without a new name it stays what it is.
+    kept = target_of(schedule) if task in (None, schedule.task_name) else None
+    target = kept or target_from(task or schedule.task_name)
+    require_call(schedule, target, changes)
+    # A rule that this version cannot read can still be replaced.
+    scheduled = replace(scheduled_of(schedule, changes.get("rule")), **changes)
+    if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
+        scheduled = replace(scheduled, missed_window=None)
+    return scheduled, target
 
 
 def checked_fields(scheduled: Scheduled, target: Target) -> dict[str, Any]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.schedules.checking import target_from
-from taskqueue.engine.schedules.editing import require_call, scheduled_of, target_of
+from taskqueue.engine.schedules.checking import changed
 from taskqueue.engine.schedules.reading import find
-from taskqueue.engine.schedules.verbs import EDITABLE, Declared, create_schedule
-from taskqueue.exceptions import InvalidSchedule
+from taskqueue.engine.schedules.verbs import Declared, check_changes, create_schedule
 from taskqueue.models import Schedule
 
 
@@ -24,17 +20,8 @@ def copy_schedule(
     code. The changes are those of `edit_schedule`: another task is not given the arguments of the
     one before. Raises `ScheduleDoesNotExist`, and what `create_schedule` raises.
     """
-    for change in changes:
-        if change not in EDITABLE:
-            hint = did_you_mean(change, EDITABLE)
-            raise InvalidSchedule(f"A schedule has nothing called {change!r} to change.{hint}")
+    check_changes(changes)
     source = find(Schedule.objects.using(project_connection().alias), name)
-    task = changes.pop("task", None)
-    kept = target_of(source) if task in (None, source.task_name) else None
-    target = kept or target_from(task or source.task_name)
-    require_call(source, target, changes)
-    scheduled = replace(scheduled_of(source, changes.get("rule")), **changes)
-    if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
-        scheduled = replace(scheduled, missed_window=None)
+    scheduled, target = changed(source, changes)
     declared: Any = {each: getattr(scheduled, each) for each in Declared.__annotations__}
     return create_schedule(to, target, scheduled.rule, by=by, reason=reason, **declared)

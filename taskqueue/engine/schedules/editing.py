@@ -18,9 +18,9 @@ from taskqueue.declarations.scheduled import Scheduled, jitter_of, window_of
 from taskqueue.declarations.workflows.graph_json import graph_to_json
 from taskqueue.declarations.workflows.scheduling import Target, graph_of, workflow_options
 from taskqueue.declarations.workflows.workflow import BaseWorkflow, workflows
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.schedules.advancing import begin_from, catch_up, move_next
 from taskqueue.engine.schedules.times import is_exhausted
-from taskqueue.engine.specs import spec_of
 from taskqueue.exceptions import InvalidSchedule, InvalidWorkflow
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource

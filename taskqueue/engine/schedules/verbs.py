@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
@@ -23,6 +22,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.schedules.advancing import catch_up, save
 from taskqueue.engine.schedules.checking import (
+    changed,
     checked_fields,
     refuse_declared,
     request_with,
@@ -35,9 +35,6 @@ from taskqueue.engine.schedules.editing import (
     begin,
     differing,
     new_schedule,
-    require_call,
-    scheduled_of,
-    target_of,
 )
 from taskqueue.engine.schedules.reading import find, resting_reason, rule_text
 from taskqueue.engine.schedules.runs import Runs
@@ -71,6 +68,14 @@ class Declared(TypedDict, total=False):
 
 
 EDITABLE = frozenset({"rule", "task", *Declared.__annotations__})
+
+
+def check_changes(changes: Mapping[str, Any]) -> None:
+    """Raise `InvalidSchedule` for a change of something that no schedule has."""
+    for name in changes:
+        if name not in EDITABLE:
+            hint = did_you_mean(name, EDITABLE)
+            raise InvalidSchedule(f"A schedule has nothing called {name!r} to change.{hint}")
 
 
 def create_schedule(
@@ -128,29 +133,18 @@ def edit_schedule(
     `ScheduleDoesNotExist`, `InvalidSchedule`, `UnknownTask`, and `TransitionRefused` for one that
     is declared in code, which is edited there.
     """
-    for change in changes:
-        if change not in EDITABLE:
-            hint = did_you_mean(change, EDITABLE)
-            raise InvalidSchedule(f"A schedule has nothing called {change!r} to edit.{hint}")
+    check_changes(changes)
     with _locked(name, seen) as (connection, schedule, now):
         refuse_declared(schedule, "edited")
-        task = changes.pop("task", None)
-        # Another one may have the name as well: without a new name it stays what it is.
-        kept = target_of(schedule) if task in (None, schedule.task_name) else None
-        target = kept or target_from(task or schedule.task_name)
-        require_call(schedule, target, changes)
-        # A rule that this version cannot read can still be replaced.
-        scheduled = replace(scheduled_of(schedule, changes.get("rule")), **changes)
-        if "missed" in changes and "missed_window" not in changes and scheduled.missed != "window":
-            scheduled = replace(scheduled, missed_window=None)
+        scheduled, target = changed(schedule, changes)
         fields = checked_fields(scheduled, target)
         if not SPREADING.isdisjoint(differing(schedule, fields)):
             check_jitter(scheduled)
         if fields["rule"] != schedule.rule:
             require_future(scheduled.rule, now)
-        changed = apply(connection, schedule, fields, now=now)
-        if changed:
-            act = Act(name, detail=", ".join(changed))
+        columns = apply(connection, schedule, fields, now=now)
+        if columns:
+            act = Act(name, detail=", ".join(columns))
             audit(connection, "schedule", "edit", [act], person=person(by, reason))
             wake(connection, ANYWHERE)
     return schedule

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.apart_conditions import IS_OPEN, OWN_FAILURES
 from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, clock, dashed, stored
 from taskqueue.engine.statement import fetch
@@ -37,13 +38,20 @@ CLAIMED = """
     ping_interval / 1000000.0,
     (julianday(%(now)s) - julianday(ready_at)) * 86400.0"""
 
-_PICK = f"""
+# A pick is made of these parts, in their order.
+_READY = f"""
 SELECT
     {CLAIMED.format(failures="failures")}
 FROM taskqueue_task
 WHERE status = 'ready'
     AND route = 0
-    AND queue_name = %(queue_name)s{{further}}
+    AND queue_name = %(queue_name)s
+"""  # noqa: S608  (of constants)
+_AT_PRIORITY = """\
+    AND priority = %(priority)s
+    AND run_after >= %(floor)s
+"""
+_IN_ORDER = f"""\
     AND queue_name NOT IN (
         SELECT name
         FROM taskqueue_queue
@@ -59,10 +67,8 @@ ORDER BY priority DESC, run_after, id
 LIMIT %(size)s
 """  # noqa: S608  (of constants)
 
-PICK = _PICK.replace("{further}", "")
-PICK_AT_PRIORITY = _PICK.replace(
-    "{further}", " AND priority = %(priority)s AND run_after >= %(floor)s"
-)
+PICK = _READY + _IN_ORDER
+PICK_AT_PRIORITY = _READY + _AT_PRIORITY + _IN_ORDER
 
 CLAIM = f"""
 UPDATE {TASKS_BY_ID}
@@ -134,50 +140,22 @@ def earliest_ready(
     return {}
 
 
-_OWN_FAILURES = """
-    CASE
-        WHEN task.broadcast THEN (
-            SELECT count(*)
-            FROM taskqueue_lease AS own
-            WHERE own.task_id = task.id
-                AND own.worker_id = %(worker)s
-                AND own.status = 'failed'
-                AND own.attempt > task.attempts_before_retry
-                AND own.retry_at IS NOT NULL
-        )
-        ELSE task.failures
-    END"""
 CANDIDATES = f"""
 SELECT
-    {CLAIMED.format(failures=_OWN_FAILURES)},
+    {CLAIMED.format(failures=OWN_FAILURES)},
     task.priority, (julianday(task.run_after) - 2440587.5) * 86400.0,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
 FROM taskqueue_task AS task
-WHERE task.route = 1
-    AND task.status IN ('ready', 'running')
+WHERE {IS_OPEN.format(now="%(now)s")}
     AND task.pinned_to IN ('', %(worker)s)
     AND task.queue_name = %(queue_name)s
-    AND task.open_slots > 0
-    AND (task.status = 'ready' OR task.workers > 1 OR task.broadcast)
     AND task.name NOT IN (SELECT value FROM json_each(%(unknown)s))
     AND task.name NOT IN {PAUSES}
     AND '' NOT IN {PAUSES}
     AND (
         task.worker_names IS NULL
         OR EXISTS (SELECT 1 FROM json_each(task.worker_names) WHERE value = %(worker)s)
-    )
-    AND (task.expires_at IS NULL OR task.started_at IS NOT NULL OR task.expires_at > %(now)s)
-    AND (task.deadline_at IS NULL OR task.deadline_at > %(now)s)
-    AND NOT EXISTS (
-        SELECT 1
-        FROM taskqueue_lease AS own
-        WHERE own.task_id = task.id
-            AND own.worker_id = %(worker)s
-            AND (
-                (own.is_shared AND own.status IN ('running', 'succeeded'))
-                OR own.retry_at > %(now)s
-            )
     )
     AND NOT EXISTS (
         SELECT 1

@@ -16,9 +16,9 @@ from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.options import Options, check_options
 from taskqueue.declarations.own_tasks import DELIVER, TELL
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.payloads import Payload
-from taskqueue.engine.specs import spec_of
 
 
 def enqueue_deliveries(

@@ -1,4 +1,4 @@
-"""What follows from the ends of steps: whether those that depend on them are released.
+"""The consequences of the ends of steps: whether those that depend on them are released.
 
 An edge `after success` from a step that failed or was cancelled cancels its dependant, unless the
 failure is of a step that may fail. An edge whose end did not come true, or from a skipped step, is

@@ -30,7 +30,7 @@ TRIES = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """What a workflow comes from, besides a call."""
+    """The origin of a workflow, besides a call."""
 
     # The step that runs it as a child, and the deadline of that step's workflow.
     parent_step_id: int | None = None

@@ -1,4 +1,4 @@
-"""What a step's row keeps of its calls, so that any worker can send them without the code."""
+"""The calls that a step's row keeps, so that any worker can send them without the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.snapshots import EMPTY, STEP
 from taskqueue.declarations.workflows.graph import CompiledCall, Graph, Source, Step
 from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
-from taskqueue.engine.specs import EnqueueSpec, spec_of, traced
+from taskqueue.engine.making_specs import spec_of, traced
+from taskqueue.engine.specs import EnqueueSpec
 
 # Under which the request of a map of unlike calls keeps the options of its tasks.
 SPECS = "specs"

@@ -1,4 +1,4 @@
-"""What people do to workflows by hand: each verb locks the workflow first, and is audited."""
+"""The verbs by which people change workflows: each locks the workflow first, and is audited."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class OrderRunner:
             slot.freshness.before_task()
             attempt = Attempt(order, interruption.context, tally)
             if share < WHOLE and not _is_async(order.name):
-                report = partial(self._end, slot, order.lease_id)
+                report = partial(self._report, order.lease_id)
                 slot.begin_in_thread(attempt, share, interruption, report)
             elif share < WHOLE:
                 report = partial(self._end, slot, order.lease_id)
@@ -124,14 +124,18 @@ class OrderRunner:
                 self._terms.tell([attempt.definition])
 
     def _end(self, slot: Slot, lease_id: int, frame: Frame) -> None:
-        """Tell the parent what became of an attempt, and clean up after it."""
+        """Report an attempt that ran in the thread of the slot, and clean up there."""
+        self._report(lease_id, frame)
+        slot.freshness.after_task()
+
+    def _report(self, lease_id: int, frame: Frame) -> None:
+        """Tell the parent what became of an attempt. Any thread may call it."""
         with self._lock:
             self._running.pop(lease_id, None)
             self._shares.pop(lease_id, None)
         self._limits.remove(lease_id)
         self._channel.send(frame)
         self._channel.forget(lease_id)
-        slot.freshness.after_task()
         if not self._has_ended.is_set():
             self._has_ended.set()
         if self._max_memory is not None and resident_megabytes() > self._max_memory:

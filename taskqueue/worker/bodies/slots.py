@@ -24,6 +24,9 @@ Report = Callable[[Frame], None]
 INTERRUPTED = tuple(INTERRUPTS.values())
 
 
+def _nothing() -> None: ...
+
+
 class Slot:
     """One place where bodies run, one at a time."""
 
@@ -87,8 +90,8 @@ class MainSlot(Slot):
     def __init__(self) -> None:
         super().__init__(OwnLoop())
         self._main = MainThread()
-        # What returns the frame of an attempt that has ended, and the share that it took.
-        self._ended: deque[tuple[Callable[[], Frame], int, Report]] = deque()
+        # The shares of attempts that have ended, and what reports those that ended on the loop.
+        self._ended: deque[tuple[int, Callable[[], None]]] = deque()
         self._threads: list[BodyThread] = []
         self._idle_threads: list[BodyThread] = []
 
@@ -112,7 +115,7 @@ class MainSlot(Slot):
             self.loop.start(interruptible(make, attempt.context, interruption), end)
 
         def end(task: asyncio.Task[Any]) -> None:
-            self._ended.append((partial(attempt.end, task.result), share, report))
+            self._ended.append((share, lambda: report(attempt.end(task.result))))
 
         if frame := attempt.begin(start):
             report(frame)
@@ -124,8 +127,10 @@ class MainSlot(Slot):
         thread = self._idle_threads.pop() if self._idle_threads else self._new_thread()
 
         def end(frame: Frame) -> None:
-            self._ended.append((lambda: frame, share, report))
+            # Not in the main thread, which a body on the loop may hold up.
+            report(frame)
             self._idle_threads.append(thread)
+            self._ended.append((share, _nothing))
             self.wake()
 
         # The loop wakes this thread when the body ends.
@@ -143,11 +148,11 @@ class MainSlot(Slot):
             thread.suspect()
 
     def _settle(self) -> None:
-        """Report the attempts that have ended, while the loop stands still."""
+        """Give back what attempts took that have ended, and report them; the loop stands still."""
         while self._ended:
-            frame, share, report = self._ended.popleft()
+            share, report = self._ended.popleft()
             self.load -= share
-            report(frame())
+            report()
 
     def wake(self) -> None:
         self.loop.wake()

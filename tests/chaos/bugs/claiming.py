@@ -112,7 +112,7 @@ def look_away(planting: Planting) -> None:
 def names_ignored(planting: Planting) -> None:
     """A worker takes what others are named for."""
     old = {
-        "postgresql": "open.worker_names IS NULL OR",
+        "postgresql": "task.worker_names IS NULL OR",
         "sqlite": "task.worker_names IS NULL\n        OR",
     }[planting.vendor]
     planting.rewrite(_candidates(planting), old, "true OR")

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from django.db import connection, transaction
@@ -41,10 +41,8 @@ def crowds(trial: Trial) -> None:
     Each key has a partition in each of three queues, so that workers claim under one of its places
     at the same time from the first task on.
     """
-    trial.lengthen_leases()
     chance = random.Random(4)
-    trial.start_workers(4, 6)
-    journal = str(trial.journal)
+    journal = _started(trial, 4, 6)
     for _ in range(12):
         limit_bodies.shared.enqueue_many([((journal, 0.01), {}) for _ in range(10)])
         limit_bodies.of_tenant.enqueue_many(
@@ -59,17 +57,14 @@ def crowds(trial: Trial) -> None:
 
 def rates(trial: Trial) -> None:
     """More starts than a rate allows at once."""
-    trial.lengthen_leases()
-    trial.start_workers(2, 6)
-    limit_bodies.rated.enqueue_many([((str(trial.journal),), {})] * 500)
+    journal = _started(trial, 2, 6)
+    limit_bodies.rated.enqueue_many([((journal,), {})] * 500)
     _settle(trial)
 
 
 def orders(trial: Trial) -> None:
     """Sequences whose tasks fail at first, while others are enqueued behind them."""
-    trial.lengthen_leases()
-    trial.start_workers(2, 4)
-    journal = str(trial.journal)
+    journal = _started(trial, 2, 4)
     for number in range(8):
         limit_bodies.ordered.enqueue_many(
             [((journal, key, number % 3, 0.005), {}) for key in range(10)]
@@ -80,10 +75,8 @@ def orders(trial: Trial) -> None:
 
 def held_tasks(trial: Trial) -> None:
     """Somebody holds tasks that are ready, again and again, while workers claim."""
-    trial.lengthen_leases()
     chance = random.Random(4)
-    trial.start_workers(4, 3)
-    journal = str(trial.journal)
+    journal = _started(trial, 4, 3)
     with _holding():
         for _ in range(40):
             limit_bodies.keyed.enqueue_many(
@@ -98,21 +91,17 @@ def held_tasks(trial: Trial) -> None:
 
 def changes(trial: Trial) -> None:
     """A limit is set to nothing, and claims wait for its limiters until that is committed."""
-    trial.lengthen_leases()
-    trial.start_workers(3, 3)
-    journal, name = str(trial.journal), "chaos.keyed"
+    journal, name = _started(trial, 3, 3), "chaos.keyed"
     calls: list[tuple[tuple[object, ...], dict[str, object]]] = [
         ((journal, key, 0.0), {}) for key in range(6)
     ]
     limit_bodies.keyed.enqueue_many(calls)
     trial.settle(10, all_end=True)
     for _ in range(3):
-        asked_at = time.time()
-        with transaction.atomic():
+        with _noted(trial, name, 0), transaction.atomic():
             control.override_limit(name, concurrency=0)
             _beside(lambda: limit_bodies.keyed.enqueue_many(calls))
             trial.give_time(_is_waited_for, 2)
-        trial.limit_changes.append(LimitChange(name, 0, asked_at, time.time()))
         trial.give_time(lambda: Task.objects.filter(status="running").exists(), 0.2)
         _change(trial, name, None)
         trial.settle(10, all_end=True)
@@ -121,9 +110,7 @@ def changes(trial: Trial) -> None:
 
 def together(trial: Trial) -> None:
     """Claims from two queues wait for the places of one key at the same time."""
-    trial.lengthen_leases()
-    trial.start_workers(3, 3)
-    journal = str(trial.journal)
+    journal = _started(trial, 3, 3)
     queues = ("default", "second")
     for _ in range(2):
         for queue_name in queues:
@@ -141,9 +128,7 @@ def together(trial: Trial) -> None:
 
 def pauses(trial: Trial) -> None:
     """A queue is paused while places pass on in it, so that what ends gives them back."""
-    trial.lengthen_leases()
-    trial.start_workers(2, 3)
-    journal = str(trial.journal)
+    journal = _started(trial, 2, 3)
     limit_bodies.keyed.enqueue_many([((journal, number % 3, 0.01), {}) for number in range(300)])
     for number in (60, 120, 180):
         trial.wait_for(lambda number=number: trial.marks("end") >= number)
@@ -155,9 +140,7 @@ def pauses(trial: Trial) -> None:
 
 def successions(trial: Trial) -> None:
     """Many tasks of few keys, whose places pass on, while their limit is lowered and raised."""
-    trial.lengthen_leases()
-    trial.start_workers(3, 3)
-    journal, name = str(trial.journal), "chaos.keyed"
+    journal, name = _started(trial, 3, 3), "chaos.keyed"
     limit_bodies.keyed.enqueue_many([((journal, number % 4, 0.01), {}) for number in range(1200)])
     for number in (1, 0, None) * 5:
         time.sleep(0.2)
@@ -167,9 +150,7 @@ def successions(trial: Trial) -> None:
 
 def latecomers(trial: Trial) -> None:
     """A tenant comes when another one has had many tasks, and both have more."""
-    trial.lengthen_leases()
-    trial.start_workers(2, 3)
-    journal = str(trial.journal)
+    journal = _started(trial, 2, 3)
     tasks = limit_bodies.of_tenant
     tasks.enqueue_many([((journal, 1, 0.002), {}) for _ in range(200)])
     trial.wait_for(lambda: not Task.objects.exclude(status__in=FINISHED).exists())
@@ -180,30 +161,38 @@ def latecomers(trial: Trial) -> None:
 
 def tight_queues(trial: Trial) -> None:
     """A queue is limited while workers serve it."""
-    trial.lengthen_leases()
-    trial.start_workers(2, 4)
-    journal = str(trial.journal)
+    journal = _started(trial, 2, 4)
     plain = limit_bodies.keyed.using(concurrency=None, queue_name="tight")
     plain.enqueue_many([((journal, 0, 0.01), {}) for _ in range(50)])
     trial.wait_for(lambda: Task.objects.filter(status="succeeded").exists())
-    asked_at = time.time()
-    control.limit_queue("tight", concurrency=1)
-    trial.limit_changes.append(LimitChange("queue:tight", 1, asked_at, time.time()))
+    with _noted(trial, "queue:tight", 1):
+        control.limit_queue("tight", concurrency=1)
     trial.wait_for(lambda: not Task.objects.filter(status="running").exists() or bool(trial.bug))
     time.sleep(0.6)
     plain.enqueue_many([((journal, 0, 0.02), {}) for _ in range(60)])
     _settle(trial)
 
 
+def _started(trial: Trial, workers: int, slots: int) -> str:
+    """Start workers whose leases outlast a busy machine; return the path of the journal."""
+    trial.lengthen_leases()
+    trial.start_workers(workers, slots)
+    return str(trial.journal)
+
+
 def _change(trial: Trial, name: str, number: int | None) -> None:
-    asked_at = time.time()
-    try:
+    with suppress(TransitionRefused), _noted(trial, name, number):
         if number is None:
             control.reset_limit(name)
         else:
             control.override_limit(name, concurrency=number)
-    except TransitionRefused:
-        return
+
+
+@contextmanager
+def _noted(trial: Trial, name: str, number: int | None) -> Iterator[None]:
+    """A limit has that number from now on, unless the change is refused."""
+    asked_at = time.time()
+    yield
     trial.limit_changes.append(LimitChange(name, number, asked_at, time.time()))
 
 

@@ -37,7 +37,7 @@ def scopes_mixed_up(planting: Planting) -> None:
     def make_spec(definition: Any, settings: Any) -> Any:
         return replace(before(definition, settings), unique_scope="all")
 
-    before = planting.replace(f"{ENGINE}.specs:make_spec", make_spec)
+    before = planting.replace(f"{ENGINE}.making_specs:make_spec", make_spec)
 
 
 def wrong_holder_answered(planting: Planting) -> None:

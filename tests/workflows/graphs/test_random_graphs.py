@@ -31,7 +31,8 @@ from taskqueue.declarations.workflows.graph import (
     Step,
 )
 from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_to_json
-from taskqueue.engine.specs import EnqueueSpec, spec_of
+from taskqueue.engine.making_specs import spec_of
+from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.workflows import Builder
 from tests.workflows import shop
 from tests.workflows.model import run

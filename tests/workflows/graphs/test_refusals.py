@@ -1,4 +1,4 @@
-"""What cannot work is refused before anything is written, by a text that says what to do."""
+"""Graphs that cannot work are refused before anything is written, with a remedy."""
 
 from __future__ import annotations
 

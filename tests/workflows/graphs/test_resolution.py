@@ -1,4 +1,4 @@
-"""What the engine asks of a graph while it runs: calls of maps, results, and tolerated failures."""
+"""Questions of the engine about a running graph: calls of maps, results, and tolerated failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn of a workflow: its steps with their progress, or what stands for many of them."""
+"""The picture of a workflow: its steps with their progress, or what stands for many of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workflows …`: list, show, draw and enqueue workflows; a subcommand for each verb on them."""
+"""`workflows list`, `show` and `graph`: what there is."""
 
 from __future__ import annotations
 
@@ -6,31 +6,12 @@ from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from typing import Any
 from uuid import UUID
 
-from django.core.management.base import CommandError
-
-from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.declarations.workflows.drawing import mermaid, picture_to_json, standalone_svg
-from taskqueue.declarations.workflows.graph import Graph
-from taskqueue.declarations.workflows.workflow import workflows as declared
 from taskqueue.engine.workflows.pictures import picture_of_workflow
-from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
-from taskqueue.exceptions import ArgumentsDoNotBind, TaskQueueError
-from taskqueue.management.cli.acting import Lines, for_each
 from taskqueue.management.cli.cells import aligned, one_line
-from taskqueue.management.cli.errors import TROUBLE, usage_error
 from taskqueue.management.cli.output import Output
-from taskqueue.management.cli.subcommand import (
-    ID,
-    PERSON,
-    Subcommand,
-    actions_of,
-    argument,
-    not_empty,
-    one_of,
-    person_of,
-    subcommand,
-)
-from taskqueue.management.cli.values import CALL, any_json, call_of, duration, past, whole_number
+from taskqueue.management.cli.subcommand import ID, argument, not_empty, one_of, subcommand
+from taskqueue.management.cli.values import past, whole_number
 from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.step import ShownStep
 from taskqueue.monitoring.read_models.workflow import (
@@ -40,8 +21,7 @@ from taskqueue.monitoring.read_models.workflow import (
     workflow_history,
 )
 from taskqueue.monitoring.searching.workflows import WorkflowFilter, matching_workflows
-from taskqueue.results.workflow_enqueueing import enqueue_graph_by_hand
-from taskqueue.results.workflows import WorkflowRun, row_of
+from taskqueue.results.workflows import row_of
 
 MOST = 1000
 LIST_HEAD = ("id", "name", "status", "members", "failures", "created_at", "failed_step")
@@ -182,115 +162,3 @@ def graph(flags: Namespace, output: Output) -> None:
     picture = picture_of_workflow(row_of(flags.id))
     text = standalone_svg(picture) if flags.format == "svg" else mermaid(picture)
     output.say(text.rstrip("\n"), picture_to_json(picture))
-
-
-@subcommand(
-    "enqueue",
-    "one workflow, by its name",
-    argument("name", metavar="NAME", help="such as shop.nightly"),
-    *CALL,
-    argument("--unique-key", type=not_empty, help="held by one of this name until it ends"),
-    argument("--deadline", type=duration, metavar="DURATION", help="it fails if it takes longer"),
-    argument(
-        "--wait", type=duration, metavar="DURATION",
-        help="wait so long for its end; exits with 1 if it does not succeed by then",
-    ),
-    *PERSON,
-    example="""workflows enqueue shop.nightly --kwargs '{"day": "2026-11-24"}'""",
-)  # fmt: skip
-def enqueue(flags: Namespace, output: Output) -> None:
-    run = enqueue_graph_by_hand(_built(flags), **person_of(flags))
-    is_late = False
-    try:
-        if flags.wait is not None:
-            run.wait(flags.wait)
-    except TimeoutError:
-        is_late = True
-    finally:
-        # Also if the waiting was interrupted: the workflow stays.
-        row = {name: getattr(run, name) for name in ("id", "name", "status", "created", "error")}
-        output.say(_told(run), row)
-    if is_late:
-        raise CommandError(f"Workflow {run.id} is {run.status}: it has not finished in time.")
-    if flags.wait is not None and run.status != WorkflowStatus.SUCCEEDED:
-        raise CommandError(f"Workflow {run.id} has {run.status}.")
-
-
-def _built(flags: Namespace) -> Graph:
-    """Return the graph that the flags ask for. Raises CommandError where its function raises."""
-    options = {
-        name: value
-        for name in ("unique_key", "deadline")
-        if (value := getattr(flags, name)) is not None
-    }
-    workflow = declared.get(flags.name).using(**options)
-    call = {"args": [], "kwargs": {}, **call_of(flags)}
-    try:
-        return workflow.build(*call["args"], **call["kwargs"])
-    except ArgumentsDoNotBind as error:
-        raise usage_error(str(error)) from None
-    except (TaskQueueError, *TROUBLE):
-        raise
-    except Exception as error:  # Its function is the project's.
-        said = f"{type(error).__name__}: {one_line(str(error))}"
-        raise CommandError(f"{workflow.name} cannot be built of these arguments: {said}") from None
-
-
-def _told(run: WorkflowRun) -> str:
-    if run.is_finished:
-        failure = "" if run.error is None else f" with {run.error['error_class']}"
-        return f"{run.id}  {run.status}{failure}"
-    if run.created:
-        return f"{run.id}  enqueued: {run.status}"
-    return f"{run.id}  nothing enqueued: this workflow holds the unique key, and is {run.status}"
-
-
-# The flags for the parameters of the verbs.
-PARAMETERS = {
-    "from_step": argument(
-        "--from-step", type=not_empty, metavar="NAME",
-        help="run this step and all behind it anew, whatever they did",
-    ),
-    "step": argument("--step", type=not_empty, metavar="NAME", required=True, help="a failed step"),
-    "value": argument(
-        "--value", type=any_json, metavar="JSON", required=True,
-        help="""its result, such as 42 or '{"rows": 0}'""",
-    ),
-}  # fmt: skip
-
-
-def _action(verb: WorkflowVerb) -> Subcommand:
-    """Return the subcommand for a verb; each workflow that refuses it is named."""
-
-    def attempt(key: str, given: dict[str, Any]) -> dict[str, Any]:
-        is_gone = verb.act(key, **given)
-        return {} if is_gone is None else {"gone": is_gone}
-
-    def text_of(line: dict[str, Any]) -> str:
-        if "error" in line:
-            return f"{line['id']}  {line['error']}"
-        told = verb.told(line["id"])
-        return told if line.get("gone", True) else f"{told} Workers delete the rest of its tasks."
-
-    flags_of_verb = [PARAMETERS[name] for name in verb.parameters]
-
-    @subcommand(
-        verb.name, verb.help, argument("ids", nargs="+", metavar="ID"), *flags_of_verb, *PERSON
-    )
-    def act(flags: Namespace, output: Output) -> None:
-        def tell(lines: Lines) -> None:
-            output.say(map(text_of, lines), {"action": verb.name, "workflows": lines})
-
-        given = {name: getattr(flags, name) for name in verb.parameters} | person_of(flags)
-        for_each(flags.ids, lambda key: attempt(key, given), output, key="id", tell=tell)
-
-    return act
-
-
-VERBS = [_action(verb) for verb in WORKFLOW_VERBS.values()]
-workflows = Subcommand(
-    name="workflows",
-    help="view, draw, enqueue and change workflows",
-    arguments=[actions_of(listed, show, graph, enqueue, *VERBS)],
-    run=listed.run,
-)

@@ -1,0 +1,90 @@
+"""Deleting the private searches of users that no longer exist; shared ones are left to the others.
+
+A worker does so, so that deleting a user needs nothing of this app's tables and database.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.db import DatabaseError, InterfaceError, router
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.connections import brief_connection, installed, short_waits
+from taskqueue.models import SavedSearch
+
+logger = logging.getLogger("taskqueue.engine")
+
+# Owners of one step.
+BATCH = 500
+# Seconds to wait for the table of users, which a migration of the project may have locked.
+LOCK_WAIT = 1.0
+
+
+class SearchPruning:
+    """Goes through the owners of private searches, a batch in each step."""
+
+    def __init__(self) -> None:
+        self._after = ""
+
+    def step(self, connection: BaseDatabaseWrapper) -> bool:
+        """Delete the searches of owners of the next batch that are gone; whether there are more.
+
+        Where the users' database is away, their searches are looked at the next time.
+        """
+        try:
+            model: Any = apps.get_model(settings.AUTH_USER_MODEL)
+        except LookupError:  # A project without users.
+            return False
+        prefix = f"{model._meta.label_lower}:"
+        with installed(connection):
+            rows = SavedSearch.objects.using(connection.alias).filter(
+                is_shared=False, owner__startswith=prefix
+            )
+            following = rows.filter(owner__gt=self._after).order_by("owner")
+            owners = list(following.values_list("owner", flat=True).distinct()[:BATCH])
+            self._after = owners[-1] if len(owners) == BATCH else ""
+            gone = _gone(model, {each: each.removeprefix(prefix) for each in owners}, connection)
+            if gone:
+                rows.filter(owner__in=gone).delete()
+        return bool(self._after)
+
+
+def _gone(model: Any, keys: Mapping[str, str], own: BaseDatabaseWrapper) -> list[str]:
+    """Return the owners of whose keys there is no user; none where users cannot be read."""
+    wanted = {owner: _key_of(model, text) for owner, text in keys.items()}
+    known = [key for key in wanted.values() if key is not None]
+    if not known:
+        return []
+    # Not a replica: a new user may not have come there yet.
+    alias = router.db_for_write(model)
+    if alias == own.alias:
+        there = _existing(model, known, own)
+    else:
+        try:
+            with brief_connection(alias) as users:
+                there = _existing(model, known, users)
+        except (DatabaseError, InterfaceError, ImproperlyConfigured) as error:
+            logger.warning("Users cannot be read database=%s error=%s", alias, type(error).__name__)
+            return []
+    return [owner for owner, key in wanted.items() if key is not None and key not in there]
+
+
+def _existing(model: Any, keys: Iterable[Any], connection: BaseDatabaseWrapper) -> set[Any]:
+    with short_waits(connection, LOCK_WAIT):
+        # Also those that the project's own manager leaves out.
+        rows = model._base_manager.using(connection.alias).filter(pk__in=keys)
+        return set(rows.values_list("pk", flat=True))
+
+
+def _key_of(model: Any, text: str) -> Any:
+    """Return the key as the model has it; None for a text that is none of its keys."""
+    try:
+        return model._meta.pk.to_python(text)
+    except ValidationError:
+        return None
