@@ -43,9 +43,13 @@ class Timed:
     share: float = 1.0
     next_at: float = 0.0
 
+    def is_due(self, turn: Turn) -> bool:
+        """Whether it is time to run it."""
+        return turn.now >= self.next_at
+
     def step(self, turn: Turn) -> float | None:
         """Run it once it is time."""
-        if turn.now >= self.next_at:
+        if self.is_due(turn):
             # First: one that fails must not fail with every turn.
             self.next_at = turn.now + self.every
             began = time.monotonic()
