@@ -159,6 +159,6 @@ class DatabaseThread:
             self._is_outage = False
             duties.spare(time.monotonic())
         exchange.has_ready = duties.step(self._session.connection, time.monotonic())
-        exchange.duties_at = duties.next_at
+        exchange.duties_at, exchange.are_duties_cut = duties.next_at, duties.periodic.is_cut
         exchange.limited_at = min(exchange.limited_at, duties.opens_at)
         self._session.want_events(duties.wanted_events)

@@ -34,7 +34,7 @@ from taskqueue.engine.workers import RANK
 from taskqueue.engine.workflows import serving as workflows
 from taskqueue.engine.workflows.serving import HAS_WORKFLOWS, NEXT_WORKFLOW_DEADLINE
 from taskqueue.worker.duty_turn import OVERDUE_PAUSE, Timed, Turn
-from taskqueue.worker.periodic_duties import periodic_duties
+from taskqueue.worker.periodic_duties import PeriodicDuties
 from taskqueue.worker.presence import Departures
 from taskqueue.worker.takeover import TakeOver
 
@@ -78,17 +78,21 @@ class Duties:
         worker_id: int,
         tally: Tally,
         schedules_until: datetime | None = None,
+        timed_seconds: float = math.inf,
     ) -> None:
-        """`schedules_until`: times of schedules that come later are left to other workers."""
+        """`schedules_until`: times of schedules that come later are left to other workers.
+
+        `timed_seconds`: how long one turn serves those that come every so many seconds.
+        """
         self._policy = policy = EndPolicy.of(settings)
         self._tally = tally
         self._interval = interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
         self._schedules_until = schedules_until
+        self.periodic = PeriodicDuties(timed_seconds)
         self._scheduler = Scheduler()
         self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)
         self._last_broadcast: UUID | None = None
-        self._periodic = periodic = periodic_duties()
         self._steps: tuple[Callable[[Turn], float | None], ...] = (
             self._end_overdue,
             self._take_over.step,
@@ -102,7 +106,7 @@ class Duties:
             self._await_tokens,
             self._pump_events,
             self._look_at_alerts,
-            *(duty.step for duty in periodic),
+            self.periodic.step,
         )
         self._stays = Timed(release_stays, every=interval, again=0.1)
         self._batches_at = 0.0
@@ -120,8 +124,7 @@ class Duties:
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Promote, and serve what is due; whether there may be something to claim."""
-        due = (look for duty in self._periodic if duty.is_due(now) for look in duty.looks)
-        looks = (*LOOKS, *due)
+        looks = (*LOOKS, *self.periodic.looks(now))
         forecast = promote(connection, looks, worker_id=self._worker_id, limit=PROMOTE_BATCH)
         self.has_changed = forecast.promoted > 0
         if forecast.promoted == PROMOTE_BATCH:

@@ -49,6 +49,7 @@ class Exchange:
     unknown_leases: Collection[int] = ()
     has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
     duties_at: float | None = None  # When they are to be served next.
+    are_duties_cut: bool = False  # Whether some that are due are left to the next turn.
     step_ends_at: float = math.inf  # When the duties are to count ends of steps that were left.
     # Seconds that it took to move workflows on after the ends that were recorded.
     advance_seconds: float | None = None

@@ -40,6 +40,9 @@ logger = logging.getLogger("taskqueue.worker")
 SWITCH_INTERVAL = 0.0003
 GARBAGE = 20_000  # New objects after which the garbage collector looks at them.
 GATHER = 0.003  # Seconds between two looks at children that have enough to do.
+# Seconds after which a turn of the duties leaves timed ones to the next: claims and records come in
+# between. Of a new worker all of them are due.
+TIMED_SECONDS = 0.02
 REBALANCE_INTERVAL = 0.02  # Seconds between two looks at orders that wait behind a body.
 
 
@@ -252,4 +255,10 @@ def _make_duties(state: WorkerState, tally: Tally) -> Duties:
     # A drain serves only the times of schedules that came before it.
     until = state.registered.started_at if state.options.drain else None
     worker_id = state.registered.id
-    return Duties(state.settings, worker_id=worker_id, tally=tally, schedules_until=until)
+    return Duties(
+        state.settings,
+        worker_id=worker_id,
+        tally=tally,
+        schedules_until=until,
+        timed_seconds=TIMED_SECONDS,
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections import deque
 from contextlib import AbstractContextManager, nullcontext
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,17 +20,46 @@ from taskqueue.engine.limits.sweeping import HAS_LIMIT_ROWS, HAS_LIMITED, Sweep,
 from taskqueue.engine.schedules.syncing import rest_undeclared
 from taskqueue.engine.search_owners import SearchPruning
 from taskqueue.engine.sessions import owns_session
+from taskqueue.engine.statement import Statement
 from taskqueue.engine.sums import HAS_COUNTS, merge_counts
 from taskqueue.engine.surplus import HAS_COUNTED
 from taskqueue.engine.workflows.pruning import NEXT_PRUNE, prune_workflows
 from taskqueue.engine.workflows.reconciling import NEXT_RECOUNT, reconcile
-from taskqueue.worker.duty_turn import Timed
+from taskqueue.worker.duty_turn import Timed, Turn
 
 logger = logging.getLogger("taskqueue.worker")
 
 
-def periodic_duties() -> tuple[Timed, ...]:
-    """Return them for one worker, in their order."""
+class PeriodicDuties:
+    """Those of one worker, served in turns of so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._duties = deque(_all())
+        # Whether the last turn left some that were due; the next one begins with these.
+        self.is_cut = False
+
+    def looks(self, now: float) -> list[Statement]:
+        """Return what those that are due look at."""
+        return [look for duty in self._duties if duty.is_due(now) for look in duty.looks]
+
+    def step(self, turn: Turn) -> float | None:
+        """Serve those that are due, until the time is over; at least one."""
+        until = time.monotonic() + self._seconds
+        waits: list[float | None] = []
+        self.is_cut = False
+        for _ in range(len(self._duties)):
+            duty = self._duties[0]
+            if waits and duty.is_due(turn.now) and time.monotonic() > until:
+                self.is_cut = True
+                return 0.0
+            waits.append(duty.step(turn))
+            self._duties.rotate(-1)
+        return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _all() -> tuple[Timed, ...]:
+    """Return them in the order of their first turn."""
     return (
         Timed(prune_tasks, every=10, again=0.1, looks=(pruning.NEXT_TASK, HAS_COUNTED)),
         Timed(prune_workflows, every=10, again=0.1, looks=(NEXT_PRUNE,)),

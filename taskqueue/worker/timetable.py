@@ -104,7 +104,7 @@ class Timetable:
         if report.writes:
             self.is_promoted = False
         if report.has_ready is not None:
-            self.is_promoted = not report.is_overtaken
+            self.is_promoted = not (report.is_overtaken or report.are_duties_cut)
             self.may_claim = self.may_claim or report.has_ready
             self.is_dry = not report.has_ready or (self.is_dry and not drains)
         elif drains and self.is_dry and not self.is_promoted and report.duties_at is None:

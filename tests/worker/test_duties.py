@@ -6,6 +6,7 @@ import time
 
 import pytest
 from django.db import connection
+from django.db.transaction import atomic, set_rollback
 from django.test.utils import CaptureQueriesContext
 
 from taskqueue import alerts
@@ -60,6 +61,26 @@ def test_one_step_promotes_ends_and_prunes() -> None:
     assert duties().step(connection, time.monotonic())
     assert not Task.objects.filter(id=old.id).exists()
     assert (task_of(due).status, task_of(overdue).status) == ("ready", "failed")
+
+
+def test_a_turn_that_took_long_leaves_timed_duties_to_the_next_ones() -> None:
+    old = noop.using(retention=0).enqueue()
+    end(claim_one(), OutcomeKind.SUCCEEDED)
+    whole, short = duties(), duties()
+    short.periodic._seconds = 0.0
+    with CaptureQueriesContext(connection) as all_at_once, atomic():
+        serve(whole)
+        set_rollback(True)
+    assert not whole.periodic.is_cut
+    turns = []
+    while not turns or short.periodic.is_cut:
+        with CaptureQueriesContext(connection) as queries:
+            assert serve(short) <= 0 or not short.periodic.is_cut
+        turns.append(len(queries))
+        assert len(turns) < 50
+    assert len(turns) > 5
+    assert max(turns) < len(all_at_once) / 2
+    assert not Task.objects.filter(id=old.id).exists()
 
 
 def test_with_nothing_to_come_the_next_step_is_a_takeover_interval_away() -> None:

@@ -82,3 +82,13 @@ def test_duties_that_wait_for_it_are_asked_for_again_and_a_drain_goes_on(
     assert again.with_duties
     idle_drain.answer(now=NOW + 0.01)
     assert idle_drain.coordinator.is_drained
+
+
+def test_a_drain_serves_the_duties_that_were_left_to_the_next_turn(
+    idle_drain: PlayedWorker,
+) -> None:
+    duties = idle_drain.next_request()
+    assert duties is not None
+    duties.are_duties_cut = True
+    idle_drain.answer()
+    assert not idle_drain.coordinator.is_drained

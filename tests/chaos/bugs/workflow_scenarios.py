@@ -151,3 +151,6 @@ def _settle(trial: Trial, timeout: float, *, all_succeed: bool = False) -> None:
         if time.monotonic() > deadline:
             return
         time.sleep(0.05)
+    if not trial.bug:
+        # A workflow does not wait for the callbacks of its end.
+        trial.settle(timeout)
