@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
+from functools import reduce
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -63,8 +64,7 @@ WITH held AS MATERIALIZED (
     SET status = 'succeeded',
         started_at = COALESCE(lease.started_at, held.started_at),
         finished_at = held.finished_at,
-        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END,
-        is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])
+        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END{{places}}
     FROM held
     WHERE lease.id = ANY (ARRAY[held.id])
 ){{opening}}
@@ -79,15 +79,26 @@ FROM held
 WHERE task.id = ANY (ARRAY[held.task_id]) AND task.status = 'running'
 RETURNING {{returned}}
 """  # noqa: S608  (of constants)
-RECORD_SUCCESSES = _RECORD_SUCCESSES.replace("{opening}", "").replace(
-    "{returned}", "held.id, task.step_id"
-)
-# With their events.
-RECORD_AND_TELL = _RECORD_SUCCESSES.replace("{opening}", ", done AS (").replace(
-    "{returned}",
-    f"""
+
+
+def successes(*, opening: str = "", places: str = "", returned: str) -> str:
+    """Return the statement that records successes, as a part of a longer one.
+
+    `opening`: what names the update of the tasks; `places`: what it sets of the leases besides.
+    """
+    parts = {"{opening}": opening, "{places}": places, "{returned}": returned}
+    return reduce(lambda text, part: text.replace(*part), parts.items(), _RECORD_SUCCESSES)
+
+
+# Of each task what others than its worker ask.
+DONE = """
         held.id AS lease_id, held.worker_id, task.id, task.name, task.queue_name, task.attempt,
-        task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran
+        task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran"""
+RECORD_SUCCESSES = successes(returned="held.id, task.step_id")
+# With their events.
+RECORD_AND_TELL = successes(
+    opening=", done AS (",
+    returned=f"""{DONE}
 ), told AS ({SUCCEEDED})
 SELECT lease_id, step_id
 FROM done""",  # noqa: S608  (of constants)
@@ -225,24 +236,10 @@ EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.it
 
 
 def record_successes(
-    connection: BaseDatabaseWrapper,
-    outcomes: Sequence[Outcome],
-    kept_for: timedelta | None,
-    passing: Collection[int] = (),
+    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
 ) -> dict[int, Recorded]:
-    """Record successes, where the lease still runs and no stop was seen; by lease.
-
-    The places of the leases `passing` are left to the caller.
-    """
-    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
-    parameters = {
-        "lease_id": numbers(lease_ids),
-        "return_value": texts(return_values),
-        "started": microseconds(started),
-        "ended": microseconds(ended),
-        "kept_for": kept_for,
-        "passing": numbers(list(passing)),
-    }
+    """Record successes, where the lease still runs and no stop was seen; by lease."""
+    parameters = successes_parameters(outcomes, kept_for)
     with (
         told_by_statement(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as tells,
         kept_plan(connection) as series,
@@ -251,6 +248,18 @@ def record_successes(
         rows = fetch(connection, statement, parameters | {"series": series})
     return {
         lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows
+    }
+
+
+def successes_parameters(outcomes: Sequence[Outcome], kept_for: timedelta | None) -> dict[str, Any]:
+    """Return the parameters of a statement that records successes."""
+    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
+    return {
+        "lease_id": numbers(lease_ids),
+        "return_value": texts(return_values),
+        "started": microseconds(started),
+        "ended": microseconds(ended),
+        "kept_for": kept_for,
     }
 
 
