@@ -17,6 +17,8 @@ from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.heat import by_doubling, heat_map, longest
 from taskqueue.admin.links import finished_within, kept_tasks
 from taskqueue.admin.reports import ReportAdmin, report, since_of, span_of, span_tabs
+from taskqueue.admin.tasks.declared import declared_options, documented
+from taskqueue.declarations.definition import registry
 from taskqueue.display import spark
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.monitoring.comparison import compared, compared_since, deploys
@@ -37,6 +39,10 @@ COLUMNS: dict[str, Any] = {
     "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }
+# Of the columns that tell a change, the column that has changed.
+CHANGED = {
+    "failure_change": "failure_rate", "run_p50_change": "run_p50", "run_p95_change": "run_p95",
+}  # fmt: skip
 # What got slower is asked for where a moment is given, such as that of a deploy.
 FIRST_SORT, FIRST_SORT_SINCE = "-count", "-run_p95_change"
 MOST_DEPLOYS_SHOWN = 3
@@ -72,6 +78,8 @@ class PerformanceAdmin(ReportAdmin):
             typed=typed,
             problem=problem,
             heads=[_head(column, chosen, sort) for column in COLUMNS],
+            chosen=chosen,
+            sort_choices=sort_choices(sort),
             span=span,
             rows=rows,
             sparks=_sparks(sparks(span) if since is None else sparks_since(since)),
@@ -80,6 +88,7 @@ class PerformanceAdmin(ReportAdmin):
 
     def _name(self, request: HttpRequest, span: str, name: str) -> HttpResponse:
         row = next((row for row in compared(span) if row.name == name), None)
+        definition = registry.find(name)
         steps, marks = series(span, name=name), deploys()
         return report(
             self, request, self.name_template, name,
@@ -91,6 +100,8 @@ class PerformanceAdmin(ReportAdmin):
             heat=heat_map(steps, links=self.tasks_within(name)),
             distribution=distribution(steps.whole.run_times),
             span=span,
+            doc="" if definition is None else documented(definition),
+            declared=[] if definition is None else declared_options(definition),
         )  # fmt: skip
 
     def tasks_within(self, name: str) -> Callable[[datetime, datetime], str]:
@@ -143,6 +154,27 @@ def in_order(rows: list[Row], sort: str) -> list[Row]:
     known = [row for row in by_name if value(row) is not None]
     unknown = [row for row in by_name if value(row) is None]
     return sorted(known, key=value, reverse=sort.startswith("-")) + unknown
+
+
+def sort_choices(current: str) -> list[tuple[str, str, bool]]:
+    """Return the values of a control that sorts, their texts, and whether each is the current."""
+    return [
+        (sort, f"{_words(column)} {mark}", sort == current)
+        for column in COLUMNS
+        for sort, mark in _directions(column)
+    ]
+
+
+def _directions(column: str) -> list[tuple[str, str]]:
+    """Return both sorts by a column, the one that people look for first, with their marks."""
+    upwards, downwards = (column, "▲"), (f"-{column}", "▼")
+    return [upwards, downwards] if column == "name" else [downwards, upwards]
+
+
+def _words(column: str) -> str:
+    if column not in CHANGED:
+        return str(COLUMNS[column])
+    return _("%(figure)s, its change") % {"figure": COLUMNS[CHANGED[column]]}
 
 
 def _head(column: str, chosen: Mapping[str, str], sort: str) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class Option:
     # years. Python code is not bounded by it.
     rest_highest: float | None = None
     help: str = ""
-    # Of its own field in the admin's forms; without one it is among the further options.
+    # Of its own field in the admin's forms, and on the page of a definition; without one it is
+    # among the further options.
     label: str = ""
 
     def check(self, value: Any) -> Any:

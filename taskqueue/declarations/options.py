@@ -22,6 +22,7 @@ from taskqueue.declarations.limits import Limits
 from taskqueue.declarations.names import DEFINITION_NAME
 from taskqueue.declarations.notify import Notify, check_notify
 from taskqueue.declarations.option import Option, Use, option
+from taskqueue.declarations.option import gettext_noop as _
 from taskqueue.declarations.option_kinds import Checked, Choice, Name, Switch, Whole
 from taskqueue.declarations.run_options import RunOptions
 from taskqueue.declarations.scheduled import Scheduled, scheduled_of
@@ -46,13 +47,17 @@ class Options(LimitOptions, KeyOptions, RunOptions):
     """
 
     name: str = option(Name(DEFINITION_NAME, 255), Use.TASK, "")
-    takes_context: bool = option(Switch(), Use.TASK, default=False)
-    api: bool = option(Switch(), Use.TASK, default=False)
-    sensitive: frozenset[str] = option(Checked(check_sensitive), Use.TASK, frozenset())
-    atomic: bool = option(Switch(), Use.TASK, default=False)
-    per_slot: int = option(Whole(1, MOST_PER_SLOT), Use.TASK, default=1)
-    pool: str | None = option(Choice((None, "process", "thread")), Use.TASK)
-    batch: Batch | None = option(Checked(check_batch), Use.TASK)
+    takes_context: bool = option(Switch(), Use.TASK, default=False, label=_("Is given its context"))
+    api: bool = option(Switch(), Use.TASK, default=False, label=_("Enqueued over REST"))
+    sensitive: frozenset[str] = option(
+        Checked(check_sensitive), Use.TASK, frozenset(), label=_("Sensitive arguments")
+    )
+    atomic: bool = option(Switch(), Use.TASK, default=False, label=_("Atomic"))
+    per_slot: int = option(
+        Whole(1, MOST_PER_SLOT), Use.TASK, default=1, label=_("Bodies at once in a slot")
+    )
+    pool: str | None = option(Choice((None, "process", "thread")), Use.TASK, label=_("Pool"))
+    batch: Batch | None = option(Checked(check_batch), Use.TASK, label=_("Batch"))
     notify: Notify | None = option(Checked(check_notify), Use.TASK)
     # The system checks report what is wrong with a schedule.
     schedule: tuple[Scheduled, ...] = option(

@@ -1,21 +1,45 @@
-"""The parameters of a definition for forms, and the call that a filled form makes."""
+"""The parameters of a definition or workflow for forms, and the call that a filled form makes."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
 from taskqueue.declarations.annotations import hints_of, kind_of
 from taskqueue.declarations.argument_kinds import Member, Text
-from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.signature import Signature
 
 EMPTY: Any = inspect.Parameter.empty
 VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class HasSensitive(Protocol):
+    """The options of what is called."""
+
+    @property
+    def sensitive(self) -> frozenset[str]:
+        """Return the names of the arguments that are redacted."""
+
+
+class HasParameters(Protocol):
+    """A definition or a workflow."""
+
+    @property
+    def body(self) -> Callable[..., Any]:
+        """Return the function."""
+
+    @property
+    def signature(self) -> Signature:
+        """Return the parameters that a call fills."""
+
+    @property
+    def options(self) -> HasSensitive:
+        """Return its options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +62,12 @@ class Parameter:
         return self.default is EMPTY and self.place not in VARIABLE
 
 
-def parameters(definition: BaseDefinition[Any, Any]) -> list[Parameter]:
+def parameters(target: HasParameters) -> list[Parameter]:
     """Return the parameters of a body, and the sensitive names that only `**kwargs` takes."""
-    found = inspect.signature(definition.body).parameters
-    hints = hints_of(definition.body)
-    sensitive = definition.options.sensitive
-    known = definition.signature.names
+    found = inspect.signature(target.body).parameters
+    hints = hints_of(target.body)
+    sensitive = target.options.sensitive
+    known = target.signature.names
     shown = [(found[name], hints.get(name, EMPTY)) for name in known]
     for name in sorted(sensitive - set(known)):
         hidden = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)

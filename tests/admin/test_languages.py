@@ -26,7 +26,8 @@ from tests.sample.tasks import noop
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROUTES = [route for route in sorted(PAGES) if PAGES[route].look]
 FULL_OF_NAMES = (
-    "task/add/", "schedule/add/", "schedule/<int:object_id>/edit/", "task/export/",
+    "task/add/", "schedule/add/", "schedule/<int:object_id>/edit/",
+    "schedule/<int:object_id>/run/", "task/export/",
     "task/<uuid:object_id>/edit/<slug:what>/",
     "operation/start/",
     "alertrule/<path:object_id>/change/",

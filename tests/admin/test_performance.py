@@ -78,6 +78,18 @@ def test_what_is_not_known_comes_last_either_way() -> None:
     assert [each.name for each in in_order(found, "-run_p95")] == ["b", "a", "c"]
 
 
+def test_a_control_sorts_where_there_are_no_heads(log_in_as: LogIn) -> None:
+    roll_up("shop.tasks.send")
+    client = log_in_as("superuser")
+    page = client.get(PAGE, {"span": "day", "sort": "run_p95_change"})
+    choices = page.context["sort_choices"]
+    assert len(choices) == 2 * len(COLUMNS)
+    assert ("run_p95_change", "Run time p95, its change ▲", True) in choices
+    assert choices[0] == ("name", "Task ▲", False)
+    assert '<input type="hidden" name="span" value="day">' in page.content.decode()
+    assert [value for value, _text, is_current in choices if is_current] == ["run_p95_change"]
+
+
 def test_a_click_on_a_head_sorts_by_it_and_a_second_click_turns_it_round(log_in_as: LogIn) -> None:
     roll_up("shop.tasks.send")
     client = log_in_as("superuser")

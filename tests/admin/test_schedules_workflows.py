@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from taskqueue import schedules, workflow
-from taskqueue.models import Occurrence, Schedule, Workflow
+from taskqueue.models import Audit, Occurrence, Schedule, Workflow
 from taskqueue.workflows import Builder
 from tests.admin.conftest import LogIn
 from tests.admin.rows import SECRET
 from tests.admin.schedule_rows import errors_of, filled, simple_schedule
 from tests.admin.test_admin import read, url
 from tests.admin.test_schedules_editing import posted
-from tests.sample.tasks import noop
+from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db
 
@@ -37,6 +37,51 @@ def test_the_form_schedules_a_workflow_and_keeps_its_secrets(log_in_as: LogIn) -
     client.post(edit, posted(form, overlap="allow"))
     schedule.refresh_from_db()
     assert (schedule.overlap, schedule.kwargs["token"]) == ("allow", SECRET)
+
+
+def test_a_workflow_has_a_field_for_each_of_its_parameters(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    page = client.get(url("schedule", "add"), {"task": flow.name})
+    form = page.context["adminform"].form
+    assert [each.name for each in form.argument_fields] == ["arg_day", "arg_token"]
+    assert 'type="password" name="arg_token"' in page.content.decode()
+    sent = posted(form, name="flows", kind="every", interval_0="1", interval_1="3600")
+    answer = client.post(url("schedule", "add"), {**sent, "arg_day": "monday"})
+    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    made = schedules.get("flows")
+    assert (made.is_workflow, made.args, made.kwargs) == (True, [], {"day": "monday"})
+    form = client.get(url("schedule", "edit", made.pk)).context["adminform"].form
+    assert form["arg_day"].value() == "monday"
+
+
+def test_a_workflow_is_run_once_with_other_arguments(log_in_as: LogIn) -> None:
+    client = log_in_as("staff", "edit_schedules", "enqueue")
+    schedule = simple_schedule(task=flow, kwargs={"day": "monday", "token": SECRET})
+    address = url("schedule", "run", schedule.pk)
+    assert f'href="{address}"' in read(client, url("schedule", "change", schedule.pk))
+    page = client.get(address)
+    assert page.context["form"]["arg_day"].value() == "monday"
+    assert SECRET not in page.content.decode()
+    refused = client.post(address, {"arg_day": "tuesday", "arg_token": ""})
+    assert list(refused.context["form"].errors) == ["arg_token"]
+    assert not Workflow.objects.exists()
+    given = {"arg_day": "tuesday", "arg_token": "other", "reason": "again"}
+    assert client.post(address, given).status_code == 302
+    run = Workflow.objects.get()
+    assert run.kwargs == {"day": "tuesday", "token": "other"}
+    assert Occurrence.objects.get().requested_by == "user"
+    assert Audit.objects.get(verb="run_now").reason == "again"
+    assert Schedule.objects.get().kwargs == {"day": "monday", "token": SECRET}
+
+
+def test_a_run_that_is_refused_keeps_what_was_typed(log_in_as: LogIn) -> None:
+    client, schedule = log_in_as("superuser"), simple_schedule(task=add, args=[1])
+    schedules.run_now(schedule.name)
+    answer = client.post(url("schedule", "run", schedule.pk), {"arg_a": "7", "arg_b": "2"})
+    assert answer.context["form"]["arg_a"].value() == "7"
+    assert "has not ended" in " ".join(map(str, answer.context["messages"]))
+    Schedule.objects.update(task_name="shop.gone")
+    assert client.get(url("schedule", "run", schedule.pk)).status_code == 302
 
 
 @pytest.mark.parametrize(

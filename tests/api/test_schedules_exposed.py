@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from taskqueue import Every, schedules, workflow
 from taskqueue.models import Audit, Occurrence, Schedule, Task, Workflow
@@ -29,6 +30,19 @@ def flow(wf: Builder, token: str) -> None:
 def hidden_flow(wf: Builder, token: str) -> None:
     """May not."""
     wf.step(add.s(1, 1))
+
+
+def test_a_run_of_a_workflow_may_have_other_arguments(root: ApiClient) -> None:
+    schedules.create("flows", flow, Every(days=365), args=[SECRET])
+    answer = root.act("schedules/flows/run/", {"args": ["other"]})
+    assert answer.status_code == 202
+    assert Workflow.objects.get(id=answer.json()["workflow_id"]).args == ["other"]
+    assert Schedule.objects.get().args == [SECRET]
+    Workflow.objects.update(status="succeeded", finished_at=timezone.now())
+    Occurrence.objects.update(status="ended")
+    for wrong in (["a", "b"], ["[redacted]"]):
+        assert root.act("schedules/flows/run/", {"args": wrong}).status_code == 422
+    assert Workflow.objects.count() == 1
 
 
 @pytest.mark.parametrize("task_name", [sign_in.name, log_in.name, "gone"])

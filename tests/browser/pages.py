@@ -40,6 +40,7 @@ def _tasks(shop: Shop) -> dict[str, str]:
         "task-failed": _change("task", shop.failed.pk),
         "task-planned": _change("task", shop.planned.pk),
         "task-succeeded": _change("task", shop.succeeded.pk),
+        "task-enqueue": reverse("admin:taskqueue_task_add") + "?name=shop.mail.send_receipt",
         "task-retry": reverse("admin:taskqueue_task_edit", args=[shop.failed.pk, "retry_with"]),
         "task-reschedule": reverse(
             "admin:taskqueue_task_edit", args=[shop.planned.pk, "reschedule"]
@@ -88,6 +89,7 @@ def _schedules() -> dict[str, str]:
         "schedule-one": _change("schedule", one),
         "schedule-paused": _change("schedule", Schedule.objects.get(name="feeds").pk),
         "schedule-edit": reverse("admin:taskqueue_schedule_edit", args=[one]),
+        "schedule-run": reverse("admin:taskqueue_schedule_run", args=[one]),
         "schedule-import": reverse("admin:taskqueue_schedule_import"),
         "schedule-delete": reverse("admin:taskqueue_schedule_delete", args=[one]),
     }

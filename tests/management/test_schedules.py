@@ -254,6 +254,10 @@ def test_a_schedule_of_a_workflow_is_created_run_and_shown() -> None:
     assert f"running  workflow {workflow_id}" in run("history", "flow")
     (listed,) = run_json("history", "flow")
     assert (listed["workflow_id"], listed["task_id"]) == (str(workflow_id), None)
+    Occurrence.objects.update(status="ended")
+    run("run", "flow", "--kwargs", '{"number": 8}')
+    assert Workflow.objects.exclude(id=workflow_id).get().kwargs == {"number": 8}
+    assert "cannot be called" in refused("run", "flow", "--kwargs", '{"no": 8}')[1]
     run("edit", "flow", "--option", "deadline=2h")
     assert row("flow").options == {"deadline": 7200.0}
     assert str(workflow_id) in run("show", "flow")

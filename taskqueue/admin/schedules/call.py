@@ -1,4 +1,4 @@
-"""The arguments in a schedule's form: in the fields of the definition, or as JSON."""
+"""The arguments in a schedule's form: a field for each parameter of what runs, or JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from taskqueue.admin.tasks.call_fields import CallForm, fits, shown_call
 from taskqueue.declarations.call_differences import Call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.workflows.scheduling import Target
-from taskqueue.engine.schedules.editing import runs
+from taskqueue.declarations.workflows.workflow import workflows
+from taskqueue.engine.schedules.editing import target_of
 from taskqueue.engine.schedules.restoring import restored
 from taskqueue.models import Schedule
 
 
 class ScheduleCall(CallForm):
-    """The arguments: JSON, until the page shows the fields of a definition in its place."""
+    """The arguments: JSON, until the page shows the fields of what runs in its place."""
 
     args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
     kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
@@ -30,16 +31,17 @@ class ScheduleCall(CallForm):
     schedule: Schedule | None = None
 
     def add_arguments(self, name: str, shown: Schedule | None) -> None:
-        """Add the fields of the definition's arguments in place of JSON, if they can show them."""
-        definition = registry.find(name) if name else None
+        """Add the fields of what runs in place of JSON, if they can show the arguments."""
+        target = None if shown is None or shown.task_name != name else target_of(shown)
         call = None
-        if shown is not None and shown.task_name == name and not shown.is_workflow:
+        if shown is not None and target is not None:
             call = Call(shown.args, shown.kwargs)
-        if definition is None or (call is not None and not fits(definition, call)):
+        else:
+            target = registry.find(name) or workflows.find(name)
+        if target is None or (call is not None and not fits(target, call)):
             return
         del self.fields["args"], self.fields["kwargs"]
-        is_kept = shown is not None and shown is self.schedule and runs(shown, definition)
-        self.add_call_fields(definition, call if is_kept else None)
+        self.add_call_fields(target, call if shown is self.schedule else None)
         self.initial.update(shown_call(self.parameters, call))
 
     @property

@@ -11,16 +11,17 @@ from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.reports import LOOKING, report
-from taskqueue.admin.schedules.acts import ScheduleActs
 from taskqueue.admin.schedules.form import ScheduleForm
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES
 from taskqueue.admin.schedules.page import times_table
 from taskqueue.admin.schedules.rule_form import rule_typed, starts_typed
+from taskqueue.admin.schedules.running import ScheduleRunning
 from taskqueue.admin.tasks.option_fields import grouped
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.schedules.reading import preview_typed
@@ -32,10 +33,11 @@ from taskqueue.monitoring.reading import now
 
 RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
         "end")  # fmt: skip
+DECLARED = "admin/taskqueue/includes/declared.html"
 CALL = (*OWN_FIELDS, *MORE_FIELDS)
 
 
-class ScheduleEditing(ScheduleActs):
+class ScheduleEditing(ScheduleRunning):
     """Rows are changed by verbs alone: no form saves a model."""
 
     edit_template = "admin/taskqueue/schedule/edit_form.html"
@@ -161,6 +163,7 @@ class ScheduleEditing(ScheduleActs):
                 for title, names in grouped(CALL)
             ),
             (_("Further options"), {"fields": ["options"], "classes": ["collapse"]}),
+            *_fixed(form),
             (_("Policies"), {"fields": POLICIES}),
             (_("Audit"), {"fields": ("reason",)}),
         )
@@ -183,6 +186,19 @@ def has_other_fields(posted: Any) -> bool:
     """Whether a form was sent to see the fields of another task, or without having seen them."""
     shown = posted.get("fields_for")
     return "_choose" in posted or (shown is not None and shown != posted.get("task", ""))
+
+
+def _fixed(form: ScheduleForm) -> list[tuple[str, dict[str, Any]]]:
+    """Return the part that shows the options of the definition that no schedule can replace."""
+    if not form.fixed:
+        return []
+    shown = render_to_string(DECLARED, {"declared": form.fixed})
+    return [
+        (
+            _("Fixed by the definition"),
+            {"fields": (), "classes": ["collapse"], "description": shown},
+        )
+    ]
 
 
 def _hint(request: HttpRequest, form: ScheduleForm) -> str:

@@ -1,8 +1,9 @@
-"""Form fields for lengths of time, moments and JSON."""
+"""Form fields for lengths of time, moments and JSON, and a text input with suggestions."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -23,6 +24,24 @@ UNITS = {
     "86400": gettext_lazy("days"),
 }
 MOST_JSON = 1_000_000
+
+
+class SuggestingInput(forms.TextInput):
+    """A text input with suggestions; any other text can be typed too."""
+
+    template_name = "admin/taskqueue/includes/suggesting_input.html"
+
+    def __init__(self, attrs: Any = None, *, suggestions: Sequence[str]) -> None:
+        super().__init__({"autocomplete": "off", **(attrs or {})})
+        self.suggestions = suggestions
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        """Return the context of the template, with the id of the list of suggestions."""
+        context = super().get_context(name, value, attrs)
+        shown = context["widget"]["attrs"]
+        shown["list"] = f"{shown.get('id', name)}_suggestions"
+        context["widget"]["suggestions"] = self.suggestions
+        return context
 
 
 class SpanWidget(forms.MultiWidget):

@@ -16,7 +16,8 @@ from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES, initial_values
 from taskqueue.admin.schedules.policy_form import PolicyForm
 from taskqueue.admin.schedules.rule_form import WIDE, RuleForm
-from taskqueue.admin.tasks.option_fields import given_options, option_fields
+from taskqueue.admin.tasks.declared import fixed_options, show_declared
+from taskqueue.admin.tasks.option_fields import PriorityField, given_options, option_fields
 from taskqueue.core.states import Missed
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
@@ -56,9 +57,10 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
     queue_name = forms.CharField(
         label=_("Queue"), required=False, help_text=_("Empty: as in the definition.")
     )
-    priority = forms.IntegerField(
-        label=_("Priority"), required=False, help_text=_("Empty: as in the definition.")
-    )
+    priority = PriorityField(
+        OPTIONS["priority"], label=_("Priority"), required=False,
+        help_text=_("Empty: as in the definition."),
+    )  # fmt: skip
     options = JsonField(
         dict, label=_("Further options"), example='{"backoff": "fixed(60)"}',
         help_text=_(
@@ -94,6 +96,10 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
             self.initial.update(task=chosen, fields_for=chosen)
         name = self.initial.get("fields_for", "") if data is None else data.get("fields_for", "")
         self.add_arguments(chosen or name, shown)
+        definition = registry.find(chosen or name)
+        self.fixed = fixed_options(definition)
+        if definition is not None:
+            show_declared(self.fields, definition)
         task: Any = self.fields["task"]
         task.choices = _choices()
         del self.fields["seen" if schedule is None else "name"]

@@ -56,6 +56,7 @@ class ScheduleAdmin(ScheduleDocuments):
         ("import/", "import"),
         ("<int:object_id>/edit/", "edit"),
         ("<int:object_id>/act/", "act"),
+        ("<int:object_id>/run/", "run"),
     )
     ordering: ClassVar[tuple[str, ...]] = ("name",)
     search_fields = ("name",)

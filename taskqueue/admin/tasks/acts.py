@@ -17,10 +17,12 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.confirming import confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.tasks.declared import fixed_options
 from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.admin.tasks.questions import about_deleting, about_lost
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.declarations.definition import registry
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.limits import is_halted
@@ -130,6 +132,7 @@ class TaskActs(ReadOnlyAdmin):
             differences=form.differences if is_asked else (),
             is_hidden=shows_arguments and call is None,
             is_partly=shows_arguments and call and REDACTED in [*call.args, *call.kwargs.values()],
+            fixed=fixed_options(registry.find(task.name)) if what == "update" else (),
             once=uuid7() if ENQUEUE in verb.permissions else None,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The arguments of a call as fields of a form: one for each parameter of the definition.
+"""The arguments of a call as fields of a form: one for each parameter of what is called.
 
 The forms that enqueue, retry, edit and schedule all take them from here. Where a call is there
 already, a sensitive argument that is left empty stays as it is, unless another one is changed.
@@ -28,6 +28,7 @@ from taskqueue.admin.tasks.parameter_fields import (
 from taskqueue.declarations.call_differences import Call
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.parameters import (
+    HasParameters,
     Parameter,
     call_like,
     call_of,
@@ -42,25 +43,23 @@ AnyDefinition = BaseDefinition[Any, Any]
 TROUBLE = (TaskQueueError, ValueError, TypeError, OverflowError)
 
 
-def fits(definition: AnyDefinition | None, call: Call) -> bool:
-    """Return whether the fields of the definition can show the call."""
-    if definition is None:
+def fits(target: HasParameters | None, call: Call) -> bool:
+    """Return whether the fields of a definition or a workflow can show the call."""
+    if target is None:
         return False
-    return definition.signature.bound(list(call.args), dict(call.kwargs)) is not None
+    return target.signature.bound(list(call.args), dict(call.kwargs)) is not None
 
 
 class CallForm(forms.Form):
-    """A form with a field for each parameter of a definition, once it is told of one."""
+    """A form with a field for each parameter of a task or workflow, once it is told of one."""
 
-    _definition: AnyDefinition | None = None
     _kept_call: Call | None = None
     parameters: list[Parameter] = []
     kept: Mapping[str, Any] = {}
 
-    def add_call_fields(self, definition: AnyDefinition, kept: Call | None = None) -> None:
+    def add_call_fields(self, target: HasParameters, kept: Call | None = None) -> None:
         """Add the fields; `kept` is the call that is changed, or none."""
-        # By a name that templates cannot use: they would call it, and so run the body.
-        self._definition, self.parameters = definition, parameters(definition)
+        self.parameters = parameters(target)
         self.kept = {} if kept is None else dict(values_of_call(self.parameters, *kept))
         self._kept_call = kept
         for parameter in self.parameters:

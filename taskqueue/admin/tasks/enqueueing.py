@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.tasks.acts import TaskActs, new_id_of
 from taskqueue.admin.tasks.call_fields import CallForm, encode_call
+from taskqueue.admin.tasks.declared import documented, fixed_options, show_declared
 from taskqueue.admin.tasks.option_fields import (
     given_options,
     grouped,
@@ -66,12 +66,12 @@ class TaskEnqueueing(TaskActs):
         answer = self._enqueue(request, form) if form.is_valid() else None
         return answer or report(
             self, request, self.enqueue_template, _("Enqueue a task"),
-            form=form, name=definition.name, doc=_doc(definition), once=uuid7(),
+            form=form, name=definition.name, doc=documented(definition), once=uuid7(),
         )  # fmt: skip
 
     def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
         found = [
-            (each.name, _doc(each).partition("\n")[0])
+            (each.name, documented(each).partition("\n")[0])
             for each in registry.all()
             if not each.name.startswith(OF_ITSELF)
         ]
@@ -109,11 +109,6 @@ class TaskEnqueueing(TaskActs):
         return HttpResponseRedirect(f"{self.links.url('task_add')}?name={name}")
 
 
-def _doc(definition: BaseDefinition[Any, Any]) -> str:
-    """Return the docstring of the task's function."""
-    return inspect.cleandoc(definition.__doc__ or "")
-
-
 OPTIONS = labelled_options(Use.USING)
 
 
@@ -133,10 +128,11 @@ class EnqueueForm(CallForm):
         super().__init__(data)
         self.fields.update(option_fields(OPTIONS, required=False))
         self.task_name = definition.name
+        show_declared(self.fields, definition)
+        self.fixed = fixed_options(definition)
+        # By a name that templates cannot use: they would call it, and so run the body.
+        self._definition = definition
         self.add_call_fields(definition)
-        shown = definition.options
-        self.fields["queue_name"].widget.attrs["placeholder"] = shown.queue_name
-        self.fields["priority"].widget.attrs["placeholder"] = str(shown.priority)
 
     @property
     def option_groups(self) -> list[tuple[Any, list[Any]]]:
@@ -164,7 +160,6 @@ class EnqueueForm(CallForm):
 
     def _chosen(self, given: dict[str, Any]) -> BaseDefinition[Any, Any] | None:
         """The definition with the options that were given; each error beside its field."""
-        assert self._definition is not None
         own = given_options(given, OPTIONS)
         for name, value in own.items():
             self.attempt(name, check_options, {name: value}, declared=False)

@@ -10,11 +10,13 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from taskqueue.admin.schedules.fields import JsonField, SpanField
+from taskqueue.admin.schedules.fields import JsonField, SpanField, SuggestingInput
 from taskqueue.admin.schedules.rules import moment_in
+from taskqueue.core.priorities import PRIORITY_NAMES
 from taskqueue.declarations.key_options import KeyOptions
 from taskqueue.declarations.limit_kinds import CostKind, InstanceKind, LimitsKind, TagsKind
 from taskqueue.declarations.limit_options import LimitOptions
@@ -31,6 +33,7 @@ from taskqueue.declarations.option_kinds import (
 )
 from taskqueue.declarations.options import options_for
 from taskqueue.declarations.per import Per
+from taskqueue.declarations.priority_kind import PriorityKind
 from taskqueue.declarations.run_options import RunOptions
 from taskqueue.declarations.time_kinds import HoldTime, Seconds, When
 from taskqueue.exceptions import InvalidTask
@@ -48,12 +51,12 @@ class WhenField(forms.CharField):
     """A moment, or how long until it: such as `in 5 minutes`, `2h`, `2026-12-01 09:00`."""
 
     def __init__(self, **details: Any) -> None:
-        suggestions = {"list": "taskqueue-times", "autocomplete": "off", **WIDE}
         details.setdefault(
             "help_text",
             gettext_lazy("Such as 2026-12-01 09:00 or in 5 minutes."),
         )
-        super().__init__(max_length=100, widget=forms.TextInput(suggestions), **details)
+        widget = SuggestingInput(WIDE, suggestions=("in 5 minutes", "in 1 hour", "in 1 day"))
+        super().__init__(max_length=100, widget=widget, **details)
 
     def clean(self, value: Any) -> datetime | timedelta | None:
         """Return an aware datetime or a duration; None for an empty field."""
@@ -95,6 +98,27 @@ class OptionField(forms.CharField):
             return None
         try:
             return self.option.kind.parse(self.option.name, text)
+        except InvalidTask as error:
+            raise ValidationError(str(error)) from None
+
+
+class PriorityField(OptionField):
+    """A priority, as a number or by its name, such as `high`."""
+
+    def __init__(self, option: Option, **details: Any) -> None:
+        names = list(PRIORITY_NAMES)
+        told = gettext_lazy("{help} A name works too: {names}.")
+        details["help_text"] = format_lazy(
+            told, help=details.get("help_text", ""), names=", ".join(names)
+        )
+        widget = SuggestingInput(suggestions=names)
+        super().__init__(option, max_length=20, widget=widget, **details)
+
+    def clean(self, value: Any) -> int | None:
+        """Return the number; None for an empty field."""
+        found = super().clean(value)
+        try:
+            return None if found is None else self.option.check(found)
         except InvalidTask as error:
             raise ValidationError(str(error)) from None
 
@@ -165,6 +189,8 @@ def _field(option: Option, *, required: bool) -> forms.Field:
     help_text = gettext_lazy(option.help)
     if isinstance(kind, Seconds):
         return SpanField(label=label, help_text=help_text)
+    if isinstance(kind, PriorityKind):
+        return PriorityField(option, label=label, required=required, help_text=help_text)
     if isinstance(kind, Whole):
         return forms.IntegerField(
             label=label, required=required, help_text=help_text,
@@ -188,7 +214,8 @@ def _field(option: Option, *, required: bool) -> forms.Field:
     if isinstance(kind, WRITTEN):
         example = EXAMPLES.get(option.name) or getattr(kind, "example", "")
         if example:
-            wide.attrs["placeholder"] = example
+            such = gettext_lazy("such as {example}")
+            wide.attrs["placeholder"] = format_lazy(such, example=example)
         return OptionField(option, required=required, widget=wide, **shown)
     return forms.CharField(required=required, strip=False, widget=wide, **shown)
 

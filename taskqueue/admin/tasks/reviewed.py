@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.schedules.fields import as_text
-from taskqueue.admin.tasks.call_fields import CallForm, encode_call, fits
+from taskqueue.admin.tasks.call_fields import AnyDefinition, CallForm, encode_call, fits
 from taskqueue.admin.tasks.option_fields import WhenField
 from taskqueue.admin.tasks.parameter_fields import ValueField
 from taskqueue.declarations.call_differences import Call, Difference, differences_of
@@ -83,11 +83,14 @@ class CallChange(TaskForm):
     # Stands for what the person has seen; every page of the form sends it.
     reviewed = forms.CharField(required=False, initial="", widget=forms.HiddenInput)
     call: Call | None = None
+    # By a name that templates cannot use: they would call it, and so run the body.
+    _definition: AnyDefinition | None = None
 
     def add_call(self) -> None:
         """Add the fields of the arguments."""
         definition, kept = registry.find(self.task.name), Call(self.task.args, self.task.kwargs)
         if definition is not None and fits(definition, kept):
+            self._definition = definition
             self.add_call_fields(definition, kept)
             return
         shown = visible_arguments(self.task.name, self.task.args, self.task.kwargs, self.user)

@@ -291,6 +291,14 @@ PAGES: dict[str, Page] = {
         on="schedule",
         acts=(Act(name="edit", on="schedule", needs=MAKE_SCHEDULES, body=filled(overlap="allow")),),
     ),
+    "schedule/<int:object_id>/run/": Page(
+        look=MAKE_SCHEDULES,
+        on="schedule",
+        acts=(
+            Act(name="run", on="sound schedule", needs=MAKE_SCHEDULES,
+                body={"arg_args": "[1]", "reason": "why"}),
+        ),
+    ),
     "schedule/<int:object_id>/act/": Page(
         look=None,
         acts=(

@@ -1,0 +1,71 @@
+"""The page that runs a schedule once with other arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.utils.translation import gettext as _
+
+from taskqueue.admin.acts import ReasonField
+from taskqueue.admin.reports import LOOKING, report
+from taskqueue.admin.schedules.acts import BUTTONS, ScheduleActs
+from taskqueue.admin.tasks.call_fields import CallForm, fits
+from taskqueue.declarations.call_differences import Call
+from taskqueue.declarations.workflows.scheduling import Target
+from taskqueue.engine.schedules.editing import target_of
+from taskqueue.models import Schedule
+
+
+class RunForm(CallForm):
+    """The arguments of one run, which begin as those of the schedule, and the reason."""
+
+    reason = ReasonField()
+    call: Call | None = None
+
+    def __init__(self, data: Any = None, *, schedule: Schedule, target: Target) -> None:
+        super().__init__(data)
+        call = Call(schedule.args, schedule.kwargs)
+        self.add_call_fields(target, call if fits(target, call) else None)
+
+    def clean(self) -> dict[str, Any]:
+        """Read the arguments into `call`."""
+        self.check_rest()
+        if not self.errors:
+            self.call = self.given_call()
+        return self.cleaned_data
+
+
+class ScheduleRunning(ScheduleActs):
+    """One run, for those who may run schedules: the same verb as of the button "Run now"."""
+
+    run_template = "admin/taskqueue/schedule/run.html"
+
+    def run_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        """Show the form, or run the schedule and lead back to it."""
+        if not self.has_edit_permission(request):
+            raise PermissionDenied
+        if request.method not in (*LOOKING, "POST"):
+            return HttpResponseNotAllowed([*LOOKING, "POST"])
+        schedule: Any = self.get_object(request, str(object_id))
+        if schedule is None:
+            return self.missing(request)
+        target = target_of(schedule)
+        if target is None:
+            told = _(
+                "This process does not know %(name)s, so it cannot check other arguments for it."
+            )
+            self.message_user(request, told % {"name": schedule.task_name}, messages.ERROR)
+            return self.links.redirect("schedule_change", schedule.pk)
+        data = request.POST if request.method == "POST" else None
+        form = RunForm(data, schedule=schedule, target=target)
+        if form.is_valid() and form.call is not None:
+            args, kwargs = list(form.call.args), dict(form.call.kwargs)
+            if self.act(request, BUTTONS["run_now"], schedule, args=args, kwargs=kwargs):
+                return self.links.redirect("schedule_change", schedule.pk)
+        return report(
+            self, request, self.run_template, _("Run with other arguments"),
+            schedule=schedule, form=form,
+        )  # fmt: skip

@@ -1,0 +1,107 @@
+"""The options that a definition declares: rows of pages, and what an empty field stands for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from taskqueue.admin.schedules.fields import SpanField
+from taskqueue.admin.tasks.option_values import shown_option
+from taskqueue.conf import get_settings
+from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.option import Option, Use
+from taskqueue.declarations.option_forms import option_to_json
+from taskqueue.declarations.options import OPTIONS
+from taskqueue.display import compact
+from taskqueue.exceptions import InvalidTask
+from taskqueue.monitoring.durations import short_duration
+
+AnyDefinition = BaseDefinition[Any, Any]
+# They are shown even where they have their defaults.
+ALWAYS = ("queue_name", "priority", "max_attempts")
+NOTHING: tuple[object, ...] = (None, "", (), {}, frozenset())
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredOption:
+    """An option of a definition, as a page shows it."""
+
+    name: str
+    label: Any
+    help: Any
+    text: str
+
+
+def declared_options(definition: AnyDefinition) -> list[DeclaredOption]:
+    """Return the options that the code has set, and the first ones in any case."""
+    return [
+        _row(option, definition)
+        for name, option in OPTIONS.items()
+        if option.label and (name in ALWAYS or getattr(definition.options, name) != option.default)
+    ]
+
+
+def fixed_options(definition: AnyDefinition | None) -> list[DeclaredOption]:
+    """Return those that no call, no schedule and no change can replace."""
+    if definition is None:
+        return []
+    return [each for each in declared_options(definition) if OPTIONS[each.name].use == Use.TASK]
+
+
+def show_declared(fields: Mapping[str, forms.Field], definition: AnyDefinition) -> None:
+    """Tell in each field of an option what applies where it is left empty."""
+    for name, option in OPTIONS.items():
+        field, value = fields.get(name), _value(option, definition)
+        if field is None or value in NOTHING:
+            continue
+        text, widget = _text(option, value), field.widget
+        if isinstance(field, SpanField):
+            widget.widgets[0].attrs["placeholder"] = text
+        elif isinstance(field, forms.ChoiceField):
+            declared = _("as declared: %(value)s") % {"value": text}
+            choices: Any = field.choices
+            field.choices = [(key, declared if key == "" else word) for key, word in choices]
+        elif not isinstance(widget, forms.Textarea):
+            widget.attrs["placeholder"] = text
+
+
+def documented(definition: AnyDefinition) -> str:
+    """Return the docstring of the task's function."""
+    return inspect.cleandoc(definition.__doc__ or "")
+
+
+def _row(option: Option, definition: AnyDefinition) -> DeclaredOption:
+    return DeclaredOption(
+        name=option.name,
+        label=gettext_lazy(option.label),
+        help=gettext_lazy(option.help),
+        text=_text(option, _value(option, definition)),
+    )
+
+
+def _value(option: Option, definition: AnyDefinition) -> Any:
+    """Return what applies to its tasks: where the definition is silent, the setting."""
+    value = getattr(definition.options, option.name)
+    return option.column_value(value, get_settings())
+
+
+def _text(option: Option, value: Any) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, timedelta):
+        return short_duration(value.total_seconds())
+    plain = sorted(value) if isinstance(value, frozenset) else option_to_json(value)
+    try:
+        shown = shown_option(option, plain)
+    except (InvalidTask, TypeError, ValueError):
+        shown = plain
+    if isinstance(shown, list):
+        return ", ".join(each if isinstance(each, str) else compact(each) for each in shown)
+    return shown if isinstance(shown, str) else compact(shown)
