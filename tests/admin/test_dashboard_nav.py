@@ -55,3 +55,12 @@ def test_the_help_of_the_keys_names_each_page(log_in_as: LogIn) -> None:
     assert keys == re.findall(r'data-taskqueue-key="(\w)"', page)
     assert {"d", "t", "w", "q", "s", "f"} <= set(keys)
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("permission", ["enqueue", "operate"])
+def test_the_dashboard_leads_to_the_form_that_enqueues_for_those_who_may(
+    permission: str, log_in_as: LogIn
+) -> None:
+    client = log_in_as("staff", "view_task", permission)
+    page = client.get("/admin/taskqueue/dashboard/").content.decode()
+    assert ("/admin/taskqueue/task/add/" in page) == (permission == "enqueue")

@@ -12,7 +12,7 @@ from taskqueue import AfterEnd, Once, schedules
 from taskqueue.admin import occurrences
 from taskqueue.models import Occurrence, Schedule
 from tests.admin.conftest import LogIn
-from tests.admin.schedule_rows import evil_schedule, simple_schedule
+from tests.admin.schedule_rows import declared_schedule, evil_schedule, simple_schedule
 from tests.admin.test_admin import read, url
 from tests.sample.tasks import noop
 
@@ -55,6 +55,17 @@ def test_schedules_are_found_by_the_beginning_of_a_name_or_by_task(log_in_as: Lo
     assert found(client, q="mail%") == ["mail%"]
     assert found(client, q="%") == found(client, q="x" * 1000) == []
     assert len(found(client, q=noop.name)) == 4
+
+
+@pytest.mark.parametrize("permission", ["edit_schedules enqueue", "edit_schedules", ""])
+def test_the_list_leads_to_the_form_for_those_who_may_edit(
+    permission: str, log_in_as: LogIn
+) -> None:
+    edited, declared = simple_schedule(), declared_schedule()
+    client = log_in_as("staff", "view_schedule", *permission.split())
+    page = read(client, url("schedule", "changelist"))
+    assert (url("schedule", "edit", edited.pk) in page) == ("enqueue" in permission)
+    assert url("schedule", "edit", declared.pk) not in page
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from taskqueue import alerts, webhooks
 from taskqueue.models import (
     AlertRule,
     Audit,
-    Delivery,
     Endpoint,
+    Incident,
     Lease,
+    Limit,
     Occurrence,
     Operation,
     Queue,
@@ -30,8 +30,9 @@ def pages(shop: Shop) -> dict[str, str]:
     """Every page that is looked at, by a name that a file can have."""
     found = {"index": reverse("admin:index"), "app": reverse("admin:app_list", args=["taskqueue"])}
     found |= {name: reverse(f"admin:taskqueue_{name}_changelist") for name in LISTS}
-    found |= _alerts()
-    return found | _tasks(shop) | _workflows(shop) | _rows() | _schedules() | _others(found)
+    return (
+        found | _rules() | _tasks(shop) | _workflows(shop) | _rows() | _schedules() | _others(found)
+    )
 
 
 def _tasks(shop: Shop) -> dict[str, str]:
@@ -47,6 +48,8 @@ def _tasks(shop: Shop) -> dict[str, str]:
         ),
         "task-terms": reverse("admin:taskqueue_task_edit", args=[shop.planned.pk, "update"]),
         "task-history": reverse("admin:taskqueue_task_history", args=[shop.failed.pk]),
+        "task-choose": reverse("admin:taskqueue_task_add"),
+        "task-add": reverse("admin:taskqueue_task_add") + "?name=shop.reports.build_monthly",
         "task-delete": reverse("admin:taskqueue_task_delete", args=[shop.failed.pk]),
     }
 
@@ -95,23 +98,24 @@ def _schedules() -> dict[str, str]:
     }
 
 
-def _alerts() -> dict[str, str]:
-    """The pages of alert rules and of webhook endpoints, with one row of each."""
-    rule = AlertRule.objects.filter(name="late mail").first() or alerts.create(
-        "late mail", kind="queue_latency", scope="queue", pattern="mail*", mail=["ops@shop.example"]
-    )
-    endpoint = Endpoint.objects.first() or webhooks.create("https://hooks.shop.example/in").endpoint
-    if not Delivery.objects.exists():
-        webhooks.test(endpoint.pk)
+def _rules() -> dict[str, str]:
+    """The pages of limits, alerts and webhook endpoints."""
+    rule = AlertRule.objects.get(name="queues without workers").pk
+    endpoint = Endpoint.objects.get(is_enabled=True).pk
     return {
+        "limits": reverse("admin:taskqueue_limit_changelist"),
+        "limit-one": _change("limit", Limit.objects.get(name="feeds:supplier").pk),
+        "queue-limited": _change("queue", Queue.objects.get(name="images").pk),
         "alerts": reverse("admin:taskqueue_incident_changelist"),
+        "alert-firing": _change("incident", Incident.objects.filter(status="firing")[0].pk),
         "alert-rules": reverse("admin:taskqueue_alertrule_changelist"),
-        "alert-rule": _change("alertrule", rule.pk),
+        "alert-rule": _change("alertrule", rule),
         "alert-rule-add": reverse("admin:taskqueue_alertrule_new"),
-        "alert-rule-edit": reverse("admin:taskqueue_alertrule_edit", args=[rule.pk]),
+        "alert-rule-edit": reverse("admin:taskqueue_alertrule_edit", args=[rule]),
         "endpoints": reverse("admin:taskqueue_endpoint_changelist"),
-        "endpoint-one": _change("endpoint", endpoint.pk),
+        "endpoint-one": _change("endpoint", endpoint),
         "endpoint-add": reverse("admin:taskqueue_endpoint_add"),
+        "endpoint-edit": reverse("admin:taskqueue_endpoint_edit", args=[endpoint]),
     }
 
 
@@ -130,6 +134,7 @@ def _others(lists: dict[str, str]) -> dict[str, str]:
         "performance-since": lists["performance"] + "?since=2h",
         "performance-name": lists["performance"] + "?name=shop.mail.send_receipt",
         "operation-start": start + "?verb=retry&q=status:failed",
+        "operation-update": start + "?verb=update&q=status:ready",
     }
 
 

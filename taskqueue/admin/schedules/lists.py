@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.columns import cell
@@ -72,7 +73,8 @@ class ScheduleAdmin(ScheduleDocuments):
         return super().has_view_permission(request, obj) or self.has_pause_permission(request)
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).annotate(now=DatabaseClock())
+        may_edit = Value(self.has_edit_permission(request))
+        return super().get_queryset(request).annotate(now=DatabaseClock(), may_edit=may_edit)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -126,12 +128,21 @@ class ScheduleAdmin(ScheduleDocuments):
     rule_text = cell(_("rule"), rule_words)
 
     @admin.display(description=_("rule"))
-    def rule_and_task(self, schedule: Schedule) -> SafeString:
+    def rule_and_task(self, schedule: Any) -> SafeString:
+        """Show when it runs and what, and lead to the form for users who may edit it."""
+        is_edited = schedule.may_edit and schedule.source != ScheduleSource.CODE
         return format_html(
-            '{} <span class="taskqueue-quiet">{}</span>',
+            '{}{} <span class="taskqueue-quiet">{}</span>',
+            self._edit_link(schedule) if is_edited else "",
             rule_words(schedule),
             breakable(schedule.task_name),
         )
+
+    def _edit_link(self, schedule: Schedule) -> SafeString:
+        url = self.links.url("schedule_edit", schedule.pk)
+        called = gettext("Edit %(name)s") % {"name": schedule.name}
+        words = '<a class="taskqueue-edit" href="{}" aria-label="{}">{}</a> '
+        return format_html(words, url, called, gettext("Edit"))
 
     state = cell(_("state"), state_of)
     next_time = cell(_("next"), lambda schedule: moment(due_at(schedule)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taskqueue.engine.postgresql.claim import CLAIMED
 from taskqueue.engine.postgresql.duties import WRITE_ROLLUPS
-from taskqueue.engine.postgresql.events import SUCCEEDED
+from taskqueue.engine.postgresql.events import PUBLISH_SUCCEEDED
 from taskqueue.engine.postgresql.limit_tasks import IS_KNOWN, MAY_START
 from taskqueue.engine.postgresql.record import DONE, successes
 

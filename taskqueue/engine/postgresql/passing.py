@@ -14,7 +14,7 @@ from taskqueue.core.event_kinds import EventKind
 from taskqueue.core.outcomes import SUCCESS, Outcome, Recorded, success_of
 from taskqueue.engine.postgresql import limit_pass
 from taskqueue.engine.postgresql.duties import rollups_text
-from taskqueue.engine.postgresql.events import told_by_statement
+from taskqueue.engine.postgresql.events import published_by_statement
 from taskqueue.engine.postgresql.limit_lock import bare
 from taskqueue.engine.postgresql.record import successes_parameters
 from taskqueue.engine.postgresql.values import numbers
@@ -71,8 +71,8 @@ class Passing:
     ) -> dict[int, Recorded]:
         """Record successes as the dialect does, and pass their places on; by lease."""
         succeeded = EventKind.TASK_SUCCEEDED
-        with told_by_statement(connection, succeeded, len(outcomes)) as tells:
-            statement = limit_pass.TELL_AND_PASS if tells else limit_pass.RECORD_AND_PASS
+        with published_by_statement(connection, succeeded, len(outcomes)) as publishes:
+            statement = limit_pass.PASS_WITH_EVENTS if publishes else limit_pass.RECORD_AND_PASS
             return self._run(connection, statement, outcomes, kept_for)
 
     def record_at_once(

@@ -11,7 +11,7 @@ from taskqueue.control import TaskFilter
 from taskqueue.models import Occurrence, Operation, Queue, Schedule, Task, Worker
 from tests.browser.lively import shop
 from tests.browser.lively.kinds import KINDS
-from tests.browser.lively.moments import ago, id_at
+from tests.browser.lively.moments import DEPLOYED, ago, id_at
 
 WORKERS = ("web-1-4711-9f3a", "web-2-4398-c01d", "batch-1-812-77ab", "batch-2-903-0e5c")
 MEGABYTE = 1024 * 1024
@@ -25,7 +25,7 @@ def fill_workers(now: datetime) -> None:
     batch = {"images": 1, "imports": 1, "reports": 1, "search": 1, "default": 1}
     rows: list[dict[str, Any]] = [
         {"name": WORKERS[0], "queues": mail | batch, "memory_bytes": 412 * MEGABYTE},
-        {"name": WORKERS[1], "queues": mail, "started_at": ago(now, minutes=25),
+        {"name": WORKERS[1], "queues": mail, "started_at": now - DEPLOYED,
          "versions": VERSIONS | {"project": "2026.11.3"},
          "memory_bytes": 388 * MEGABYTE, "pool": "thread"},
         {"name": WORKERS[2], "queues": batch, "memory_bytes": 1210 * MEGABYTE},

@@ -8,6 +8,8 @@ from uuid import UUID
 
 HIGH = 0x7000
 VARIANT = 0x8000000000000000
+DEPLOYED = timedelta(minutes=25)
+"""How long ago the newest version of the project was deployed."""
 
 
 def id_at(moment: datetime, random: Random) -> UUID:

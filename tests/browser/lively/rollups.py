@@ -11,8 +11,10 @@ from random import Random
 from taskqueue.core.histogram import bucket_of, stored
 from taskqueue.models import Depth, Rollup
 from tests.browser.lively.kinds import KINDS, Kind
-from tests.browser.lively.moments import spread
+from tests.browser.lively.moments import DEPLOYED, spread
 
+SLOWED, SLOWER = "shop.search.reindex", 4
+"""What takes so many times as long since the deploy."""
 MOST_MEASURED = 40
 """Durations that are drawn for one row; a histogram of more would look the same."""
 
@@ -22,7 +24,8 @@ def fill_rollups(now: datetime, random: Random) -> None:
     rows: list[Rollup] = []
     for starts_at, seconds in _spans(now):
         share = seconds / 60 * _load(starts_at)
-        rows += [_rollup(kind, starts_at, seconds, share, random) for kind in KINDS[:-1]]
+        is_new = starts_at > now - DEPLOYED
+        rows += [_rollup(kind, starts_at, seconds, share, random, is_new) for kind in KINDS[:-1]]
     Rollup.objects.bulk_create((row for row in rows if row.succeeded or row.failed), batch_size=500)
     fill_depths(now, random)
 
@@ -61,12 +64,15 @@ def _load(moment: datetime) -> float:
     return 0.55 + 0.45 * math.sin((hours - 8) / 24 * 2 * math.pi)
 
 
-def _rollup(kind: Kind, starts_at: datetime, seconds: int, share: float, random: Random) -> Rollup:
+def _rollup(
+    kind: Kind, starts_at: datetime, seconds: int, share: float, random: Random, is_new: bool
+) -> Rollup:
     count = int(random.gauss(kind.share * share, math.sqrt(kind.share * share + 0.1)) + 0.5)
     count = max(0, count)
     bad = 6 if random.random() < 0.03 else 1
     failed = sum(random.random() < kind.failure_rate * bad for _ in range(count))
-    times = [spread(random, kind.seconds) for _ in range(min(count, MOST_MEASURED))]
+    usual = kind.seconds * (SLOWER if is_new and kind.name == SLOWED else 1)
+    times = [spread(random, usual) for _ in range(min(count, MOST_MEASURED))]
     waits = [spread(random, 0.25) for _ in times]
     scale = max(1, count // MOST_MEASURED)
     return Rollup(

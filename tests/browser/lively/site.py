@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from taskqueue import control
 from taskqueue.models import Task
-from tests.browser.lively import fleet, rollups, tasks
+from tests.browser.lively import fleet, rollups, rules, tasks
 from tests.browser.lively.workflows import Flows, fill_workflows
 
 SEED = 5
@@ -43,6 +43,9 @@ def fill(count: int = 900, *, now: datetime | None = None) -> Shop:
     fleet.fill_queues()
     fleet.fill_schedules(now)
     fleet.fill_operations(now, random)
+    rules.fill_limits()
+    rules.fill_alerts(now)
+    rules.fill_webhooks()
     _act()
     found = {
         status: Task.objects.filter(status=status, step=None).order_by("-id") for status in STATUSES

@@ -225,7 +225,7 @@ def _leave_slots(planting: Planting) -> None:
 
 def _rewrite_passing(planting: Planting, old: str, new: str) -> None:
     """Put other words into the statements that pass places on."""
-    for name in ("RECORD_AND_PASS", "TELL_AND_PASS", "PASS_AT_ONCE"):
+    for name in ("RECORD_AND_PASS", "PASS_WITH_EVENTS", "PASS_AT_ONCE"):
         planting.rewrite(f"{ENGINE}.postgresql.limit_pass:{name}", old, new)
 
 
