@@ -22,8 +22,7 @@ MOST_TOGETHER = 225
 # Of tasks that differ in their ids and steps alone: a piece of an array for each batch. All of them
 # fit a subscription, or those with its task: who enqueues may choose the ids.
 _EVENTS = f""", wish AS MATERIALIZED (
-    SELECT task_id, workflow_id
-        FROM {WISHES.format(kind=EventKind.TASK_ENQUEUED)}
+    SELECT task_id, workflow_id FROM {WISHES.format(kind=EventKind.TASK_ENQUEUED)}
             AND (names = '[]' OR taskqueue_fits(%(name)s, names))
             AND (queues = '[]' OR taskqueue_fits(%(queue_name)s, queues))
 ), published AS (
