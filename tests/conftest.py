@@ -27,7 +27,7 @@ from tests.sharing_out import (
     ONCE,
     is_left_to_the_other_database,
 )
-from tests.warm_start import WarmStart
+from tests.warm_start import WarmStarts
 from tests.worker_process import (
     WorkerProcess,
     end_other_sessions,
@@ -186,17 +186,17 @@ def _pooler(django_db_setup: None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _warm_start(_pooler: None) -> Iterator[WarmStart]:
+def _warm_starts(_pooler: None) -> Iterator[WarmStarts]:
     """Where workers are forked from that have the environment of this session."""
-    warm_start = WarmStart(worker_environment({}))
-    yield warm_start
-    warm_start.end()
+    warm_starts = WarmStarts(worker_environment({}))
+    yield warm_starts
+    warm_starts.end()
 
 
 @pytest.fixture
 def start_worker(
     _embedded_postgresql: Server | None,
-    _warm_start: WarmStart,
+    _warm_starts: WarmStarts,
     transactional_db: None,
     tmp_path: Path,
 ) -> Iterator[StartWorker]:
@@ -215,7 +215,7 @@ def start_worker(
     ) -> WorkerProcess:
         log_path = tmp_path / f"worker-{len(workers) + 1}.log"
         worker = WorkerProcess(
-            *arguments, log_path=log_path, env=env, settings=settings, warm_start=_warm_start
+            *arguments, log_path=log_path, env=env, settings=settings, warm_starts=_warm_starts
         )
         workers.append(worker)
         if wait_ready:

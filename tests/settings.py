@@ -51,8 +51,9 @@ if DATABASE not in DEFAULT_DATABASES:
 CONNECTION = json.loads(os.environ.get("TASKQUEUE_TEST_CONNECTION", "{}"))
 
 DATABASES = {"default": {**DEFAULT_DATABASES[DATABASE](), **CONNECTION}}
+EMAIL_TO_FILES = "django.core.mail.backends.filebased.EmailBackend"
 if "TASKQUEUE_TEST_MAIL" in os.environ:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_BACKEND = EMAIL_TO_FILES
     EMAIL_FILE_PATH = os.environ["TASKQUEUE_TEST_MAIL"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -69,12 +69,15 @@ FACES = [
 TASKQUEUE_FULL=1."""
 POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
 """Where the name of a test tells the pool."""
-SHARED_OUT = ("admin", "api", "browser", "management", "test_demo.py", "testing", "worker")
-NOT_SHARED_OUT = ["api/test_schemathesis.py"]
-"""Folders of tests that start processes or render pages, of which each is run on one database,
-whichever: what differs between these is tested on both by what stands below. So is each other test
-that starts workers, and how a pool runs bodies: of a test that is there for both pools, each
-database runs one."""
+SHARED_OUT = (
+    "admin", "alerts", "api", "browser", "management", "test_demo.py", "testing", "webhooks",
+    "worker",
+)  # fmt: skip
+NOT_SHARED_OUT = ["alerts/test_judging.py", "api/test_schemathesis.py", "webhooks/test_pump.py"]
+"""Folders of tests that start processes, render pages or send messages, of which each is run on one
+database, whichever: what differs between these is tested on both by what stands below. So is each
+other test that starts workers, and how a pool runs bodies: of a test that is there for both pools,
+each database runs one."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"

@@ -9,8 +9,11 @@ import pytest
 
 from taskqueue.models import Task
 from tests.racing import race
+from tests.sharing_out import IS_FULL
 
 PROCESSES = 8
+ROUNDS = 25 if IS_FULL else 10
+"""Of enqueues and cancellations that each process makes."""
 PROGRAM = """
 import random
 from django.db import transaction
@@ -18,7 +21,7 @@ from taskqueue import Capacity, CapacityReached, Debounce, Throttle
 from taskqueue.control import cancel
 from taskqueue.models import Task
 from tests.sample.tasks import echo
-(what,) = arguments
+what, rounds = arguments
 chance = random.Random(number)
 most = 0
 
@@ -45,7 +48,7 @@ elif what == "debounce":
         created += burst.enqueue(k=1, by=number, n=n).created
 else:
     limited = echo.using(capacity=Capacity(7, when_full=what))
-    for _ in range(25):
+    for _ in range(int(rounds)):
         try:
             with transaction.atomic():
                 new = some(limited, chance.randint(1, 5))
@@ -72,7 +75,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 def enqueue_at_once(what: str, folder: Path) -> Sequence[tuple[int, int]]:
     """Let the processes go at the same moment; what each created, and the most that it saw."""
-    answers = race(PROGRAM, folder, PROCESSES, what)
+    answers = race(PROGRAM, folder, PROCESSES, what, str(ROUNDS))
     return [(int(created), int(most)) for created, most in answers]
 
 

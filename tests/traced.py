@@ -19,7 +19,6 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExport
 
 from tests.settings import *  # noqa: F403
 
-SPANS = Path(os.environ["TASKQUEUE_TEST_SPANS"])
 TRACER = trace.get_tracer("shop")
 
 
@@ -27,7 +26,8 @@ class ToFile:
     """The file of this process; it is made with its first span."""
 
     def write(self, text: str) -> None:
-        with (SPANS / f"{os.getpid()}.jsonl").open("a") as file:
+        folder = Path(os.environ["TASKQUEUE_TEST_SPANS"])
+        with (folder / f"{os.getpid()}.jsonl").open("a") as file:
             file.write(text)
 
     def flush(self) -> None:

@@ -23,21 +23,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST_MESSAGE = 1 << 17
-OWN = ("TASKQUEUE_TEST_SETTINGS", "PYTEST_CURRENT_TEST")
+CONNECTION, MAIL = "TASKQUEUE_TEST_CONNECTION", "TASKQUEUE_TEST_MAIL"
+OWN = (CONNECTION, MAIL, "TASKQUEUE_TEST_SETTINGS", "TASKQUEUE_TEST_SPANS", "PYTEST_CURRENT_TEST")
 """What may differ between the environments of workers that are forked from one process."""
+MODULE = "DJANGO_SETTINGS_MODULE"
 
 
 class WarmStart:
     """A process to fork workers from, for one environment; it starts with the first of them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = _shared(environment)
+        self._environment = {**_shared(environment), CONNECTION: environment[CONNECTION]}
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-
-    def fits(self, environment: Mapping[str, str]) -> bool:
-        """Whether a worker with this environment can be one of them."""
-        return _shared(environment) == self._environment
 
     def start(
         self, arguments: Sequence[str], *, environment: Mapping[str, str], log_path: Path
@@ -69,6 +67,28 @@ class WarmStart:
                 start_new_session=True,
             )
         return ours
+
+
+class WarmStarts:
+    """A process to fork workers from for each settings module that workers of the tests have."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = _shared(environment)
+        self._found: dict[str, WarmStart] = {}
+
+    def fitting(self, environment: Mapping[str, str]) -> WarmStart | None:
+        """The one for this environment, if it differs from others in its settings alone."""
+        module = environment[MODULE]
+        if _shared(environment) != {**self._environment, MODULE: module}:
+            return None
+        if module not in self._found:
+            self._found[module] = WarmStart(environment)
+        return self._found[module]
+
+    def end(self) -> None:
+        """End all of them."""
+        for each in self._found.values():
+            each.end()
 
 
 class WarmProcess:
@@ -130,6 +150,8 @@ def _become(arguments: list[str], own: dict[str, str], log_path: str) -> list[st
     """Be to this process what the start of a program would be."""
     from django.conf import settings
 
+    from tests.settings import EMAIL_TO_FILES
+
     log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -137,6 +159,9 @@ def _become(arguments: list[str], own: dict[str, str], log_path: str) -> list[st
     os.environ.update(own)
     random.seed()
     settings.TASKQUEUE = json.loads(os.environ["TASKQUEUE_TEST_SETTINGS"])
+    settings.DATABASES["default"].update(json.loads(os.environ[CONNECTION]))
+    if MAIL in own:
+        settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = EMAIL_TO_FILES, own[MAIL]
     return arguments
 
 

@@ -18,7 +18,7 @@ from django.db import connection
 
 from tests.pooler import Pooler
 from tests.suspending import suspend
-from tests.warm_start import WarmProcess, WarmStart
+from tests.warm_start import WarmProcess, WarmStarts
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -81,14 +81,14 @@ class WorkerProcess:
         env: Mapping[str, str] | None = None,
         settings: Mapping[str, Any] | None = None,
         prefix: Sequence[str] = (),
-        warm_start: WarmStart | None = None,
+        warm_starts: WarmStarts | None = None,
     ) -> None:
         self.log_path = log_path
         run = ["runworker", "--noreload", *_slots(arguments, settings or {}), *arguments]
         self.command = [*prefix, sys.executable, "-m", "django", *run]
         environment = {**worker_environment(settings or {}), **(env or {})}
         self._process: WarmProcess | subprocess.Popen[bytes]
-        if warm_start is not None and warm_start.fits(environment):
+        if warm_starts is not None and (warm_start := warm_starts.fitting(environment)):
             self._process = warm_start.start(run, environment=environment, log_path=log_path)
             return
         with log_path.open("ab") as log:

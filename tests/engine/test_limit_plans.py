@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 from django.db import connection as default_connection
@@ -22,6 +23,7 @@ from taskqueue.models import LimitNote, Partition
 from tests.engine.limit_steps import open_lanes, take
 from tests.engine.steps import another_connection, end, outcome, policy
 from tests.sample.tasks import add
+from tests.sharing_out import IS_FULL
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 
@@ -40,7 +42,17 @@ one = add.using(concurrency=Concurrency(1, name="one"))
 shared = add.using(fair=Fair("a"), concurrency=Concurrency(1, name="one"))
 
 
-@pytest.fixture(autouse=True, params=["never", "empty", "full"])
+WHEN, WHOSE = ("never", "empty", "full"), ("owned", "shared")
+PAIRS = [
+    pytest.param(when, whose, id=f"{when}-{whose}")
+    for place, (when, whose) in enumerate(product(WHEN, WHOSE))
+    if IS_FULL or place in (1, 2, 4)
+]
+"""Each with the other by turns; all with all with TASKQUEUE_FULL=1."""
+pytestmark.append(pytest.mark.parametrize(("analyzed", "worker"), PAIRS, indirect=True))
+
+
+@pytest.fixture
 def analyzed(request: pytest.FixtureRequest) -> Iterator[str]:
     """When the server looked at the tables; not while they are read."""
     for table in TABLES:
@@ -52,8 +64,8 @@ def analyzed(request: pytest.FixtureRequest) -> Iterator[str]:
         change(default_connection, f"ALTER TABLE {table} RESET (autovacuum_enabled)")
 
 
-@pytest.fixture(params=["owned", "shared"])
-def worker(request: pytest.FixtureRequest) -> Iterator[BaseDatabaseWrapper]:
+@pytest.fixture
+def worker(request: pytest.FixtureRequest, analyzed: str) -> Iterator[BaseDatabaseWrapper]:
     """A session of a worker's own, or one that a pooler may give to others."""
     with another_connection() as connection:
         if request.param == "owned":

@@ -25,10 +25,13 @@ from taskqueue.models import Lease, LimitNote, Slot, Task
 from tests.engine.limit_steps import repairs, take, take_and_tell
 from tests.engine.steps import another_connection, outcome, run_at_once
 from tests.sample.tasks import add
+from tests.sharing_out import IS_FULL
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql_only]
 
 SESSIONS, SHARED, A_KEY = 5, 6, 2
+SHARE = 1.0 if IS_FULL else 0.4
+"""Of the tasks that the races are about; all of them with TASKQUEUE_FULL=1."""
 LONGEST = 60.0
 keyed = add.using(
     concurrency=[Concurrency(A_KEY, key="a", name="key"), Concurrency(SHARED, name="all")]
@@ -133,17 +136,24 @@ def race(*more: Callable[[], None], is_within: bool = False) -> None:
     assert repairs() == 0
 
 
+def enqueue_both(with_keys: int, in_order: int) -> int:
+    """Enqueue a share of so many tasks of both kinds; how many these are."""
+    of_keys, of_order = round(with_keys * SHARE), round(in_order * SHARE)
+    keyed.enqueue_many([((number % 20, number), {}) for number in range(of_keys)])
+    if of_order:
+        ordered.enqueue_many([((number % 8, number), {}) for number in range(of_order)])
+    return of_keys + of_order
+
+
 @pytest.mark.parametrize("is_within", [False, True])
 def test_claims_and_records_at_once_stay_within_their_limits(is_within: bool) -> None:
-    keyed.enqueue_many([((number % 20, number), {}) for number in range(400)])
-    ordered.enqueue_many([((number % 8, number), {}) for number in range(80)])
+    count = enqueue_both(400, 80)
     race(is_within=is_within)
-    assert Lease.objects.filter(status="succeeded").count() == 480
+    assert Lease.objects.filter(status="succeeded").count() == count
 
 
 def test_verbs_in_between_change_nothing_of_that() -> None:
-    keyed.enqueue_many([((number % 20, number), {}) for number in range(300)])
-    ordered.enqueue_many([((number % 8, number), {}) for number in range(60)])
+    enqueue_both(300, 60)
     chance = random.Random(1)
 
     def some_task(**having: object) -> Task | None:
@@ -174,7 +184,7 @@ def test_verbs_in_between_change_nothing_of_that() -> None:
 
 
 def test_limits_that_change_in_between_let_everything_end() -> None:
-    keyed.enqueue_many([((number % 20, number), {}) for number in range(300)])
+    enqueue_both(300, 0)
     take(1)
     Lease.objects.all().delete()
     Task.objects.filter(status="running").delete()
