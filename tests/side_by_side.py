@@ -35,22 +35,16 @@ def _all_but(folders: Sequence[str]) -> list[str]:
     return ["tests", *(f"--ignore={each}" for each in folders)]
 
 
-def _half(folder: str, number: int) -> list[str]:
-    """Every other file of tests."""
-    return sorted(path.as_posix() for path in Path(folder).rglob("test_*.py"))[number::2]
-
-
 SHARES = {
     "the patient": PATIENT,
-    "tests/worker, one half": _half("tests/worker", 0),
-    "tests/worker, the other half": _half("tests/worker", 1),
+    "tests/worker": ["tests/worker"],
     "the rest": _all_but(["tests/worker", "tests/api", "tests/browser", *PATIENT, *FACES]),
     "tests/browser": ["tests/browser"],
     "faces": FACES,
     "tests/api": ["tests/api"],
 }
 """In the order in which they are begun: the longest of those that compute come first."""
-WAITING = ("the patient", "tests/worker, one half", "tests/worker, the other half")
+WAITING = ("the patient", "tests/worker")
 """The shares that wait most of their time; each other computes."""
 NICENESS = 5
 """Of the parts that compute."""
@@ -94,7 +88,7 @@ class Part:
 
 
 def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part]:
-    """Return what is to run: seven parts a database, or one where the arguments choose tests.
+    """Return what is to run: six parts a database, or one where the arguments choose tests.
 
     With TASKQUEUE_FULL=1 workers are also tested behind a pooler.
     """

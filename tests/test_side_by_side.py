@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,21 +16,17 @@ def described(*arguments: str, **environment: str) -> dict[str, list[str]]:
     return {part.title: list(part.arguments) for part in parts(arguments, environment)}
 
 
-def test_the_whole_suite_is_run_in_seven_parts_on_each_database() -> None:
-    api, patient = ["tests/api", "-x"], [*PATIENT, "-x"]
-    files = sorted(path.as_posix() for path in Path("tests/worker").rglob("test_*.py"))
-    one_half, other_half = [*files[::2], "-x"], [*files[1::2], "-x"]
+def test_the_whole_suite_is_run_in_six_parts_on_each_database() -> None:
+    worker, api, patient = ["tests/worker", "-x"], ["tests/api", "-x"], [*PATIENT, "-x"]
     faces = [*FACES, "-x"]
     others = ["tests/worker", "tests/api", "tests/browser", *PATIENT, *FACES]
     browser = ["tests/browser", "-x"]
     rest = ["tests", *(f"--ignore={each}" for each in others), "-x"]
     assert described("-x") == {
         "sqlite: the patient": patient,
-        "sqlite: tests/worker, one half": one_half,
-        "sqlite: tests/worker, the other half": other_half,
+        "sqlite: tests/worker": worker,
         "postgresql: the patient": patient,
-        "postgresql: tests/worker, one half": one_half,
-        "postgresql: tests/worker, the other half": other_half,
+        "postgresql: tests/worker": worker,
         "sqlite: faces": faces,
         "sqlite: tests/api": api,
         "sqlite: tests/browser": browser,
@@ -79,15 +74,14 @@ def test_chosen_tests_are_run_by_one_pytest_a_database(arguments: list[str]) -> 
 
 @pytest.mark.parametrize("arguments", [["--maxfail", "2"], ["-W", "tests"], ["--lf"]])
 def test_options_and_their_values_choose_no_tests(arguments: list[str]) -> None:
-    assert len(described(*arguments)) == 14
+    assert len(described(*arguments)) == 12
 
 
 def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest() -> None:
     titles = list(described(TASKQUEUE_TEST_DATABASE_URL="postgresql://localhost/shop"))
     assert titles == [
         "sqlite: the patient",
-        "sqlite: tests/worker, one half",
-        "sqlite: tests/worker, the other half",
+        "sqlite: tests/worker",
         "postgresql",
         "sqlite: the rest",
         "sqlite: tests/browser",
@@ -98,7 +92,7 @@ def test_a_server_of_somebody_else_holds_one_test_database_and_gets_one_pytest()
 
 def test_no_two_parts_share_a_cache() -> None:
     caches = [argument for part in parts([], {}) for argument in part.command() if "=." in argument]
-    assert len(set(caches)) == 14
+    assert len(set(caches)) == 12
 
 
 def test_what_waits_is_begun_first_and_what_computes_waits_for_a_processor() -> None:
