@@ -52,11 +52,6 @@ class Coordinator:
         return self._database.under_way is not None
 
     @property
-    def is_gathering(self) -> bool:
-        """Whether outcomes wait for others, before a request records them."""
-        return bool(self._pending.outcomes) and not (self.is_waiting or self.outage.is_on)
-
-    @property
     def has_work(self) -> bool:
         """Whether something runs, or is left to write."""
         is_unwritten = self._pending.outcomes or self._pending.unsure or self._recorder.is_busy

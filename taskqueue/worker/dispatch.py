@@ -40,11 +40,6 @@ class Dispatcher:
         return len(self._backlog) + self.pool.held
 
     @property
-    def has_backlog(self) -> bool:
-        """Whether jobs wait here for a child."""
-        return bool(self._backlog)
-
-    @property
     def has_waiting(self) -> bool:
         """Whether jobs wait, here or behind a running body."""
         return bool(self._backlog) or any(child.places.waiting for child in self.pool.children)

@@ -39,7 +39,7 @@ logger = logging.getLogger("taskqueue.worker")
 # moment between two statements, and the server is idle until it has had it.
 SWITCH_INTERVAL = 0.0003
 GARBAGE = 20_000  # New objects after which the garbage collector looks at them.
-GATHER = 0.003  # Seconds between two looks at children that need nothing, or have enough to do.
+GATHER = 0.003  # Seconds between two looks at children that have enough to do.
 # Seconds after which a turn of the duties leaves timed ones to the next: claims and records come in
 # between. Of a new worker all of them are due.
 TIMED_SECONDS = 0.02
@@ -212,8 +212,7 @@ class MainLoop:
     def _sleep(self) -> None:
         now = time.monotonic()
         pause = min(self._moments(now)) - now
-        is_busy = self._is_asking and self._pool.has_plenty
-        if is_busy or (self._coordinator.is_gathering and not self._dispatcher.has_backlog):
+        if self._is_asking and self._pool.has_plenty:
             # What the children say meanwhile is taken in as one.
             self._wake_pipe.wait(min(pause, GATHER))
             pause = 0.0
