@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from taskqueue.worker import frames
@@ -127,7 +128,7 @@ class Coordinator:
         pending, timetable = self._pending, self.timetable
         if self.outage.is_on:
             return self.outage.retry_at
-        are_duties_due = timetable.are_duties_next and now >= timetable.duties_from
+        are_duties_due = timetable.are_duties_next and now >= self._duties_from
         if self._reconciliation.is_needed or are_duties_due:
             return now
         is_to_look = timetable.may_claim or timetable.announced
@@ -146,13 +147,23 @@ class Coordinator:
             return max(now, timetable.look_at) if timetable.may_claim else now
         return min(self._moments(now))
 
+    @property
+    def _duties_from(self) -> float:
+        """When the duties are served.
+
+        A drain that found nothing more to claim serves them after the batch that is under way: it
+        would have to serve them again, and what follows from the batch can be claimed first.
+        """
+        is_last = self._state.options.drain and self.timetable.is_dry
+        return math.inf if is_last and self._recorder.is_busy else self.timetable.duties_from
+
     def _moments(self, now: float) -> Iterator[float]:
         yield now + LONGEST_SLEEP
         yield self.timetable.limited_at
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:
-            yield self.timetable.duties_from
+            yield self._duties_from
         if not self._recorder.is_busy:
             yield max(self._note_at, self._pending.next_note_at(self._pool.running()))
 
@@ -162,7 +173,7 @@ class Coordinator:
         A claim of announced tasks goes before all else. The duties have requests of their own, in
         turns with others: what was claimed is handed out before they are served.
         """
-        are_due = now >= self.timetable.duties_from and not self._state.is_stopping
+        are_due = now >= self._duties_from and not self._state.is_stopping
         request = self._announced_claim(now)
         if request is None and self.timetable.are_duties_next and are_due:
             request = Exchange(with_duties=True)

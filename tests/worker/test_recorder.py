@@ -191,15 +191,39 @@ def test_a_drain_goes_on_with_what_a_batch_made_ready_beside_the_duties(
 ) -> None:
     object.__setattr__(busy.timetable._options, "drain", True)
     busy.dispatcher.pool.ready = [object()]
-    busy.timetable.is_dry = True
+    busy.timetable.is_dry = False  # Else the duties would wait for the batch.
     returned = Outcome(BATCH, OutcomeKind.UNSTARTED, NOW)
     in_overlap_with_duties(busy, returned, "ready")
+    busy.timetable.is_dry = True
     busy.dispatcher.held = busy.dispatcher.pool.held = 0
 
     busy.answer()
 
     assert busy.coordinator.is_settled
     assert not busy.coordinator.is_drained
+
+
+def test_a_drain_that_found_nothing_more_records_a_batch_and_claims_before_the_duties(
+    busy: PlayedWorker,
+) -> None:
+    object.__setattr__(busy.timetable._options, "drain", True)
+    end(busy, BATCH)
+    busy.recorder.send(NOW)
+    busy.timetable.is_dry, busy.timetable.may_claim, busy.slots = True, False, 2
+    busy.timetable.serve_duties_by(0.0)
+
+    assert busy.next_request() is None, "They would have to be served again."
+
+    busy.dispatcher.held = busy.dispatcher.pool.held = 0
+    busy.second.answer()
+    busy.coordinator.take_in(NOW)
+    claim = busy.next_request()
+    assert claim is not None
+    assert (claim.want, claim.with_duties) == (2, False)
+    busy.answer()
+    duties = busy.next_request()
+    assert duties is not None
+    assert duties.with_duties
 
 
 def test_a_drain_looks_at_what_an_end_has_released_that_its_body_recorded(
