@@ -120,7 +120,7 @@ class RunOptions:
     give_up_on: tuple[type[BaseException], ...] = option(
         ExceptionClasses(), Use.TASK, (), carried="snapshot",
         label=_("Errors that are not retried"),
-        help="Exception classes that are not retried.",
+        help=_("Exception classes that are not retried."),
     )  # fmt: skip
     snooze_on: tuple[type[BaseException], ...] | None = option(
         ExceptionClasses(), ALWAYS, carried="snapshot",
@@ -166,8 +166,8 @@ class RunOptions:
     keep_last: int | None = option(
         Whole(0, MOST_KEPT), Use.TASK, carried="column",
         label=_("Finished tasks that are kept"),
-        help="How many finished tasks of the definition are kept; of more, the first to have "
-        "ended are deleted, before their retention is over.",
+        help=_("How many finished tasks of the definition are kept; of more, the first to have "
+        "ended are deleted, before their retention is over."),
     )  # fmt: skip
     metadata: Mapping[str, Any] = option(
         JsonObject(), EDITABLE, {},
