@@ -51,9 +51,18 @@ if DATABASE not in DEFAULT_DATABASES:
 CONNECTION = json.loads(os.environ.get("TASKQUEUE_TEST_CONNECTION", "{}"))
 
 DATABASES = {"default": {**DEFAULT_DATABASES[DATABASE](), **CONNECTION}}
-if "TASKQUEUE_TEST_MAIL" in os.environ:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    EMAIL_FILE_PATH = os.environ["TASKQUEUE_TEST_MAIL"]
+MAIL_FOLDER = os.environ.get("TASKQUEUE_TEST_MAIL", "")
+MAIL_BACKEND = f"django.core.mail.backends.{'filebased' if MAIL_FOLDER else 'locmem'}.EmailBackend"
+if django.VERSION >= (6, 1):
+    # Without it, each mail warns that there will be no default one.
+    MAILERS = {
+        "default": {
+            "BACKEND": MAIL_BACKEND,
+            "OPTIONS": {"file_path": MAIL_FOLDER} if MAIL_FOLDER else {},
+        }
+    }
+elif MAIL_FOLDER:
+    EMAIL_BACKEND, EMAIL_FILE_PATH = MAIL_BACKEND, MAIL_FOLDER
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
