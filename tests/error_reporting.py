@@ -26,8 +26,11 @@ from tests.settings import *  # noqa: F403
 
 REPORTS = Path(os.environ["TASKQUEUE_TEST_REPORTS"])
 ADMINS: list[Any] = ["ann@example.com" if django.VERSION >= (6, 0) else ("Ann", "ann@example.com")]
-EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-EMAIL_FILE_PATH = REPORTS / "mail"
+MAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+if django.VERSION >= (6, 1):
+    MAILERS = {"default": {"BACKEND": MAIL_BACKEND, "OPTIONS": {"file_path": REPORTS / "mail"}}}
+else:
+    EMAIL_BACKEND, EMAIL_FILE_PATH = MAIL_BACKEND, REPORTS / "mail"
 LATENCY = 0.05
 """Seconds that the network takes to carry an event."""
 

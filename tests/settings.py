@@ -51,10 +51,19 @@ if DATABASE not in DEFAULT_DATABASES:
 CONNECTION = json.loads(os.environ.get("TASKQUEUE_TEST_CONNECTION", "{}"))
 
 DATABASES = {"default": {**DEFAULT_DATABASES[DATABASE](), **CONNECTION}}
-EMAIL_TO_FILES = "django.core.mail.backends.filebased.EmailBackend"
-if "TASKQUEUE_TEST_MAIL" in os.environ:
-    EMAIL_BACKEND = EMAIL_TO_FILES
-    EMAIL_FILE_PATH = os.environ["TASKQUEUE_TEST_MAIL"]
+
+
+def mail_settings(folder: str) -> dict[str, Any]:
+    """Return settings by which mails are files of a folder; without one they stay in memory."""
+    backend = f"django.core.mail.backends.{'filebased' if folder else 'locmem'}.EmailBackend"
+    if django.VERSION >= (6, 1):
+        # Without it, each mail warns that there will be no default one.
+        options = {"file_path": folder} if folder else {}
+        return {"MAILERS": {"default": {"BACKEND": backend, "OPTIONS": options}}}
+    return {"EMAIL_BACKEND": backend, "EMAIL_FILE_PATH": folder} if folder else {}
+
+
+globals().update(mail_settings(os.environ.get("TASKQUEUE_TEST_MAIL", "")))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [

@@ -150,7 +150,7 @@ def _become(arguments: list[str], own: dict[str, str], log_path: str) -> list[st
     """Be to this process what the start of a program would be."""
     from django.conf import settings
 
-    from tests.settings import EMAIL_TO_FILES
+    from tests.settings import mail_settings
 
     log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log, 1)
@@ -161,7 +161,8 @@ def _become(arguments: list[str], own: dict[str, str], log_path: str) -> list[st
     settings.TASKQUEUE = json.loads(os.environ["TASKQUEUE_TEST_SETTINGS"])
     settings.DATABASES["default"].update(json.loads(os.environ[CONNECTION]))
     if MAIL in own:
-        settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = EMAIL_TO_FILES, own[MAIL]
+        for name, value in mail_settings(own[MAIL]).items():
+            setattr(settings, name, value)
     return arguments
 
 

@@ -13,7 +13,7 @@ import taskqueue
 from docs.generate.markdown import code, prose, table
 from taskqueue import exceptions as own
 from taskqueue.api.problems import KNOWN
-from taskqueue.monitoring.notice import TEXTS
+from taskqueue.monitoring.notice_texts import TEXTS
 
 PACKAGE = Path(taskqueue.__file__).parent
 OWN = tuple(error for error in vars(own).values() if inspect.isclass(error))

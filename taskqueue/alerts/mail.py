@@ -12,14 +12,13 @@ from django.core.mail.utils import DNS_NAME
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
 from django.utils import translation
-from django.utils.translation import gettext, ngettext
 
 from taskqueue.conf import get_settings
 from taskqueue.core.alerts import MOST_RECIPIENTS
-from taskqueue.core.sentences import LONGEST_MINUTES, Sentence
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import AlertRule, Incident
 from taskqueue.models.alert import LONGEST_TEXT
+from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
 
 SUBJECT = "taskqueue/alerts/subject.txt"
 TEXT, HTML = "taskqueue/alerts/mail.txt", "taskqueue/alerts/mail.html"
@@ -36,10 +35,12 @@ class Line:
     @property
     def summary(self) -> str:
         """The condition in the language of the mail, as far as that is known."""
-        sentence = Sentence.of(self.incident.words)
-        if sentence is None:
-            return self.incident.summary
-        return sentence.translated(gettext, _time_words)[:LONGEST_TEXT]
+        return translated(self.incident.words, self.incident.summary)[:LONGEST_TEXT]
+
+    @property
+    def remedy(self) -> str:
+        """The remedy in the language of the mail, as far as that is known."""
+        return translated_remedy(self.incident.words, self.incident.remedy)[:LONGEST_TEXT]
 
     @property
     def url(self) -> str:
@@ -64,16 +65,6 @@ def send(rule: AlertRule, news: Sequence[Sequence[Any]], *, more: int = 0, messa
     message.extra_headers["Message-ID"] = f"<taskqueue.{message_id}@{DNS_NAME}>"
     message.send()
     return len(message.to)
-
-
-def _time_words(seconds: int) -> str:
-    if seconds % 3600 == 0 and seconds > LONGEST_MINUTES * 60:
-        count = seconds // 3600
-        return ngettext("%(count)s hour", "%(count)s hours", count) % {"count": count}
-    if seconds % 60 == 0:
-        count = seconds // 60
-        return ngettext("%(count)s minute", "%(count)s minutes", count) % {"count": count}
-    return ngettext("%(count)s second", "%(count)s seconds", seconds) % {"count": seconds}
 
 
 def compose(rule: AlertRule, lines: Sequence[Line], *, more: int = 0) -> EmailMultiAlternatives:

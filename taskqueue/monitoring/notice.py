@@ -5,22 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from django.utils.translation import gettext, gettext_noop, override
+from django.utils.translation import gettext, override
 
 from taskqueue.conf import get_settings
 from taskqueue.core.sentences import Sentence
 from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.notice_texts import TEXTS, Code
 
 WARNING, ERROR = "warning", "error"
-Code = Literal[
-    "no_worker", "unserved_queue", "paused_with_waiting", "stalled", "failing", "absent_workers",
-    "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
-    "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused", "late_queue",
-    "deep_queue", "schedule_overdue", "growing_backlog", "absent_tags", "failure_jump", "new_error",
-    "long_run", "doctor", "heartbeat_failing",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,8 +54,9 @@ class Notice:
 
     @property
     def words(self) -> dict[str, Any]:
-        """The sentence as `Sentence.words` has it, for readers of other languages."""
-        return Sentence(TEXTS[self.code].sentence, self._values()).words
+        """The sentence as `Sentence.words` has it, and the remedy, for other languages."""
+        sentence, remedy = TEXTS[self.code]
+        return Sentence(sentence, self._values()).words | {"remedy": remedy}
 
     @property
     def remedy(self) -> str:
@@ -95,175 +90,6 @@ class Notice:
                 else f"95 % of its runs take at most {duration(self.usual_seconds)}"
             ),
         }
-
-
-class Text(NamedTuple):
-    """The sentence and the remedy of a code."""
-
-    sentence: str
-    remedy: str
-
-
-TEXTS: dict[Code, Text] = {
-    "no_worker": Text(
-        "No workers are running. Waiting tasks: {count}.",
-        gettext_noop("Start one: manage.py runworker."),
-    ),
-    "unserved_queue": Text(
-        gettext_noop("No running worker serves the queue {subject}. Waiting tasks: {count}."),
-        gettext_noop("Start a worker with --queues {subject}, or one without --queues."),
-    ),
-    "all_paused": Text(
-        "Everything is paused{detail}: no worker claims any task.",
-        gettext_noop("manage.py taskqueue resume --all, unless the pause is still needed."),
-    ),
-    "definition_paused": Text(
-        "The definition {subject} is paused{detail}.",
-        gettext_noop(
-            "manage.py taskqueue resume --definition {subject}, unless the pause is still needed."
-        ),
-    ),
-    "paused_with_waiting": Text(
-        "The queue {subject} is paused. Waiting tasks: {count}.",
-        gettext_noop("manage.py taskqueue resume {subject}, unless the pause is still needed."),
-    ),
-    "stalled": Text(
-        gettext_noop(
-            "No task of the queue {subject} starts, though a worker has free slots. Waiting tasks:"
-            " {count}."
-        ),
-        gettext_noop("Run manage.py taskqueue why ID for one of them, and read the workers' logs."),
-    ),
-    "late_queue": Text(
-        gettext_noop(
-            "The oldest task of the queue {subject} has waited {age}, and its workers are busy."
-            " Waiting tasks: {count}."
-        ),
-        gettext_noop(
-            "Start more workers for the queue, or see what takes so long: manage.py taskqueue stats"
-            " --queue {subject}."
-        ),
-    ),
-    "deep_queue": Text(
-        gettext_noop("Very many tasks wait in the queue {subject}: {count}."),
-        gettext_noop(
-            "Start more workers for the queue, or find what enqueues so many:"
-            ' manage.py taskqueue list "queue:{subject} status:ready".'
-        ),
-    ),
-    "growing_backlog": Text(
-        "The backlog of the queue {subject} grows: {total} of the waiting tasks came within the"
-        " last 15 minutes, in which {detail} attempts ended. Waiting tasks: {count}.",
-        gettext_noop(
-            "Start more workers for the queue, or find what enqueues so many:"
-            " manage.py taskqueue stats --queue {subject}."
-        ),
-    ),
-    "absent_tags": Text(
-        "Tasks of the queue {subject} require the tags {detail}, which no running worker of the"
-        " queue has.",
-        "manage.py runworker --queues {subject} --tags {tags}",
-    ),
-    "failure_jump": Text(
-        "Of {subject}, {count} of {total} attempts failed within the last 15 minutes; at this hour"
-        " of the past days, {detail} did.",
-        gettext_noop(
-            "Find what has changed, such as a deploy:"
-            ' manage.py taskqueue list "name:{subject} status:failed,retrying".'
-        ),
-    ),
-    "new_error": Text(
-        "A new kind of error: tasks named {subject} fail with {error}. Failed tasks: {count}. The"
-        " first, {example}, failed {age} ago.",
-        gettext_noop(
-            "manage.py taskqueue show {example}; fix the cause, then "
-            "manage.py taskqueue retry --query"
-            ' "name:{subject} status:failed".'
-        ),
-    ),
-    "doctor": Text("The doctor found: {detail}", "{advice}"),
-    "heartbeat_failing": Text(
-        "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is"
-        " well: {detail}",
-        gettext_noop(
-            "Look whether its URL is right, and whether workers may reach it:"
-            " manage.py taskqueue alerts test {subject}."
-        ),
-    ),
-    "long_run": Text(
-        "The task {subject} ({detail}) has run for {age}; {usual}.",
-        gettext_noop(
-            "manage.py taskqueue show {subject}; manage.py taskqueue stop {subject} ends it."
-        ),
-    ),
-    "schedule_overdue": Text(
-        "Schedules are overdue: {count}. The first is {subject}, for {age}.",
-        gettext_noop(
-            "Start a worker, or read the workers' logs: something keeps them from their duties."
-        ),
-    ),
-    "failing": Text(
-        "In the queue {subject}, {count} of {total} attempts failed within the last 15 minutes.",
-        gettext_noop(
-            'Fix the cause: manage.py taskqueue list "queue:{subject} status:failed,retrying".'
-        ),
-    ),
-    "absent_workers": Text(
-        "In the queue {subject}, tasks wait for named workers that are not running or claim"
-        " nothing: {count}. The first is {example}, which has waited {age} for {detail}.",
-        gettext_noop(
-            "Start a worker with --name {detail}, or cancel the tasks. See"
-            " manage.py taskqueue why {example}."
-        ),
-    ),
-    "too_few_workers": Text(
-        "In the queue {subject}, tasks wait for more workers than are running: {count}. The first"
-        " is {example}, which has waited {age}: of {total} workers it still needs {detail}.",
-        gettext_noop(
-            "Start more workers for the queue, each with its own name, or cancel the tasks. See"
-            " manage.py taskqueue why {example}."
-        ),
-    ),
-    "parked": Text(
-        "Tasks are parked because no worker that claimed them knows {subject}: {count}. The first"
-        " is {example}, parked for {age}: it fails {fails}.",
-        gettext_noop(
-            "Start workers whose code has the task, restart workers with old code, or cancel the"
-            " tasks. See manage.py taskqueue why {example}."
-        ),
-    ),
-    "schedule_trouble": Text(
-        gettext_noop("The schedule {subject} cannot be served: {detail}"),
-        gettext_noop("Fix what it says: manage.py taskqueue schedules show {subject}."),
-    ),
-    "schedule_paused_itself": Text(
-        gettext_noop("The schedule {subject} paused itself after {count} failures in a row."),
-        gettext_noop("Fix their cause, then run manage.py taskqueue schedules resume {subject}."),
-    ),
-    "lost_worker": Text(
-        gettext_noop("The worker {subject} was lost: it sent no heartbeat within its lease."),
-        gettext_noop("Check its host: was the process killed, out of memory, or disconnected?"),
-    ),
-    "worker_trouble": Text(
-        gettext_noop("The worker {subject} is in trouble: {detail}"),
-        gettext_noop("Fix what it says. Restart the worker unless it recovers by itself."),
-    ),
-    "wedged": Text(
-        gettext_noop(
-            "The task {subject} has produced no output for far longer than similar tasks."
-        ),
-        gettext_noop("manage.py taskqueue show {subject}, then stop {subject}."),
-    ),
-    "lost_holds": Text(
-        "Tasks that lost workers hold until their leases expire: {count}. {subject} is held the"
-        " longest.",
-        gettext_noop(
-            "manage.py taskqueue why {subject}; then stop {subject} "
-            "--yes, or retry {subject} --yes."
-            " Its code may still be running if the worker's host is only disconnected."
-        ),
-    ),
-}
 
 
 def duration(seconds: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from taskqueue.models import AlertRule, Incident, Task, Worker
@@ -46,6 +48,29 @@ def test_an_alert_is_acknowledged_from_the_list_with_a_reason(log_in_as: LogIn) 
     answer = client.post(url("incident", "act", incident.pk), follow=True)
     assert "acknowledged already" in answer.content.decode()
     assert "on it" in read(client, url("incident", "history", incident.pk))
+
+
+def test_an_alert_and_its_remedy_are_told_in_the_language_of_the_reader(
+    log_in_as: LogIn, settings: Any
+) -> None:
+    settings.LANGUAGE_CODE = "zh-hans"
+    client = log_in_as("superuser")
+    make_worker("w1", trouble="no disk")
+    rule = make_rule("disks", mail=[])
+    look_now()
+    incident = Incident.objects.get()
+    assert incident.summary == SENTENCE
+    places = (
+        url("dashboard", "changelist"), url("incident", "changelist"),
+        url("incident", "change", incident.pk), url("alertrule", "change", rule.pk),
+    )  # fmt: skip
+    for address in places:
+        page = read(client, address)
+        assert SENTENCE not in page, address
+        assert "工作进程 w1 遇到问题\uff1ano disk" in page, address
+    assert "Fix what it says" not in read(client, url("incident", "change", incident.pk))
+    Incident.objects.update(words={})
+    assert SENTENCE in read(client, url("incident", "change", incident.pk))
 
 
 def test_a_rule_is_made_changed_silenced_tested_and_deleted_by_forms(log_in_as: LogIn) -> None:

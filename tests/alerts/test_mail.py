@@ -127,6 +127,7 @@ def test_a_mail_is_in_the_language_of_the_project() -> None:
     assert message.subject == "[taskqueue] 触发中: 工作进程 w1 遇到问题\uff1ano disk"
     assert "工作进程 w1 遇到问题\uff1ano disk" in message.alternatives[0][0]
     assert Incident.objects.get().summary == "The worker w1 is in trouble: no disk"
+    assert "Fix what it says" not in message.body + message.alternatives[0][0]
 
 
 @override_settings(LANGUAGE_CODE="zh-hans")

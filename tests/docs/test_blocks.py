@@ -16,7 +16,7 @@ from django.core.management import CommandError, load_command_class
 from django.template import Template
 from django.urls import resolve
 
-from taskqueue.monitoring.notice import TEXTS, Code
+from taskqueue.monitoring.notice_texts import TEXTS, Code
 from tests.conftest import require_tool
 from tests.documents import PAGES, Block, Page
 from tests.worker_process import ROOT

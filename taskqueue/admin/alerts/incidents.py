@@ -96,7 +96,7 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
         return [
             Column(
                 title=_("Alert"),
-                show=lambda alert: self.links.to_row(Incident, alert.id, breakable(alert.summary)),
+                show=lambda alert: self.links.to_row(Incident, alert.id, breakable(alert.sentence)),
             ),
             Column(
                 title=_("Rule"),

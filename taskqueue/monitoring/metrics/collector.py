@@ -35,7 +35,8 @@ from taskqueue.monitoring.metrics.figures import (
 from taskqueue.monitoring.metrics.limits import of_calls, of_limits, of_pauses, of_slots
 from taskqueue.monitoring.metrics.webhooks import of_events, of_webhooks
 from taskqueue.monitoring.metrics.workflows import workflow_figures
-from taskqueue.monitoring.notice import TEXTS, WARNING
+from taskqueue.monitoring.notice import WARNING
+from taskqueue.monitoring.notice_texts import TEXTS
 from taskqueue.monitoring.notices import Notice, Situation, notices
 from taskqueue.monitoring.read_models.alert import firing_by_rule
 from taskqueue.monitoring.read_models.limit import read_limits

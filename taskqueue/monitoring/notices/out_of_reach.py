@@ -12,7 +12,8 @@ from taskqueue.conf import get_settings
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Lease
-from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
+from taskqueue.monitoring.notice import ERROR, WARNING, Notice
+from taskqueue.monitoring.notice_texts import Code
 from taskqueue.monitoring.notices.situation import Situation
 from taskqueue.monitoring.notices.waiting import Parked, WaitingTask
 from taskqueue.monitoring.read_models.queue import Absence

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from taskqueue.core.alerts import KINDS, AlertKind
-from taskqueue.monitoring.notice import ERROR, WARNING, Code, Notice
+from taskqueue.monitoring.notice import ERROR, WARNING, Notice
+from taskqueue.monitoring.notice_texts import Code
 from taskqueue.monitoring.notices.situation import Situation
 from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.worker import ShownWorker, living

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import AlertRule, Incident
 from taskqueue.models.parts import DatabaseClock
+from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
 from taskqueue.monitoring.read_models.base import EVERYTHING, Viewer, about, from_row
 
 STATUSES = (IncidentStatus.FIRING.value, IncidentStatus.ENDED.value)
@@ -44,6 +45,17 @@ class ShownAlert:
     acknowledged_by: str
     acknowledge_reason: str
     is_silenced: bool = about("Whether the rule tells nobody now.")
+    words: Mapping[str, Any] = about("The summary and the remedy with gaps.", in_json=False)
+
+    @property
+    def sentence(self) -> str:
+        """The condition in the language of the reader, as far as it is known."""
+        return translated(self.words, self.summary)
+
+    @property
+    def translated_remedy(self) -> str:
+        """The remedy in the language of the reader, as far as it is known."""
+        return translated_remedy(self.words, self.remedy)
 
 
 @dataclass(frozen=True, kw_only=True)
