@@ -113,7 +113,7 @@ def test_the_readme_shows_what_was_measured_beside_other_queues() -> None:
     [(_, *heads), _, *rows] = _lines_of_table(README.text, "| | taskqueue |")
     queues = {"RQ": "rq", "Huey": "huey (Redis)"}
     columns = {
-        "pick-up, median (ms)": "pick-up p50 (ms)", "memory, idle (MB)": "idle: memory (MB)",
+        "pick-up, median (ms)": "pick-up p50 (ms)", "memory, idle (MB, PSS)": "idle: memory (MB, PSS)",
         "measured on": "on",
     }  # fmt: skip
     for name, *cells in rows:
