@@ -12,7 +12,8 @@ from rest_framework.response import Response
 from taskqueue.access.permissions import VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.monitoring.doctor import Severity, examine, visible_to, worst
-from taskqueue.monitoring.notice import ERROR, WARNING, Code
+from taskqueue.monitoring.notice import ERROR, WARNING
+from taskqueue.monitoring.notice_texts import Code
 from taskqueue.monitoring.notices import Situation, notices
 from taskqueue.monitoring.notices import visible_to as visible_notices
 from taskqueue.monitoring.read_models.base import about, from_row, from_rows, json_form
