@@ -13,7 +13,8 @@ from taskqueue import control
 from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.links import Links
 from taskqueue.models import Rollup, Schedule, Task, Worker
-from taskqueue.monitoring.notice import TEXTS, Code, Notice
+from taskqueue.monitoring.notice import Notice
+from taskqueue.monitoring.notice_texts import TEXTS, Code
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import make_worker, read, region, words
 
