@@ -10,7 +10,10 @@ from django.db.transaction import atomic, set_rollback
 
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.roles import Clients, telling_sets
+from tests.admin.matrix.stored import before
 from tests.admin.matrix.table import PAGES
+
+__all__ = ["before"]
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.db import connection
+from django.db.models import Model
+
+from taskqueue.models import Audit
+from tests.admin.everything import Everything
+from tests.admin.matrix.roles import Clients
 
 WRITE = re.compile(
     r"\s*(?:WITH\b.*?\b)?(?:INSERT|UPDATE|DELETE|TRUNCATE|ALTER|CREATE|DROP)\b", re.S
@@ -19,14 +25,26 @@ PLACES = "taskqueue_export"
 OURS = re.compile(r'"?(?:taskqueue_\w+|django_admin_log|auth_\w+)"?')
 
 
-def stored() -> dict[str, list[Any]]:
+Stored = dict[type[Model], list[str]]
+
+
+def stored() -> Stored:
     """Every row of this app, and of the admin's own history."""
     models = [*apps.get_app_config("taskqueue").get_models(), LogEntry]
     return {
-        model.__name__: sorted(map(repr, model._default_manager.values_list()))
+        model: _rows(model)
         for model in models
         if not model._meta.proxy and model._meta.db_table != PLACES
     }
+
+
+def has_changed(before: Stored) -> bool:
+    """Whether any row differs. What people do is audited: that is looked at first."""
+    return any(_rows(model) != before[model] for model in (Audit, *before))
+
+
+def _rows(model: type[Model]) -> list[str]:
+    return sorted(map(repr, model._default_manager.values_list()))
 
 
 @contextmanager
@@ -40,3 +58,11 @@ def no_writes() -> Iterator[None]:
 
     with connection.execute_wrapper(check):
         yield
+
+
+@pytest.fixture(scope="module")
+def before(made: Everything, clients: Clients) -> Iterator[Stored]:
+    """All rows; the tests of the module leave them as they are."""
+    rows = stored()
+    yield rows
+    assert not has_changed(rows)

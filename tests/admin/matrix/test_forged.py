@@ -16,7 +16,7 @@ from taskqueue.models import Operation
 from tests.admin.everything import Everything
 from tests.admin.matrix.cells import act_address, filled_in, page_address
 from tests.admin.matrix.roles import IS_FULL, Clients
-from tests.admin.matrix.stored import stored
+from tests.admin.matrix.stored import Stored, has_changed
 from tests.admin.matrix.table import PAGES, Page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -53,9 +53,9 @@ def people(clients: Clients, made: Everything) -> Clients:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_who_may_only_look_changes_nothing_by_any_form(
-    route: str, people: Clients, made: Everything
+    route: str, people: Clients, made: Everything, before: Stored
 ) -> None:
-    page, before = PAGES[route], stored()
+    page = PAGES[route]
     client = people.staff(LOOKS_AT_ALL)
     addresses = {act_address(route, act, made) for act in page.acts}
     if page.look is not None:
@@ -64,13 +64,18 @@ def test_who_may_only_look_changes_nothing_by_any_form(
         for body in _bodies(route, page):
             status = client.post(address, filled_in(body, made)).status_code
             assert status in (200, 302, 403, 404, 405), (address, body)
-    assert stored() == before
+    assert not has_changed(before)
 
 
 def _bodies(route: str, page: Page) -> Iterator[dict[str, Any]]:
-    """All hidden fields, with each verb or action where there is a choice of them."""
+    """All hidden fields, with each verb or action where there is a choice of them.
+
+    Of the verbs of other pages each page has some, by turns, and with TASKQUEUE_FULL=1 all.
+    """
     fields = {key: value for act in page.acts for key, value in act.body.items()}
-    verbs = VERBS if page.acts or IS_FULL else VERBS[:1]
+    own = {str(act.body["verb"]) for act in page.acts if "verb" in act.body}
+    others = VERBS[len(route) % 4 :: 4] if page.acts else VERBS[:1]
+    verbs = VERBS if IS_FULL else sorted({*own, *others})
     has_actions = route in ("task/", "schedule/") or (IS_FULL and route.count("/") == 1)
     actions = ACTIONS if has_actions else ["delete_selected"]
     for verb in verbs:

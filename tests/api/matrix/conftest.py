@@ -11,9 +11,12 @@ from django.db.transaction import atomic, set_rollback
 from taskqueue import schedules
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.roles import Clients, telling_sets
+from tests.admin.matrix.stored import before
 from tests.api.matrix.cells import exposed_task
 from tests.api.matrix.table import ASKS
 from tests.sample.tasks import greet
+
+__all__ = ["before"]
 
 
 @pytest.fixture(scope="module")
