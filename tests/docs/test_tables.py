@@ -113,9 +113,10 @@ def test_the_readme_shows_what_was_measured_beside_other_queues() -> None:
     [(_, *heads), _, *rows] = _lines_of_table(README.text, "| | taskqueue |")
     queues = {"RQ": "rq", "Huey": "huey (Redis)"}
     columns = {
-        "pick-up, median (ms)": "pick-up p50 (ms)", "memory, idle (MB, PSS)": "idle: memory (MB, PSS)",
+        "pick-up, median (ms)": "pick-up p50 (ms)",
+        "memory, idle (MB, PSS)": "idle: memory (MB, PSS)",
         "measured on": "on",
-    }  # fmt: skip
+    }
     for name, *cells in rows:
         for head, cell in zip(heads, cells, strict=True):
             expected = measured[queues.get(head, head), columns.get(name, name)]

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from unittest.mock import patch
-
 from taskqueue.models import Dependency, Step, StepCalls, StepEnd, Task
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.testing import run_due
-from taskqueue.worker import duties
-from tests.sharing_out import IS_FULL
 
 
 def finish(run: WorkflowRun) -> WorkflowRun:
-    """Run all that is due, and read the workflow.
-
-    What workers do every so many seconds, such as pruning, would cost more than all else: it is
-    left out but with TASKQUEUE_FULL=1. The tests of it call `run_due` themselves.
-    """
-    with nullcontext() if IS_FULL else patch.object(duties, "periodic_duties", tuple):
-        run_due(errors="record")
+    """Run all that is due, and read the workflow."""
+    run_due(errors="record")
     run.refresh()
     return run
 
