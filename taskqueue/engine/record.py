@@ -14,7 +14,7 @@ from taskqueue.core.outcomes import SUCCESS, Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.ends import announce
+from taskqueue.engine.ends import announce, count_for_statement
 from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Ended, LogLine, Note, RollupRow
@@ -128,8 +128,8 @@ def record_at_once(
     try:
         with tally.guard():
             tally.add_attempts(outcomes, recorded, subjects, now=began)
-            tally.add_ends(ends)
-            return succeed(connection, outcomes, policy.keep_succeeded, tally.take())
+            rollups = count_for_statement(ends, tally=tally)
+            return succeed(connection, outcomes, policy.keep_succeeded, rollups)
     except DatabaseError as error:
         if is_of_session(error):
             raise

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.apart_conditions import IS_OPEN, OWN_FAILURES
+from taskqueue.engine import apart_conditions
 from taskqueue.engine.postgresql.claim import CLAIMED, PAUSES
 from taskqueue.engine.rows import Candidate
 from taskqueue.engine.statement import fetch
@@ -16,7 +16,7 @@ from taskqueue.engine.statement import fetch
 # one for what is pinned to this worker, one for what is pinned to none.
 CANDIDATES = f"""
 SELECT
-    {CLAIMED.format(failures=OWN_FAILURES)},
+    {CLAIMED.format(failures=apart_conditions.OWN_FAILURES)},
     task.priority, EXTRACT(epoch FROM task.run_after)::float8,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
@@ -25,7 +25,7 @@ CROSS JOIN unnest(ARRAY['', %(worker)s::text]) AS pin (name)
 CROSS JOIN LATERAL (
     SELECT *
     FROM taskqueue_task AS task
-    WHERE {IS_OPEN.format(now="clock_timestamp()")}
+    WHERE {apart_conditions.IS_OPEN.format(now="clock_timestamp()")}
         AND task.pinned_to = pin.name
         AND task.queue_name = queue.name
         AND task.name <> ALL (%(unknown)s::text[])

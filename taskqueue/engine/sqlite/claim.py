@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.apart_conditions import IS_OPEN, OWN_FAILURES
+from taskqueue.engine import apart_conditions
 from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, clock, dashed, stored
 from taskqueue.engine.statement import fetch
@@ -142,12 +142,12 @@ def earliest_ready(
 
 CANDIDATES = f"""
 SELECT
-    {CLAIMED.format(failures=OWN_FAILURES)},
+    {CLAIMED.format(failures=apart_conditions.OWN_FAILURES)},
     task.priority, (julianday(task.run_after) - 2440587.5) * 86400.0,
     task.worker_names IS NOT NULL,
     task.workers > 1 OR task.broadcast
 FROM taskqueue_task AS task
-WHERE {IS_OPEN.format(now="%(now)s")}
+WHERE {apart_conditions.IS_OPEN.format(now="%(now)s")}
     AND task.pinned_to IN ('', %(worker)s)
     AND task.queue_name = %(queue_name)s
     AND task.name NOT IN (SELECT value FROM json_each(%(unknown)s))
