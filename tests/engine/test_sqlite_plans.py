@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 DIALECT = ("claim", "duties", "limit_count", "limit_lock", "limit_take", "record", "reports")
 ROOMS = (
     "apart", "broadcast", "ends", "forecast", "live_changes", "multi_worker", "multi_worker_task",
-    "pruning", "surplus", "takeover", "wedged", "workers", "operations.serving", "schedules.serving",
-    "limits.lanes", "limits.making", "limits.sweeping",
+    "pruning", "surplus", "takeover", "wedged", "workers", "operations.serving",
+    "schedules.serving", "limits.lanes", "limits.making", "limits.sweeping",
 )  # fmt: skip
 OF_THE_NEWEST = {"wedged.RECENT_RUNS"}
 """Reads a table from its end, up to a limit."""
