@@ -60,6 +60,7 @@ class PlayedThread:
         """Report the request under way as one whose duties were put off."""
         assert self.under_way is not None
         self.under_way.is_recorded, self.under_way.duties_at = True, until
+        self._answer = self.under_way
 
     def answer_as_carried_out(self) -> None:
         """Report the request under way as the test has carried it out itself."""
