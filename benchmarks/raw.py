@@ -136,6 +136,7 @@ class Engine:
             "started": numbers([1000] * len(leases)),
             "ended": numbers([1000] * len(leases)),
             "kept_for": self._kept_for,
+            "passing": "{}",
             "series": SERIES,
         }
         self._cursor.execute(RECORD_SUCCESSES, parameters, prepare=True)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Sequence
 
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import SUCCESS, Outcome, OutcomeKind, Recorded
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.ends import announce, count_for_statement
+from taskqueue.engine.ends import announce
 from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.rows import Ended, LogLine, Note, RollupRow
+from taskqueue.engine.rows import Ended, LogLine, Note
 from taskqueue.engine.sessions import limit_idleness, take_write_lock
 from taskqueue.engine.stays import keep_on_worker
 from taskqueue.engine.tally import Tally
@@ -26,15 +25,6 @@ from taskqueue.engine.transient_errors import is_of_session
 logger = logging.getLogger("taskqueue.engine")
 
 REFUSED = "taskqueue.exceptions.InvalidArguments"
-# Records successes, which are kept for so long; by lease.
-RecordSuccesses = Callable[
-    [BaseDatabaseWrapper, Sequence[Outcome], timedelta | None], dict[int, Recorded]
-]
-# The same in a transaction of its own, with what it counts.
-RecordAtOnce = Callable[
-    [BaseDatabaseWrapper, Sequence[Outcome], timedelta | None, Sequence[RollupRow]],
-    dict[int, Recorded],
-]
 
 
 def record(
@@ -43,14 +33,14 @@ def record(
     *,
     policy: EndPolicy,
     tally: Tally | None = None,
-    record_successes: RecordSuccesses | None = None,
+    passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
     """Record outcomes whose lease still runs; return what was recorded, by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
     the result had ended before, and nothing was written for them. Tasks that end are announced.
-    The caller guards the transaction for the tally; without one, a row of its own is counted.
-    `record_successes`: in place of the dialect's.
+    The caller guards the transaction for the tally; without one, a row of its own is counted. Of
+    the leases `passing` that succeed, the caller passes the places on.
     """
     began = time.monotonic()
     dialect = dialect_for(connection)
@@ -60,8 +50,7 @@ def record(
         (successes if outcome.kind == "succeeded" else endings).append(outcome)
     recorded: dict[int, Recorded] = {}
     if successes:
-        succeed = record_successes or dialect.record_successes
-        recorded = succeed(connection, successes, policy.keep_succeeded)
+        recorded = dialect.record_successes(connection, successes, policy.keep_succeeded, passing)
         if len(recorded) < len(successes):
             endings += [
                 outcome._replace(kind=OutcomeKind.STOPPED, return_value=None)
@@ -101,39 +90,6 @@ def record(
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)
     return recorded
-
-
-def record_at_once(
-    connection: BaseDatabaseWrapper,
-    outcomes: Sequence[Outcome],
-    succeed: RecordAtOnce,
-    *,
-    policy: EndPolicy,
-    tally: Tally,
-) -> dict[int, Recorded] | None:
-    """Record successes of tasks of no workflow in one statement, with what they count.
-
-    None where not all of them can be recorded so: then none is. Raises what the database raises
-    where the session is in trouble.
-    """
-    began = time.monotonic()
-    subjects = tally.known_plain([outcome.lease_id for outcome in outcomes])
-    if subjects is None or any(outcome.kind != OutcomeKind.SUCCEEDED for outcome in outcomes):
-        return None
-    ends = [
-        Ended(subject.task_id, subject.queue_name, subject.name, TaskStatus.SUCCEEDED)
-        for subject in subjects.values()
-    ]
-    recorded = {outcome.lease_id: SUCCESS for outcome in outcomes}
-    try:
-        with tally.guard():
-            tally.add_attempts(outcomes, recorded, subjects, now=began)
-            rollups = count_for_statement(ends, tally=tally)
-            return succeed(connection, outcomes, policy.keep_succeeded, rollups)
-    except DatabaseError as error:
-        if is_of_session(error):
-            raise
-        return None
 
 
 def record_success(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind
+from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.states import LeaseStatus
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.limit_rows import Place
 from taskqueue.engine.limits.claimant import Claimant, Limited
@@ -20,9 +20,6 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import is_postgresql
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
-
-if TYPE_CHECKING:
-    from taskqueue.engine.postgresql.passing import Passing
 
 # Tasks for each slot that are claimed ahead of free slots. What waits here takes places that other
 # workers could use.
@@ -61,10 +58,8 @@ class LimitedClaims:
         # The leases that were claimed here, as far as it is known, with the partition of those
         # whose places may pass on.
         self._held: dict[int, str | None] = {}
-        # When all partitions were last looked at, and whether that was a moment ago as places
-        # were last passed on.
+        # When all partitions were last looked at.
         self._claimed_at = -math.inf
-        self._is_recent = False
         self._vain = 0  # Claims in a row that got nothing, though something was there.
         # Whether that look came after the last claim.
         self.has_news = False
@@ -103,17 +98,11 @@ class LimitedClaims:
         return bool(self._open) or any(outcome.lease_id in self._held for outcome in outcomes)
 
     def passing(
-        self,
-        connection: BaseDatabaseWrapper,
-        outcomes: Iterable[Outcome],
-        unknown: Sequence[str],
-        *,
-        want: int,
-    ) -> Passing | None:
-        """Return leases that end here and whose places may pass on, up to `want`; None: none.
+        self, connection: BaseDatabaseWrapper, outcomes: Iterable[Outcome], want: int
+    ) -> dict[int, str]:
+        """Return leases that end here and whose places may pass on, with their partitions.
 
-        Lets go of all leases that end. Unless all partitions were claimed from a moment ago, at
-        least half of what the worker wants is left for that, where there is something.
+        Up to `want`. Lets go of all leases that end.
         """
         found: dict[int, str] = {}
         can_pass = is_postgresql(connection)
@@ -122,30 +111,41 @@ class LimitedClaims:
             is_success = can_pass and outcome.kind == OutcomeKind.SUCCEEDED
             if partition is not None and is_success and len(found) < want:
                 found[outcome.lease_id] = partition
-        if not found:
-            return None
-        # Only here, as the claim below.
-        from taskqueue.engine.postgresql.passing import Passing
+        return found
 
-        self._is_recent = time.monotonic() < self._claimed_at + PASSED_ON_FOR
-        return Passing(
-            leases=found,
+    def pass_on(
+        self,
+        connection: BaseDatabaseWrapper,
+        passing: Mapping[int, str],
+        recorded: Mapping[int, Recorded],
+        unknown: Sequence[str],
+        *,
+        want: int,
+        free: int,
+    ) -> tuple[list[Claimed], bool]:
+        """Claim the tasks that take the places of those that were recorded.
+
+        In the transaction that has recorded. Also whether other partitions are to be claimed from:
+        unless that was done a moment ago, at least half of what the worker wants is left for it.
+        """
+        # Only here, as the claim below.
+        from taskqueue.engine.postgresql.limit_pass import pass_on
+
+        now = time.monotonic()
+        is_recent = now < self._claimed_at + PASSED_ON_FOR
+        passed = pass_on(
+            connection,
+            {
+                lease_id: partition
+                for lease_id, partition in passing.items()
+                if lease_id in recorded and recorded[lease_id].lease_status == LeaseStatus.SUCCEEDED
+            },
             worker=self._worker_name,
             served=self._quotas.serving({queue_name for queue_name, _ in self._known}),
             unknown=unknown,
             lease_duration=self._lease_duration,
-            most=want if self._is_recent else want // 2,
+            most=want if is_recent else want // 2,
         )
-
-    def take_passed(
-        self, connection: BaseDatabaseWrapper, passing: Passing, *, free: int
-    ) -> tuple[list[Claimed], bool]:
-        """Take in the tasks that took over places.
-
-        Also whether other partitions are to be claimed from.
-        """
-        passed = passing.passed
-        assert passed is not None
         self.last = Limited(claimed=passed.claimed, has_others=passed.has_others)
         self.has_news = False
         self.is_alone = not (passed.has_news or passed.has_others)
@@ -153,9 +153,9 @@ class LimitedClaims:
         self._held.update(passed.passing)
         self._remember(lane for lane in self._known if passed.claimed)
         if self.is_alone:
-            self._claimed_at = time.monotonic()
+            self._claimed_at = now
             return passed.claimed, False
-        has_more = not self._is_recent or len(passed.claimed) < free
+        has_more = not is_recent or len(passed.claimed) < free
         if passed.has_freed and not has_more:  # This worker has enough: others may take them.
             dialect_for(connection).wake_sleeping(connection, PLACES)
         return passed.claimed, has_more

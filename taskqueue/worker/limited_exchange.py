@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Recorded
-from taskqueue.engine.connections import transaction
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.exchange import Exchange
-from taskqueue.worker.recording import Batch, record_and_claim, record_and_pass
+from taskqueue.worker.limits import NO_LIMITS
+from taskqueue.worker.recording import Batch, record_and_claim
 
 
 def claim_by_rank(
@@ -19,21 +19,24 @@ def claim_by_rank(
 ) -> None:
     """Record, and claim where the last look saw partitions: none waits for ordinary tasks."""
     # Slots of the worker that only some tasks may have are for a claim to give.
-    want = 0 if exchange.room.has_bounds else exchange.want
-    is_alone = claims.limited.is_alone
-    passing = claims.limited.passing(
-        connection, exchange.outcomes, [*exchange.unknown, *exchange.room.full], want=want
-    )
+    want = exchange.want if exchange.room is NO_LIMITS else 0
+    passing = claims.limited.passing(connection, exchange.outcomes, want)
 
-    def take_passed() -> tuple[list[Claimed], bool]:
-        """What took places over, and whether there is more to claim."""
-        if passing is None or passing.passed is None:
-            return [], True
-        return claims.limited.take_passed(connection, passing, free=exchange.free)
-
-    def claim_others(claimed: list[Claimed]) -> list[Claimed]:
-        """Claim beside what took places over, in the caller's transaction."""
-        return claims.claim_limited(
+    def claim(recorded: Mapping[int, Recorded]) -> list[Claimed]:
+        """Claim in the transaction that has recorded: what takes places over, and others."""
+        claimed: list[Claimed] = []
+        if passing:
+            claimed, has_more = claims.limited.pass_on(
+                connection,
+                passing,
+                recorded,
+                exchange.unknown,
+                want=exchange.want,
+                free=exchange.free,
+            )
+            if not has_more:
+                return claimed
+        return claimed + claims.claim_limited(
             connection,
             exchange.want - len(claimed),
             exchange.unknown,
@@ -42,25 +45,9 @@ def claim_by_rank(
             is_within=True,
         )
 
-    def claim(recorded: Mapping[int, Recorded]) -> list[Claimed]:
-        """Claim in the transaction that has recorded."""
-        claimed, has_more = take_passed()
-        return claimed + claim_others(claimed) if has_more else claimed
-
-    recorded = None
-    if passing is not None and is_alone and not (exchange.lines or exchange.notes):
-        # Most probably there is again nothing else to claim.
-        recorded = record_and_pass(connection, exchange, passing, batch)
-    if recorded is None:
-        exchange.recorded, exchange.claimed = record_and_claim(
-            connection, exchange, claim, batch, passing=passing
-        )
-    else:
-        exchange.recorded = recorded
-        exchange.claimed, has_more = take_passed()
-        if has_more:
-            with transaction(connection):
-                exchange.claimed += claim_others(exchange.claimed)
+    exchange.recorded, exchange.claimed = record_and_claim(
+        connection, exchange, claim, batch, passing=passing
+    )
     last = claims.limited.last
     exchange.is_limited_left = last.is_left
     if claims.limited.is_alone:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -14,13 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Recorded
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.record import (
-    record,
-    record_at_once,
-    record_each,
-    write_logs,
-    write_notes,
-)
+from taskqueue.engine.record import record, record_each, write_logs, write_notes
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
@@ -28,9 +21,6 @@ from taskqueue.engine.transient_errors import is_of_session
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.leases import aged_lines
 from taskqueue.worker.outcomes import all_aged
-
-if TYPE_CHECKING:
-    from taskqueue.engine.postgresql.passing import Passing
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -51,12 +41,13 @@ def record_and_claim(
     claim: Claim,
     batch: Batch,
     *,
-    passing: Passing | None = None,
+    passing: Collection[int] = (),
 ) -> tuple[dict[int, Recorded], list[Claimed]]:
     """Record a batch and claim the next in one transaction.
 
-    Raises what the database raises where the session is in trouble; everything may then be sent
-    again, for the fence sorts out what had been recorded.
+    The claim passes on the places of the leases `passing`. Raises what the database raises where
+    the session is in trouble; everything may then be sent again, for the fence sorts out what had
+    been recorded.
     """
     policy, tally, now = batch.policy, batch.tally, time.monotonic()
     lines = aged_lines(exchange.lines, now)
@@ -65,13 +56,7 @@ def record_and_claim(
         with tally.guard(), transaction(connection):
             write_logs(connection, lines)
             write_notes(connection, exchange.notes)
-            recorded = record(
-                connection,
-                outcomes,
-                policy=policy,
-                tally=tally,
-                record_successes=None if passing is None else passing.record,
-            )
+            recorded = record(connection, outcomes, policy=policy, tally=tally, passing=passing)
             return recorded, claim(recorded)
     except DatabaseError as error:
         if is_of_session(error):
@@ -85,23 +70,6 @@ def record_and_claim(
         if is_of_session(error):
             raise
         logger.error("Log lines refused, and dropped error=%s", one_line(error))
-    if passing is not None:
-        passing.passed = None
     recorded = record_each(connection, outcomes, policy=policy, tally=tally)
     with transaction(connection):
         return recorded, claim(recorded)
-
-
-def record_and_pass(
-    connection: BaseDatabaseWrapper, exchange: Exchange, passing: Passing, batch: Batch
-) -> dict[int, Recorded] | None:
-    """Record a batch of successes in one statement, which passes their places on.
-
-    None where that cannot be; then nothing has changed.
-    """
-    if not passing.may_go_at_once(connection):
-        return None
-    outcomes = all_aged(exchange.outcomes, time.monotonic())
-    return record_at_once(
-        connection, outcomes, passing.record_at_once, policy=batch.policy, tally=batch.tally
-    )

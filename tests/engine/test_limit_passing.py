@@ -14,7 +14,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair, Rate
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.postgresql.passing import Passed, Passing
+from taskqueue.engine.postgresql.limit_pass import Passed, pass_on
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.models import Lease, LimitNote, Partition, Slot, Task
@@ -58,21 +58,21 @@ def end_and_pass_within(
     queues: Sequence[str] = ("default",),
 ) -> Passed:
     leases = Lease.objects.in_bulk(list(ended))
-    passing = Passing(
-        leases=ended,
+    record(
+        connection,
+        [outcome(_claimed(lease), kind) for lease in leases.values()],
+        policy=EndPolicy.of(get_settings()),
+        passing=list(ended) if kind == OutcomeKind.SUCCEEDED else (),
+    )
+    return pass_on(
+        connection,
+        ended,
         worker="w1",
         served=queues,
         unknown=unknown,
         lease_duration=LEASE,
         most=most,
     )
-    record(
-        connection,
-        [outcome(_claimed(lease), kind) for lease in leases.values()],
-        policy=EndPolicy.of(get_settings()),
-        record_successes=passing.record,
-    )
-    return passing.passed or Passed([], {}, has_news=True, has_freed=False, has_others=False)
 
 
 def _claimed(lease: Lease) -> Any:

@@ -73,15 +73,11 @@ def test_places_that_a_busy_worker_gives_back_wake_others(monkeypatch: pytest.Mo
     with another_connection() as listener:
         listener.cursor().execute("LISTEN taskqueue")
         with transaction(connection):
-            passing = claims.passing(connection, ended, [], want=2)
-            assert passing is not None
-            record(
-                connection,
-                ended,
-                policy=EndPolicy.of(get_settings()),
-                record_successes=passing.record,
+            passing = claims.passing(connection, ended, 2)
+            recorded = record(
+                connection, ended, policy=EndPolicy.of(get_settings()), passing=passing
             )
-            claimed, has_more = claims.take_passed(connection, passing, free=1)
+            claimed, has_more = claims.pass_on(connection, passing, recorded, [], want=2, free=1)
         assert (args(claimed), has_more) == (["[1, 1]"], False)
         session: Any = listener.connection
         [notice] = session.notifies(timeout=60, stop_after=1)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from taskqueue.engine.postgresql.claim import CLAIMED
-from taskqueue.engine.postgresql.duties import WRITE_ROLLUPS
-from taskqueue.engine.postgresql.events import PUBLISH_SUCCEEDED
-from taskqueue.engine.postgresql.limit_tasks import IS_KNOWN, MAY_START
-from taskqueue.engine.postgresql.record import DONE, successes
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
 
-# The statement that records successes does it, and leaves the places of some leases. Each goes to
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.postgresql.claim import CLAIMED
+from taskqueue.engine.postgresql.limit_lock import bare
+from taskqueue.engine.postgresql.limit_tasks import IS_KNOWN, MAY_START
+from taskqueue.engine.postgresql.values import numbers
+from taskqueue.engine.rows import Claimed
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
+from taskqueue.engine.statement import fetch
+
+# The caller has recorded these leases in the same transaction, and left their places. Each goes to
 # the next task of the same partition. Places that are taken stay as many as they were, so that
 # nothing is to be locked but the tasks: whoever counts under the lock of a limiter sees either the
 # one lease or the other.
@@ -22,12 +30,11 @@ from taskqueue.engine.postgresql.record import DONE, successes
 # A partition stays as it is. It waits for a limiter alone, so that its place among others says
 # nothing, and the end of the last of these leases opens it.
 #
-# Locks: leases by id, then their tasks, as the record does; then ready tasks by the order of the
-# claim, skipping locked ones. `given` sorts, so that all of the former are locked by then.
-_PASSING = f"""{DONE}
-){{published}}{{counted}}, begun AS MATERIALIZED (
-    -- Behind the ends.
-    SELECT clock_timestamp() AS now
+# Locks: ready tasks by the order of the claim, skipping locked ones. The caller has locked the
+# leases, and with them their places.
+PASS_ON = f"""
+WITH clock AS MATERIALIZED (
+    SELECT statement_timestamp() AS now WHERE {KEEPS_PLAN}
 ), other AS MATERIALIZED (
     SELECT
         EXISTS (SELECT 1 FROM taskqueue_limitnote)
@@ -42,8 +49,7 @@ _PASSING = f"""{DONE}
         ended.lease_id, ended.partition, place.number AS places,
         row_number() OVER (PARTITION BY ended.partition ORDER BY ended.lease_id) AS turn,
         row_number() OVER () AS number
-    FROM unnest(%(passing)s::bigint[], %(partitions)s::uuid[]) AS ended (lease_id, partition)
-    JOIN done ON done.lease_id = ended.lease_id
+    FROM unnest(%(leases)s::bigint[], %(partitions)s::uuid[]) AS ended (lease_id, partition)
     CROSS JOIN LATERAL (
         SELECT count(*) AS number FROM taskqueue_slot WHERE lease_id = ended.lease_id
     ) AS place
@@ -81,8 +87,10 @@ _PASSING = f"""{DONE}
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM taskqueue_lease
-                WHERE id = slot.lease_id AND finished_at IS NULL
-                    AND id <> ALL (ARRAY(SELECT lease_id FROM given WHERE partition = asked.id))
+                WHERE id = slot.lease_id AND (
+                    finished_at IS NULL
+                    OR id = ANY (ARRAY(SELECT lease_id FROM given WHERE partition <> asked.id))
+                )
                 LIMIT 1
             ) AS lease
             WHERE slot.limiter_id = limiter.id
@@ -140,7 +148,7 @@ _PASSING = f"""{DONE}
     SELECT
         lease_id, id, %(worker)s, attempt, 'running', true, now,
         now + COALESCE(lease_duration, %(lease_duration)s::interval)
-    FROM claimed CROSS JOIN begun
+    FROM claimed CROSS JOIN clock
 ), passed AS (
     UPDATE taskqueue_slot AS slot
     SET lease_id = claimed.lease_id
@@ -156,39 +164,60 @@ _PASSING = f"""{DONE}
     INSERT INTO taskqueue_limitnote (subject) SELECT limiter_id FROM freed
 )
 SELECT
-    CASE WHEN whole.number < %(expected)s::int OR whole.steps > 0{{late}} THEN {{unless_whole}} END,
     other.has_news, other.has_others, EXISTS (SELECT 1 FROM freed), task.passed_in::text,
     lease_id, {CLAIMED.format(failures="task.failures")}
 FROM other
-CROSS JOIN (SELECT count(*) AS number, count(step_id) AS steps FROM done) AS whole
 LEFT JOIN claimed AS task ON true
 ORDER BY priority DESC, run_after, id
 """  # noqa: S608  (of constants)
 
 
-def _statement(**parts: str) -> str:
-    returned = _PASSING
-    for name in ("published", "counted", "late", "unless_whole"):
-        returned = returned.replace("{" + name + "}", parts.get(name, ""))
-    return successes(
-        opening=", done AS (",
-        places=""",
-        is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])""",
-        returned=returned,
+class Passed(NamedTuple):
+    """The tasks that took the places of others, and what else there is to claim."""
+
+    claimed: list[Claimed]
+    # The partitions of their leases.
+    passing: dict[int, str]
+    # Whether places were given back, or partitions may be open.
+    has_news: bool
+    # Whether places were given back.
+    has_freed: bool
+    # Whether a task waits that belongs to no partition.
+    has_others: bool
+
+
+def pass_on(
+    connection: BaseDatabaseWrapper,
+    ended: Mapping[int, str],
+    *,
+    worker: str,
+    served: Collection[str],
+    unknown: Sequence[str],
+    lease_duration: timedelta,
+    most: int,
+) -> Passed:
+    """Lease the tasks that follow those of these leases in their partitions, in their places.
+
+    The caller's transaction has recorded the leases. Where something else may be there to claim, up
+    to `most`, or else all of them. `served`: the queues of this worker.
+    """
+    parameters = {
+        "leases": numbers(list(ended)),
+        "partitions": list(ended.values()),
+        "served": list(served),
+        "unknown": list(unknown),
+        "worker": worker,
+        "lease_duration": lease_duration,
+        "most": most,
+    }
+    with kept_plan(connection) as series:
+        rows = fetch(connection, PASS_ON, parameters | {"series": series})
+    has_news, has_others, has_freed = rows[0][:3]
+    claimed = [Claimed._make((*row[4:], True)) for row in rows if row[4] is not None]
+    return Passed(
+        claimed=claimed,
+        passing={row[4]: bare(row[3]) for row in rows if row[4] is not None},
+        has_news=has_news or has_freed,
+        has_freed=has_freed,
+        has_others=has_others,
     )
-
-
-# What was recorded, unless all was, and no task of a workflow.
-_RECORDED = "(SELECT json_agg(json_build_array(lease_id, step_id)) FROM done)::text"
-RECORD_AND_PASS = _statement(unless_whole=_RECORDED)
-# With the events of the successes.
-PASS_WITH_EVENTS = _statement(
-    unless_whole=_RECORDED, published=f", published AS ({PUBLISH_SUCCEEDED})"
-)
-# With all that is counted, so that it needs no transaction around it: an error unless all is
-# recorded. Who has waited for a lock for so long that the counts may have been merged begins anew.
-PASS_AT_ONCE = _statement(
-    counted=f", counted AS ({WRITE_ROLLUPS})",
-    late=" OR clock_timestamp() > statement_timestamp() + interval '30 seconds'",
-    unless_whole="(whole.number || ' of ' || %(expected)s::int || ' are recorded')::int::text",
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -35,7 +35,7 @@ PRUNE_SUCCEEDED = PRUNE_AFTER.format(
     finished_at="held.finished_at", kept_for="%(kept_for)s::interval"
 )
 # A record of successes is made of these parts, in their order.
-_HELD = f"""
+_ENDED = f"""
 WITH held AS MATERIALIZED (
     SELECT
         lease.id, lease.task_id, outcome.return_value, lease.worker_id,
@@ -64,12 +64,12 @@ WITH held AS MATERIALIZED (
     SET status = 'succeeded',
         started_at = COALESCE(lease.started_at, held.started_at),
         finished_at = held.finished_at,
-        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END"""  # noqa: S608  (of constants)
-_ENDED = """
+        progress = CASE WHEN lease.progress IS NOT NULL THEN 100 END,
+        is_limited = lease.is_limited AND lease.id <> ALL (%(passing)s::bigint[])
     FROM held
     WHERE lease.id = ANY (ARRAY[held.id])
 )
-"""
+"""  # noqa: S608  (of constants)
 _SUCCEEDED = f"""\
 UPDATE taskqueue_task AS task
 SET status = 'succeeded',
@@ -81,28 +81,21 @@ SET status = 'succeeded',
 FROM held
 WHERE task.id = ANY (ARRAY[held.task_id]) AND task.status = 'running'
 """  # noqa: S608  (of constants)
-
-
-def successes(*, places: str = "", opening: str = "", returned: str) -> str:
-    """Return the statement that records successes, or a part of one that does more.
-
-    `places`: what it sets of the leases besides; `opening`: what names the update of the tasks.
-    """
-    return f"{_HELD}{places}{_ENDED}{opening}{_SUCCEEDED}RETURNING {returned}"
-
-
-# Of each task what others than its worker ask.
-DONE = """
+_RETURNED = """\
+RETURNING held.id, task.step_id
+"""
+_EVENTS = f"""\
+RETURNING
     held.id AS lease_id, held.worker_id, task.id, task.name, task.queue_name, task.attempt,
-    task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran"""
-RECORD_SUCCESSES = successes(returned="held.id, task.step_id")
-_PUBLISHED = f"""{DONE}
+    task.step_id, held.finished_at - COALESCE(held.noted_at, held.started_at) AS ran
 ), published AS ({PUBLISH_SUCCEEDED})
 SELECT lease_id, step_id
 FROM done
 """  # noqa: S608  (of constants)
+
+RECORD_SUCCESSES = _ENDED + _SUCCEEDED + _RETURNED
 # With their events.
-RECORD_WITH_EVENTS = successes(opening=", done AS (\n", returned=_PUBLISHED)
+RECORD_WITH_EVENTS = _ENDED + ", done AS (\n" + _SUCCEEDED + _EVENTS
 
 PRUNE_ENDED = PRUNE_AFTER.format(
     finished_at="clock_timestamp()",
@@ -236,10 +229,24 @@ EFFECTS_JSON = json.dumps({kind: effect._asdict() for kind, effect in EFFECTS.it
 
 
 def record_successes(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], kept_for: timedelta | None
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    kept_for: timedelta | None,
+    passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
-    """Record successes, where the lease still runs and no stop was seen; by lease."""
-    parameters = successes_parameters(outcomes, kept_for)
+    """Record successes, where the lease still runs and no stop was seen; by lease.
+
+    The places of the leases `passing` are left to the caller.
+    """
+    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
+    parameters = {
+        "lease_id": numbers(lease_ids),
+        "return_value": texts(return_values),
+        "started": microseconds(started),
+        "ended": microseconds(ended),
+        "kept_for": kept_for,
+        "passing": numbers(list(passing)),
+    }
     with (
         published_by_statement(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as publishes,
         kept_plan(connection) as series,
@@ -248,18 +255,6 @@ def record_successes(
         rows = fetch(connection, statement, parameters | {"series": series})
     return {
         lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows
-    }
-
-
-def successes_parameters(outcomes: Sequence[Outcome], kept_for: timedelta | None) -> dict[str, Any]:
-    """Return the parameters of a statement that records successes."""
-    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
-    return {
-        "lease_id": numbers(lease_ids),
-        "return_value": texts(return_values),
-        "started": microseconds(started),
-        "ended": microseconds(ended),
-        "kept_for": kept_for,
     }
 
 

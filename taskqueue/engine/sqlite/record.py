@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -110,7 +110,10 @@ class _HeldTask(NamedTuple):
 
 
 def record_successes(
-    connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], retention: timedelta | None
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    retention: timedelta | None,
+    passing: Collection[int] = (),  # Never any.
 ) -> dict[int, Recorded]:
     moment = clock()
     kept_until = None if retention is None else stored(moment + retention)
