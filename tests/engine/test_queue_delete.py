@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.db import connections
-from django.db.transaction import atomic
 from django.utils import timezone
 
 from taskqueue import control
@@ -18,7 +17,7 @@ from taskqueue.engine.queue_tasks import COUNTS, counts_of, unfinished_in
 from taskqueue.exceptions import QueueDoesNotExist, TransitionRefused
 from taskqueue.models import Audit, Limit, Queue, Rollup, Task, Worker
 from taskqueue.monitoring.read_models.queue import queue_named, read_queues
-from tests.engine.steps import claim, run_at_once
+from tests.engine.steps import claim
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -45,22 +44,6 @@ def test_an_empty_queue_goes_with_its_pause_and_its_limit_and_is_audited() -> No
     entry = Audit.objects.get(verb="delete")
     assert (entry.noun, entry.subject, entry.before) == ("queue", "old", "paused")
     assert (entry.actor, entry.reason) == ("ada", "no more imports")
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.postgresql_only
-def test_a_paused_one_stays_for_a_task_that_comes_while_it_is_deleted() -> None:
-    for name in ("empty", "mail"):
-        control.pause(name, by="ada", reason="slow")
-    with atomic():
-        control.delete_queue("empty")
-        control.delete_queue("mail")
-        run_at_once([noop.using(queue_name="mail").enqueue])
-    mail, empty = Queue.objects.get(name="mail"), Queue.objects.get(name="empty")
-    assert (mail.deleted_at, mail.paused_until, mail.pause_reason) == (None, None, "slow")
-    assert claim(1, queue="mail") == []
-    assert empty.deleted_at is not None
-    assert empty.paused_at is None
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.transaction import atomic, on_commit
+from django.db.transaction import atomic
 
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.options import check_options
@@ -30,8 +29,6 @@ from taskqueue.models.worker import WorkerStatus
 LISTED_FOR = timedelta(hours=2)
 # Tasks of each status, of all queues, that are looked at for those of a queue to be deleted.
 MOST_LOOKED = 100_000
-# How long the pause of a deleted queue lasts, should nobody end it.
-KEPT_FOR = timedelta(minutes=1)
 
 
 def pause(
@@ -94,8 +91,7 @@ def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = N
     serves it by its name, and `QueueDoesNotExist`. A queue is there again with its next task, and
     within a minute if it had one that was not seen: of each status the newest 100,000 tasks of all
     queues are looked at, and an enqueue may commit at the same time. Where not all were looked at,
-    a queue with a pause or a limit is not deleted, for tasks might run without it. A paused queue
-    for which an enqueue commits before the deletion does stays, with its pause.
+    a queue with a pause or a limit is not deleted, for tasks might run without it.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -126,41 +122,11 @@ def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = N
             )
         if queue.limiter_id is not None:
             lift_limit(connection, queue)
-        is_paused = queue.is_paused_at(now)
+        before = "paused" if queue.is_paused_at(now) else ""
         rows.filter(id=queue.id).update(
-            deleted_at=now, paused_until=_earlier(queue, now + KEPT_FOR)
+            deleted_at=now, paused_at=None, paused_until=None, paused_by="", pause_reason=""
         )
-        act = Act(name, "paused" if is_paused else "")
-        audit(connection, "queue", "delete", [act], person=who)
-        end = partial(_end_pause_of_deleted, connection, queue, now)
-        if is_paused:
-            on_commit(end, using=connection.alias)
-        else:
-            end()
-
-
-def _earlier(queue: Queue, moment: datetime) -> datetime:
-    return moment if queue.paused_until is None else min(queue.paused_until, moment)
-
-
-def _end_pause_of_deleted(connection: BaseDatabaseWrapper, before: Queue, at: datetime) -> None:
-    """End the pause of a queue that was deleted, unless tasks have come in the meantime.
-
-    Whoever enqueued them while it was paused has not seen that it was deleted.
-    """
-    with atomic(using=connection.alias):
-        take_write_lock(connection)
-        rows = Queue.objects.using(connection.alias)
-        rows = rows.filter(id=before.id, paused_at=before.paused_at)
-        if not rows.select_for_update().exists():
-            return  # Somebody has paused it anew.
-        found = Found()
-        if before.is_paused_at(at):
-            found = unfinished_in(connection, before.name, most=MOST_LOOKED)
-        if found.number:
-            rows.update(deleted_at=None, paused_until=before.paused_until)
-        else:
-            rows.update(paused_at=None, paused_until=None, paused_by="", pause_reason="")
+        audit(connection, "queue", "delete", [Act(name, before)], person=who)
 
 
 def has_ended_lately(connection: BaseDatabaseWrapper, name: str, now: datetime) -> bool:
