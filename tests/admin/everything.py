@@ -212,7 +212,7 @@ def _make_schedule(made: Everything) -> None:
     )  # fmt: skip
     other = schedules.create("plain too", echo, Every(hours=1), by=text)
     # The options of the first are broken below, and the other runs what nobody knows.
-    made.rows["sound schedule"] = schedules.create(f"{text} sound", echo, Every(hours=1), by=text)
+    sound = schedules.create("plain sound", echo, Every(hours=1), by=text)
     rows = Schedule.objects.filter(pk__in=[schedule.pk, other.pk])
     rows.update(
         trouble=text, last_status="failed", last_error=text, last_finished_at=now,
@@ -228,6 +228,9 @@ def _make_schedule(made: Everything) -> None:
     )
     made.rows["schedule"] = rows.get(pk=schedule.pk)
     made.rows["paused schedule"] = rows.get(pk=other.pk)
+    sound.name = f"{text} sound"
+    sound.save()
+    made.rows["sound schedule"] = sound
     made.rows["occurrence"] = Occurrence.objects.create(
         schedule=schedule, nominal_at=now, status="skipped", reason=text, requested_by=text
     )

@@ -10,7 +10,7 @@ SILENT = ("script", "style", "code", "pre")
 SPOKEN = ("title", "aria-label", "placeholder", "alt", "data-label", "data-ask")
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = re.compile(
-    r"甲( [a-z]+\b(?!\.))?|plain( too)?|echo|unseen|tests\.sample\.\w+\.\w+"
+    r"甲( [a-z]+\b(?!\.))?|plain( too| sound)?|echo|unseen|tests\.sample\.\w+\.\w+"
     r"|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|https://[\w./%-]+|task\.(failed|\*)|shop\.\*|mail\*"
     r"|queue:mail status:failed|in 5 minutes|manage\.py runworker|\d{4}-\d\d-\d\dT[\d:.+]+"

@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 
 from taskqueue.engine.statement import Fact, Moment, Statement
+from taskqueue.engine.surplus import HAS_COUNTED
 
 pytestmark = [pytest.mark.django_db, pytest.mark.sqlite_only]
 
@@ -104,3 +105,10 @@ def test_it_reads_by_an_index_when_statistics_are_stale(
     text = NAMED.sub("NULL", STATEMENTS[name]).replace("%s", "NULL")
     plan = [row[3] for row in once_analyzed.execute(f"EXPLAIN QUERY PLAN {text}")]
     assert [line for line in plan if SCAN.search(line)] == [], "\n".join(plan)
+
+
+def test_the_look_for_tasks_of_which_a_number_is_kept_reads_their_index_alone() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN SELECT ({HAS_COUNTED.sqlite})")
+        plan = [row[3] for row in cursor.fetchall() if "taskqueue_task" in row[3]]
+    assert plan == ["SEARCH taskqueue_task USING INDEX taskqueue_task_kept"]

@@ -17,9 +17,9 @@ from taskqueue.models import Audience, Event
 
 # Rows of one transaction.
 BATCH = 2000
-# Of events without numbers some will have them.
+# By the numbers, for the entries of deleted events stay in the index for a while.
 HAS_EVENTS = Fact.of("""
-    EXISTS (SELECT 1 FROM taskqueue_event WHERE seq IS NOT NULL)
+    EXISTS (SELECT 1 FROM taskqueue_audience WHERE last_seq > pruned_seq)
     OR EXISTS (SELECT 1 FROM taskqueue_subscription)
 """)
 

@@ -35,7 +35,13 @@ KEPT = timedelta(minutes=10)
 HAS_LIMITED = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_queue WHERE limiter_id IS NOT NULL)
     OR EXISTS (SELECT 1 FROM taskqueue_partition WHERE waits_for IS NOT NULL)
-    OR EXISTS (SELECT 1 FROM taskqueue_task WHERE status = 'ready' AND route = 2)
+    OR (
+        SELECT partition
+        FROM taskqueue_task
+        WHERE status = 'ready' AND route = 2
+        ORDER BY partition
+        LIMIT 1
+    ) IS NOT NULL
 """)
 HAS_LIMIT_ROWS = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_partition)
