@@ -16,6 +16,7 @@ from django.db import DatabaseError, InterfaceError, router
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.connections import brief_connection, installed, short_waits
+from taskqueue.engine.transient_errors import is_lock_refused
 from taskqueue.models import SavedSearch
 
 logger = logging.getLogger("taskqueue.engine")
@@ -63,15 +64,17 @@ def _gone(model: Any, keys: Mapping[str, str], own: BaseDatabaseWrapper) -> list
         return []
     # Not a replica: a new user may not have come there yet.
     alias = router.db_for_write(model)
-    if alias == own.alias:
-        there = _existing(model, known, own)
-    else:
-        try:
+    try:
+        if alias == own.alias:
+            there = _existing(model, known, own)
+        else:
             with brief_connection(alias) as users:
                 there = _existing(model, known, users)
-        except (DatabaseError, InterfaceError, ImproperlyConfigured) as error:
-            logger.warning("Users cannot be read database=%s error=%s", alias, type(error).__name__)
-            return []
+    except (DatabaseError, InterfaceError, ImproperlyConfigured) as error:
+        if alias == own.alias and not is_lock_refused(error):
+            raise
+        logger.warning("Users cannot be read database=%s error=%s", alias, type(error).__name__)
+        return []
     return [owner for owner, key in wanted.items() if key is not None and key not in there]
 
 

@@ -62,4 +62,8 @@ class Timed:
             if is_called and self.run(turn.connection):
                 took = time.monotonic() - began
                 self.next_at = turn.now + min(self.every, max(self.again, took / self.share))
-        return self.again if self.next_at <= turn.now + self.again else None
+        return self.wait(turn.now)
+
+    def wait(self, now: float) -> float | None:
+        """Seconds until its next turn, if that comes so soon that somebody has to wait for it."""
+        return self.again if self.next_at <= now + self.again else None

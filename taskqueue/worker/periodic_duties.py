@@ -35,26 +35,32 @@ class PeriodicDuties:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._duties = deque(_all())
-        # Whether the last turn left some that were due; the next one begins with these.
-        self.is_cut = False
+        self._duties = _all()
+        # Those of this round that are still to be served: what was due when it began.
+        self._left: deque[Timed] = deque()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last turn left some to the next."""
+        return bool(self._left)
 
     def looks(self, now: float) -> list[Statement]:
         """Return what those that are due look at."""
         return [look for duty in self._duties if duty.is_due(now) for look in duty.looks]
 
     def step(self, turn: Turn) -> float | None:
-        """Serve those that are due, until the time is over; at least one."""
+        """Serve those that are due, until the time is over; at least one.
+
+        What has left something waits for the next round, so that each round has an end.
+        """
         until = time.monotonic() + self._seconds
-        waits: list[float | None] = []
-        self.is_cut = False
-        for _ in range(len(self._duties)):
-            duty = self._duties[0]
-            if waits and duty.is_due(turn.now) and time.monotonic() > until:
-                self.is_cut = True
+        if not self._left:
+            self._left.extend(duty for duty in self._duties if duty.is_due(turn.now))
+        while self._left:
+            self._left.popleft().step(turn)
+            if self._left and time.monotonic() > until:
                 return 0.0
-            waits.append(duty.step(turn))
-            self._duties.rotate(-1)
+        waits = (duty.wait(turn.now) for duty in self._duties)
         return min((wait for wait in waits if wait is not None), default=None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -13,11 +14,14 @@ from taskqueue import alerts
 from taskqueue.conf import parse
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.dialect import dialect_for
+from taskqueue.engine.forecast import Forecast
 from taskqueue.engine.pruning import AUDIT
 from taskqueue.engine.rows import Held
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Audit, Lease, Task
 from taskqueue.worker.duties import Duties
+from taskqueue.worker.duty_turn import Timed, Turn
+from taskqueue.worker.periodic_duties import PeriodicDuties
 from taskqueue.worker.takeover import SECOND_LOOK
 from tests.engine.steps import (
     HOUR,
@@ -81,6 +85,16 @@ def test_a_turn_that_took_long_leaves_timed_duties_to_the_next_ones() -> None:
     assert len(turns) > 5
     assert max(turns) < len(all_at_once) / 2
     assert not Task.objects.filter(id=old.id).exists()
+
+
+def test_duties_that_leave_something_each_time_do_not_keep_a_round_from_its_end() -> None:
+    periodic: Any = PeriodicDuties(0.0)
+    periodic._duties = [Timed(lambda _: True, every=10, again=0.1) for _ in range(2)]
+    ends = []
+    for number in range(4):
+        periodic.step(Turn(connection, number, Forecast(0, {}), 0.0))
+        ends.append(not periodic.is_cut)
+    assert ends == [False, True, False, True]
 
 
 def test_with_nothing_to_come_the_next_step_is_a_takeover_interval_away() -> None:
