@@ -21,7 +21,10 @@ from taskqueue.models import Schedule
 
 
 class RunForm(CallForm):
-    """The arguments of one run, which begin as those of the schedule, and the reason."""
+    """The arguments of one run, and the reason.
+
+    They begin as those of the schedule, or where these do not fit, as the defaults.
+    """
 
     reason = ReasonField()
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=40)
@@ -31,7 +34,8 @@ class RunForm(CallForm):
         super().__init__(data, initial={"seen": schedule.changed_at.isoformat()})
         self.schedule = schedule
         call = Call(schedule.args, schedule.kwargs)
-        self.add_call_fields(target, call if fits(target, call) else None)
+        self.begins_as_stored = fits(target, call)
+        self.add_call_fields(target, call if self.begins_as_stored else None)
 
     def clean(self) -> dict[str, Any]:
         """Read the arguments into `call`."""
