@@ -61,8 +61,8 @@ def _exceeded_intervals(name: str, scheduled: Scheduled) -> Iterator[CheckMessag
     if (interval := exceeded_interval(scheduled)) is not None:
         yield Warning(
             f"The jitter of the schedule {name!r} is longer than the shortest interval of its "
-            f"rule, {interval}: runs that then start at the same moment are missed, all but one.",
-            hint="Shorten the jitter, or choose missed='all'.",
+            f"rule, {interval}: times that then start at the same moment do not all run.",
+            hint="Shorten the jitter, or choose missed='all' with overlap='queue_all'.",
             id="taskqueue.W005",
         )
 

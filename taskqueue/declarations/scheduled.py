@@ -22,6 +22,8 @@ MOST_FAILURES = MOST_RUNS = 2**31 - 1
 LONGEST_JITTER = timedelta(days=1)
 # The times of a rule whose intervals are compared with a jitter.
 SOME_TIME, MOST_COMPARED = datetime(2026, 1, 1, tzinfo=UTC), 20
+# The policies by which several times that come together all run.
+RUN_LATE, RUN_EACH = (Missed.ALL, Missed.WINDOW), (Overlap.ALLOW, Overlap.QUEUE_ALL)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def check_jitter(scheduled: Scheduled) -> None:
     Not part of the other checks: a stored schedule that older code let in must stay editable.
     """
     if scheduled.jitter is not None:
-        check_spread(scheduled.rule, jitter_of(scheduled.jitter), scheduled.missed)
+        check_spread(scheduled, jitter_of(scheduled.jitter))
 
 
 def window_of(value: Any) -> timedelta:
@@ -87,34 +89,41 @@ def jitter_of(value: Any) -> timedelta:
     return jitter
 
 
-def check_spread(rule: Rule, jitter: timedelta, missed: str) -> None:
+def check_spread(scheduled: Scheduled, jitter: timedelta) -> None:
     """Raise `InvalidSchedule` for a jitter that is longer than the interval of the rule.
 
     Times that then start at the same moment are looked at together, and most of them would be
-    missed. Not where all missed times run, nor where the interval counts from the last end.
+    missed. Not where all missed times are to run, nor where the interval counts from the last end.
     """
-    longest = max(_intervals(rule, missed), default=jitter)
-    if jitter > longest:
+    longest = max(_intervals(scheduled.rule), default=jitter)
+    if jitter > longest and scheduled.missed != Missed.ALL and not _runs_together(scheduled):
         raise InvalidSchedule(
             f"jitter must be at most the interval of the rule, {longest}, not {jitter}: with a "
-            "longer one most runs are missed. Shorten it, or choose missed='all'."
+            "longer one most runs are missed. Shorten it, or choose missed='all' with "
+            "overlap='queue_all'."
         )
 
 
 def exceeded_interval(scheduled: Scheduled) -> timedelta | None:
     """Return the shortest interval of its rule if its jitter is longer; None otherwise.
 
-    Raises `InvalidSchedule` for what is no jitter.
+    None too where all the times that start at one moment run. Raises `InvalidSchedule` for what is
+    no jitter.
     """
-    if scheduled.jitter is None:
+    if scheduled.jitter is None or _runs_together(scheduled):
         return None
-    shortest = min(_intervals(scheduled.rule, scheduled.missed), default=LONGEST_JITTER)
+    shortest = min(_intervals(scheduled.rule), default=LONGEST_JITTER)
     return shortest if jitter_of(scheduled.jitter) > shortest else None
 
 
-def _intervals(rule: Rule, missed: str) -> list[timedelta]:
-    """Return the first intervals of the rule; none where a longer jitter would miss no run."""
-    if rule.waits_for_end or missed == Missed.ALL:
+def _runs_together(scheduled: Scheduled) -> bool:
+    """Whether times that start at the same moment all run: none is missed, and none overlaps."""
+    return scheduled.missed in RUN_LATE and scheduled.overlap in RUN_EACH
+
+
+def _intervals(rule: Rule) -> list[timedelta]:
+    """Return the first intervals of the rule; none where they count from the last end."""
+    if rule.waits_for_end:
         return []
     times = islice(rule.between(SOME_TIME, LAST), MOST_COMPARED)
     return [later - time for time, later in pairwise(times)]

@@ -9,11 +9,14 @@ import pytest
 
 from taskqueue import Every, Once, rules, schedules
 from taskqueue.admin.schedules.form import ScheduleForm
-from taskqueue.models import Audit, Schedule
+from taskqueue.admin.schedules.running import RunForm
+from taskqueue.models import Audit, Schedule, Task
 from tests.admin.conftest import LogIn
+from tests.admin.rows import SECRET
 from tests.admin.schedule_rows import errors_of, filled, simple_schedule
 from tests.admin.test_admin import url
 from tests.admin.test_schedules_editing import posted
+from tests.sample.tasks import add, echo, log_in
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +48,42 @@ def test_a_pause_or_a_run_meanwhile_is_no_edit(log_in_as: LogIn) -> None:
     schedules.run_now(schedule.name)
     assert client.post(address, posted(form, overlap="allow")).status_code == 302
     assert schedules.get(schedule.name).paused_at is not None
+
+
+def test_a_run_of_what_was_edited_meanwhile_is_refused_once(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(task=add, args=[1]), log_in_as("superuser")
+    address = url("schedule", "run", schedule.pk)
+    shown = client.get(address).context["form"]["seen"].value()
+    given = {"arg_a": "7", "arg_args": "[7]", "seen": shown}
+    schedules.pause(schedule.name)
+    schedules.edit(schedule.name, task=echo, args=[1])
+    answer = client.post(address, given)
+    assert "has changed since you saw it" in " ".join(map(str, answer.context["messages"]))
+    assert echo.name in answer.content.decode()
+    assert not Task.objects.exists()
+    again = {**given, "seen": answer.context["form"]["seen"].value()}
+    assert client.post(address, again).status_code == 302
+    assert Task.objects.get().name == echo.name
+
+
+@pytest.mark.parametrize("seen", ["", "the one that is shown"])
+def test_a_secret_is_not_sent_to_what_an_edit_between_read_and_lock_made(
+    seen: str, log_in_as: LogIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule, client = simple_schedule(task=log_in, args=["ann", SECRET]), log_in_as("superuser")
+    address = url("schedule", "run", schedule.pk)
+    shown = client.get(address).context["form"]["seen"].value()
+    clean = RunForm.clean
+
+    def edited_meanwhile(form: Any) -> dict[str, Any]:
+        schedules.edit(schedule.name, task=echo, args=[])
+        return clean(form)
+
+    monkeypatch.setattr(RunForm, "clean", edited_meanwhile)
+    given = {"arg_user": "ann", "arg_password": "", "seen": seen and shown}
+    answer = client.post(address, given)
+    assert "has changed since you saw it" in " ".join(map(str, answer.context["messages"]))
+    assert not Task.objects.exists()
 
 
 @pytest.mark.parametrize("seen", ["soon", "a", "9" * 5000, "2026-01-01T00:00:00"])

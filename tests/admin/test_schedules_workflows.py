@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 
 from taskqueue import schedules, workflow
-from taskqueue.models import Audit, Occurrence, Schedule, Workflow
+from taskqueue.models import Audit, Occurrence, Schedule, Task, Workflow
 from taskqueue.workflows import Builder
 from tests.admin.conftest import LogIn
 from tests.admin.rows import SECRET
@@ -82,6 +83,35 @@ def test_a_run_that_is_refused_keeps_what_was_typed(log_in_as: LogIn) -> None:
     assert "has not ended" in " ".join(map(str, answer.context["messages"]))
     Schedule.objects.update(task_name="shop.gone")
     assert client.get(url("schedule", "run", schedule.pk)).status_code == 302
+
+
+def test_the_page_of_a_run_says_where_the_stored_arguments_do_not_fit(log_in_as: LogIn) -> None:
+    schedule, client = simple_schedule(task=add, args=[1]), log_in_as("superuser")
+    address, told = url("schedule", "run", schedule.pk), "do not fit what it runs"
+    assert told not in read(client, address)
+    Schedule.objects.update(args=[1, 2, 3])
+    assert told in read(client, address)
+    assert client.get(address).context["form"]["arg_b"].value() == 1
+    assert client.post(address, {"arg_a": "7", "arg_b": "2"}).status_code == 302
+    assert Task.objects.get().kwargs == {"a": 7, "b": 2}
+
+
+def test_links_to_the_form_that_enqueues_are_for_those_whom_it_fills(log_in_as: LogIn) -> None:
+    of_task, of_workflow = simple_schedule(), simple_schedule("flow", task=flow, args=["monday"])
+    by_form = f"{url('task', 'add')}?name={noop.name}&amp;schedule={of_task.pk}"
+    cases = (
+        ("edit_schedules enqueue", "run", False),
+        ("edit_schedules enqueue view_schedule", "run", True),
+        ("edit_schedules enqueue view_schedule", "change", False),
+        ("enqueue view_schedule", "change", True),
+        ("view_schedule", "change", False),
+    )
+    for permissions, page, is_led in cases:
+        User.objects.all().delete()
+        client = log_in_as("staff", *permissions.split())
+        shown = read(client, url("schedule", page, of_task.pk))
+        assert (by_form in shown) is is_led, (permissions, page)
+        assert url("task", "add") + "?" not in read(client, url("schedule", page, of_workflow.pk))
 
 
 @pytest.mark.parametrize(

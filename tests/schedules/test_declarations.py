@@ -12,6 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from taskqueue import Cron, DailyWindow, Every, Once, Scheduled, schedules, task
+from taskqueue.core.states import Missed, Overlap
 from taskqueue.declarations.checks import check_definitions, definitions_unread
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.definition_checks import check_schedules
@@ -102,9 +103,23 @@ def test_a_jitter_beyond_the_shortest_interval_is_a_warning_of_the_system_check(
     assert isinstance(warning, Warning)
     assert warning.id == "taskqueue.W005"
     assert "'declared' is longer than the shortest interval of its rule, 1:00:00" in warning.msg
-    for other in (Scheduled(rule, jitter=3600), Scheduled(rule, jitter=5400, missed="all")):
-        declare(other)
-        assert check_schedules() == []
+    assert warning.hint == "Shorten the jitter, or choose missed='all' with overlap='queue_all'."
+    declare(Scheduled(rule, jitter=3600))
+    assert check_schedules() == []
+
+
+@pytest.mark.parametrize("overlap", [each.value for each in Overlap])
+@pytest.mark.parametrize("missed", [each.value for each in Missed])
+@pytest.mark.parametrize("rule", [Cron("0 8,9 * * *"), HOURLY], ids=str)
+def test_such_a_jitter_is_told_of_where_not_all_times_run(
+    rule: Any, missed: str, overlap: str, declare: Declare
+) -> None:
+    window = 3600 if missed == "window" else None
+    declare(Scheduled(rule, jitter=5400, missed=missed, missed_window=window, overlap=overlap))
+    all_run = missed in ("all", "window") and overlap in ("queue_all", "allow")
+    is_refused = rule == HOURLY and missed != "all"
+    told = [] if all_run else ["taskqueue.E004" if is_refused else "taskqueue.W005"]
+    assert [each.id for each in check_schedules()] == told
 
 
 def test_the_check_warns_of_definitions_that_cannot_be_imported(

@@ -85,6 +85,9 @@ def test_a_jitter_longer_than_every_interval_is_refused(rule: Any) -> None:
     with pytest.raises(InvalidSchedule, match="at most the interval"):
         schedules.edit("s", jitter=1800)
     schedules.edit("s", jitter=1800, missed="all")
+    schedules.edit("s", missed="window", missed_window=3600, overlap="queue_all")
+    with pytest.raises(InvalidSchedule, match="choose missed='all' with overlap='queue_all'"):
+        schedules.edit("s", overlap="skip")
 
 
 def test_a_stored_jitter_that_is_too_long_prevents_no_other_edit() -> None:

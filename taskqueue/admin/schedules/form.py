@@ -42,7 +42,6 @@ from taskqueue.engine.schedules.editing import differing, target_of
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
-from taskqueue.rules import Rule
 
 
 class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
@@ -124,16 +123,19 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         if given.get("jitter") is not None:
             jitter = self.attempt("jitter", jitter_of, given["jitter"])
             if jitter is not None and "rule" in given:
-                self._check_spread(given["rule"], jitter, given.get("missed", ""))
+                missed, overlap = given.get("missed", ""), given.get("overlap", "")
+                wanted = Scheduled(given["rule"], jitter=jitter, missed=missed, overlap=overlap)
+                self._check_spread(wanted, jitter)
         if {"task", "options", *self.call_names} <= given.keys():
             self._check_call(given)
         return given
 
-    def _check_spread(self, rule: Rule, jitter: timedelta, missed: str) -> None:
+    def _check_spread(self, wanted: Scheduled, jitter: timedelta) -> None:
         """Check the jitter against the rule, unless the schedule has both already."""
-        fields = {"rule": rule.as_json(), "jitter": jitter, "missed": missed}
+        policies = {"missed": wanted.missed, "overlap": wanted.overlap}
+        fields = {"rule": wanted.rule.as_json(), "jitter": jitter, **policies}
         if self.schedule is None or differing(self.schedule, fields):
-            self.attempt("jitter", check_spread, rule, jitter, missed)
+            self.attempt("jitter", check_spread, wanted, jitter)
 
     def _check_window(self, given: dict[str, Any]) -> None:
         if given.get("missed") != Missed.WINDOW:

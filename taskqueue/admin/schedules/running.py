@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -20,15 +21,21 @@ from taskqueue.models import Schedule
 
 
 class RunForm(CallForm):
-    """The arguments of one run, which begin as those of the schedule, and the reason."""
+    """The arguments of one run, and the reason.
+
+    They begin as those of the schedule, or where these do not fit, as the defaults.
+    """
 
     reason = ReasonField()
+    seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=40)
     call: Call | None = None
 
     def __init__(self, data: Any = None, *, schedule: Schedule, target: Target) -> None:
-        super().__init__(data)
+        super().__init__(data, initial={"seen": schedule.changed_at.isoformat()})
+        self.schedule = schedule
         call = Call(schedule.args, schedule.kwargs)
-        self.add_call_fields(target, call if fits(target, call) else None)
+        self.begins_as_stored = fits(target, call)
+        self.add_call_fields(target, call if self.begins_as_stored else None)
 
     def clean(self) -> dict[str, Any]:
         """Read the arguments into `call`."""
@@ -36,6 +43,18 @@ class RunForm(CallForm):
         if not self.errors:
             self.call = self.given_call()
         return self.cleaned_data
+
+    def is_current(self, row: Schedule) -> bool:
+        """Whether the row is the one of the page, and of the fields that were read since."""
+        current = row.changed_at.isoformat()
+        read = self.schedule.changed_at.isoformat()
+        return read == current and self.cleaned_data["seen"] in ("", current)
+
+    def show_current(self) -> None:
+        """Let the page that is shown now stand for the row that it shows."""
+        data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
+        data["seen"] = self.schedule.changed_at.isoformat()
+        self.data = data
 
 
 class ScheduleRunning(ScheduleActs):
@@ -63,8 +82,10 @@ class ScheduleRunning(ScheduleActs):
         form = RunForm(data, schedule=schedule, target=target)
         if form.is_valid() and form.call is not None:
             args, kwargs = list(form.call.args), dict(form.call.kwargs)
-            if self.act(request, BUTTONS["run_now"], schedule, args=args, kwargs=kwargs):
+            given = {"args": args, "kwargs": kwargs, "seen": form.is_current}
+            if self.act(request, BUTTONS["run_now"], schedule, **given):
                 return self.links.redirect("schedule_change", schedule.pk)
+            form.show_current()
         return report(
             self, request, self.run_template, _("Run with other arguments"),
             schedule=schedule, form=form,

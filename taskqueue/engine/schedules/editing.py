@@ -36,7 +36,7 @@ COUNTING = frozenset({"rule", "is_enabled"})
 # The columns whose change moves its next time, and forgets none.
 MOVING = frozenset({"jitter", "max_runs"})
 # The columns that decide whether a jitter is too long; one that is stored is kept otherwise.
-SPREADING = frozenset({"rule", "jitter", "missed"})
+SPREADING = frozenset({"rule", "jitter", "missed", "overlap"})
 # The columns that follow the code; their change is none of the schedule's own.
 SILENT = frozenset({"request"})
 
