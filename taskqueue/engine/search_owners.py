@@ -6,7 +6,8 @@ A worker does so, so that deleting a user needs nothing of this app's tables and
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from django.apps import apps
@@ -14,8 +15,10 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db import DatabaseError, InterfaceError, router
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.transaction import atomic
 
 from taskqueue.engine.connections import brief_connection, installed, short_waits
+from taskqueue.engine.sessions import is_postgresql, limit_lock_waits
 from taskqueue.engine.transient_errors import is_lock_refused
 from taskqueue.models import SavedSearch
 
@@ -66,9 +69,10 @@ def _gone(model: Any, keys: Mapping[str, str], own: BaseDatabaseWrapper) -> list
     alias = router.db_for_write(model)
     try:
         if alias == own.alias:
-            there = _existing(model, known, own)
+            with short_waits(own, LOCK_WAIT):
+                there = _existing(model, known, own)
         else:
-            with brief_connection(alias) as users:
+            with brief_connection(alias) as users, _short_waits_of_users(users):
                 there = _existing(model, known, users)
     except (DatabaseError, InterfaceError, ImproperlyConfigured) as error:
         if alias == own.alias and not is_lock_refused(error):
@@ -79,10 +83,17 @@ def _gone(model: Any, keys: Mapping[str, str], own: BaseDatabaseWrapper) -> list
 
 
 def _existing(model: Any, keys: Iterable[Any], connection: BaseDatabaseWrapper) -> set[Any]:
-    with short_waits(connection, LOCK_WAIT):
-        # Also those that the project's own manager leaves out.
-        rows = model._base_manager.using(connection.alias).filter(pk__in=keys)
-        return set(rows.values_list("pk", flat=True))
+    # Also those that the project's own manager leaves out.
+    rows = model._base_manager.using(connection.alias).filter(pk__in=keys)
+    return set(rows.values_list("pk", flat=True))
+
+
+@contextmanager
+def _short_waits_of_users(users: BaseDatabaseWrapper) -> Iterator[None]:
+    """As `short_waits`, which asks this app's tables: a database of users has none of them."""
+    with atomic(using=users.alias) if is_postgresql(users) else nullcontext():
+        limit_lock_waits(users, LOCK_WAIT)
+        yield
 
 
 def _key_of(model: Any, text: str) -> Any:

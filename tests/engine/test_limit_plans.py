@@ -46,9 +46,9 @@ WHEN, WHOSE = ("never", "empty", "full"), ("owned", "shared")
 PAIRS = [
     pytest.param(when, whose, id=f"{when}-{whose}")
     for place, (when, whose) in enumerate(product(WHEN, WHOSE))
-    if IS_FULL or place in (1, 2, 4)
+    if IS_FULL or place in (1, 2, 4, 5)
 ]
-"""Each with the other by turns; all with all with TASKQUEUE_FULL=1."""
+"""Each by turns, full statistics with both sessions; all with all with TASKQUEUE_FULL=1."""
 pytestmark.append(pytest.mark.parametrize(("analyzed", "worker"), PAIRS, indirect=True))
 
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from project.postgres import Server
 from tests.worker_process import ROOT
 
 # In a process of its own: the databases of the tests are one.
 PROJECT = """
+import json
 import logging
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import django
 from django.conf import settings
 from django.core.management import call_command
-
-folder = Path(sys.argv[1])
-people = folder / "people.sqlite3"
 
 class PeopleElsewhere:
     def db_for_read(self, model, **hints):
@@ -28,10 +33,7 @@ class PeopleElsewhere:
     db_for_write = db_for_read
 
 settings.configure(
-    DATABASES={
-        name: {"ENGINE": "django.db.backends.sqlite3", "NAME": str(folder / f"{name}.sqlite3")}
-        for name in ("default", "people")
-    },
+    DATABASES=json.loads(sys.argv[1]),
     DATABASE_ROUTERS=[PeopleElsewhere()],
     INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "taskqueue"],
     USE_TZ=True,
@@ -54,30 +56,56 @@ for user in users:
 def show(when):
     print(when, *SavedSearch.objects.order_by("name").values_list("name", flat=True))
 
-# Its owner is deleted while the database of the searches is away.
-connection.close()
-searches = folder / "default.sqlite3"
-searches.rename(folder / "away")
-searches.mkdir()
-users[1].delete()
-searches.rmdir()
-(folder / "away").rename(searches)
+@contextmanager
+def away(alias):
+    connections[alias].close()
+    there = connections[alias].settings_dict
+    if connections[alias].vendor == "sqlite":
+        file = Path(there["NAME"])
+        moved = file.rename(file.with_name("away"))
+        file.mkdir()
+        yield
+        file.rmdir()
+        moved.rename(file)
+        return
+    import psycopg
 
-connections["people"].close()
-people.rename(folder / "away")
-people.mkdir()
-SearchPruning().step(connection)
-show("away:")
-people.rmdir()
-(folder / "away").rename(people)
+    address = {"host": there["HOST"], "port": there["PORT"], "user": there["USER"]}
+    address["password"] = there["PASSWORD"] or None
+    name = there["NAME"]
+    with psycopg.connect(**address, dbname="postgres", autocommit=True) as server:
+        server.execute(f"ALTER DATABASE {name} RENAME TO moved")
+        yield
+        server.execute(f"ALTER DATABASE moved RENAME TO {name}")
+
+# Its owner is deleted while the database of the searches is away.
+with away("default"):
+    users[1].delete()
+with away("people"):
+    SearchPruning().step(connection)
+    show("away:")
 SearchPruning().step(connection)
 show("back:")
 """
 
 
-def test_private_searches_follow_users_of_another_database(tmp_path: Path) -> None:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Two, of which one is of the users."""
+    names = ("default", "people")
+    if request.param == "sqlite":
+        engine = "django.db.backends.sqlite3"
+        yield {name: {"ENGINE": engine, "NAME": str(tmp_path / name)} for name in names}
+        return
+    with Server() as server:
+        for name in names:
+            server.create_database(f"of_{name}")
+        yield {name: server.django_settings(f"of_{name}") for name in names}
+
+
+def test_private_searches_follow_users_of_another_database(databases: dict[str, Any]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROJECT, str(tmp_path)],
+        [sys.executable, "-c", PROJECT, json.dumps(databases)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

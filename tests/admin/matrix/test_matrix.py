@@ -66,6 +66,7 @@ def test_a_page_is_for_those_who_may_look(
             assert knock(client, "GET", url, query) in expected, name
             if IS_FULL or name.endswith(EVERY_METHOD_FOR):
                 assert knock(client, "HEAD", url, query) in expected, name
+    assert not has_changed(before)
 
 
 def _page(route: str, page: Page, made: Everything) -> tuple[str, dict[str, str]]:

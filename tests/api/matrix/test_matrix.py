@@ -41,6 +41,7 @@ def test_nobody_is_let_in_who_has_not_logged_in(
                     continue
                 assert answer.status_code == 401, method
                 assert answer["WWW-Authenticate"], method
+    assert not has_changed(before)
 
 
 @pytest.mark.parametrize(("route", "ask"), ASKS, ids=_names)
@@ -57,6 +58,7 @@ def test_who_lacks_a_permission_is_refused_and_nothing_is_written(
             assert answer["Content-Type"] == "application/problem+json"
             if ask.method == "GET":
                 assert knock(clients.staff(permissions), "HEAD", url).status_code == 403, name
+    assert not has_changed(before)
 
 
 @pytest.mark.parametrize(("route", "ask"), ASKS, ids=_names)
@@ -111,3 +113,4 @@ def test_a_method_that_is_none_of_the_address_changes_nothing(
                     answer = knock(client, method, url, body)
                     assert answer.status_code == 405, method
                     assert method not in answer["Allow"].split(", ")
+    assert not has_changed(before)
