@@ -34,7 +34,7 @@ FIXED = {
 
 
 def shown_rows(options: Any) -> dict[str, str]:
-    """What is shown of options, by their labels."""
+    """The options that a page shows, by their labels."""
     return {str(each.label): each.text for each in options}
 
 

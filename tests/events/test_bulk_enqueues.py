@@ -1,4 +1,4 @@
-"""Who enqueues many tasks writes their events by one statement, not by triggers."""
+"""Bulk enqueues write their events by one statement, not by triggers."""
 
 from __future__ import annotations
 

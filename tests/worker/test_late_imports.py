@@ -1,4 +1,4 @@
-"""What a worker imports after its first tasks: nothing waits for it but what needs it."""
+"""Modules that a worker imports beside its first tasks: only what needs them waits."""
 
 from __future__ import annotations
 

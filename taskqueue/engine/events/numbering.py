@@ -113,7 +113,7 @@ EFFECTIVE = [kind for kind in Subscriber if kind != Subscriber.STREAM]
 
 
 class Numbered(NamedTuple):
-    """What one turn came to."""
+    """The result of one turn."""
 
     # How many events got a number.
     number: int

@@ -1,4 +1,4 @@
-"""What goes with tasks that are inserted in bulk: their count, their announcement, their events.
+"""The count, the announcement and the events of tasks that are inserted in bulk.
 
 One statement behind the rows does all of it. It writes their events as a few rows of
 `taskqueue_eventbatch`: the trigger of each row costs as much as the row itself.
