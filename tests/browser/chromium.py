@@ -62,6 +62,15 @@ def expect(what: Any) -> Any:
     return expected(what)
 
 
+def click_through(page: Any, selector: str) -> None:
+    """Click on what leads to another page, and wait until that page is there.
+
+    Playwright's click does not wait: what comes next would be looked for on the page that is left.
+    """
+    with page.expect_navigation():
+        page.click(selector)
+
+
 def await_rows(page: Any, selector: str, count: int) -> None:
     """Wait until so many elements are there."""
     expect(page.locator(selector)).to_have_count(count)
@@ -72,5 +81,5 @@ def log_in(page: Any, name: str = "admin", password: str = "admin") -> None:
     page.goto("/admin/")
     page.fill("#id_username", name)
     page.fill("#id_password", password)
-    page.click("text=Log in")
+    click_through(page, "text=Log in")
     page.wait_for_selector("#user-tools")

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from taskqueue.models import Occurrence, Schedule
-from tests.browser.chromium import await_rows, log_in
+from tests.browser.chromium import await_rows, click_through, log_in
 from tests.browser.test_admin_pages import look
 
 pytestmark = pytest.mark.slow
@@ -27,28 +27,28 @@ def test_a_schedule_is_made_paused_resumed_run_and_edited(page: Any, tmp_path: P
     look(page, tmp_path, "schedule")
 
     page.fill("#taskqueue-reason", EVIL)
-    page.click(".taskqueue-acts >> text=Pause")
+    click_through(page, ".taskqueue-acts >> text=Pause")
     await_rows(page, ".messagelist .success", 1)
     assert "paused by admin" in page.inner_text(".field-state")
     assert EVIL in page.inner_text(".field-why_paused")
     look(page, tmp_path, "schedule-paused")
-    page.click(".taskqueue-acts >> text=Resume")
+    click_through(page, ".taskqueue-acts >> text=Resume")
     page.wait_for_selector(".field-state :text-is('active')")
 
-    page.click(".taskqueue-acts >> text=Run now")
+    click_through(page, ".taskqueue-acts >> text=Run now")
     await_rows(page, "#taskqueue-occurrences tbody a", 1)
-    page.click(".taskqueue-acts >> text=Run now")
+    click_through(page, ".taskqueue-acts >> text=Run now")
     await_rows(page, ".messagelist .error", 1)
     look(page, tmp_path, "schedule-refused")
 
-    page.click("#taskqueue-edit")
+    click_through(page, "#taskqueue-edit")
     edit(page, tmp_path)
     assert "Every 10 seconds" in page.inner_text(".field-rule_text")
-    page.click("text=All occurrences")
+    click_through(page, "text=All occurrences")
     await_rows(page, "#result_list tbody tr", 1)
     look(page, tmp_path, "occurrences")
-    page.click("#result_list .field-schedule_link a")
-    page.click("#taskqueue-delete")
+    click_through(page, "#result_list .field-schedule_link a")
+    click_through(page, "#taskqueue-delete")
     look(page, tmp_path, "schedule-delete")
     page.goto("/admin/taskqueue/schedule/")
     await_rows(page, "#result_list tbody tr", 1)
@@ -60,7 +60,7 @@ def test_a_schedule_is_made_paused_resumed_run_and_edited(page: Any, tmp_path: P
 
 def create(page: Any, directory: Path) -> None:
     """By the form, which shows the fields of the chosen kind, and what is wrong with one."""
-    page.click(".model-schedule a:has-text('Add')")
+    click_through(page, ".model-schedule a:has-text('Add')")
     page.wait_for_selector("#id_name")
     assert page.is_visible("#id_expression")
     assert not page.is_visible("#id_interval_0")
@@ -75,11 +75,11 @@ def create(page: Any, directory: Path) -> None:
     page.fill("#id_tz", "Europe/Berlin")
     page.fill("#id_expression", "61 6 * * mon-fri")
     page.fill("#id_arg_a", "1")
-    page.click("text=Save")
+    click_through(page, "text=Save")
     await_rows(page, ".field-expression .errorlist", 1)
     look(page, directory, "schedule-wrong")
     page.fill("#id_expression", "0 6 * * mon-fri")
-    page.click("text=Save")
+    click_through(page, "text=Save")
     page.wait_for_selector("#taskqueue-occurrences")
 
 
@@ -90,7 +90,7 @@ def edit(page: Any, directory: Path) -> None:
     page.select_option("#id_kind", "every")
     page.fill("#id_interval_0", "10")
     look(page, directory, "schedule-edit")
-    page.click("text=Save")
+    click_through(page, "text=Save")
     page.wait_for_selector("#taskqueue-occurrences")
 
 

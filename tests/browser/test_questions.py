@@ -37,7 +37,12 @@ class Operator:
         links, buttons = (
             self.page.locator(within).get_by_role(role, name=named) for role in ("link", "button")
         )
-        links.or_(buttons).first.click()
+        chosen = links.or_(buttons).first
+        if chosen.get_attribute("href"):
+            with self.page.expect_navigation():
+                chosen.click()
+        else:
+            chosen.click()
 
     def confirm(self) -> None:
         """By the only button of the page that asks."""

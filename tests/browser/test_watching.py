@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from taskqueue.models import Task
-from tests.browser.chromium import expect
+from tests.browser.chromium import click_through, expect
 from tests.conftest import StartWorker
 from tests.sample.worker_tasks import follow
 
@@ -51,8 +51,8 @@ def test_a_running_task_is_watched_to_its_end(
     expect(page.locator("[data-refresh=taskqueue-running]")).to_contain_text("70 of 100 steps")
     assert is_not_reloaded(page)
 
-    page.click("[data-refresh=taskqueue-running] th a")
-    page.wait_for_url(f"**/task/{task.id}/change/")
+    click_through(page, "[data-refresh=taskqueue-running] th a")
+    assert f"/task/{task.id}/change/" in page.url
     assert page.input_value("[data-refresh-seconds]") == "2"
     page.evaluate("window.isNotReloaded = true")
     expect(page.locator("[data-refresh=taskqueue-head]")).to_contain_text("70 of 100 steps")
@@ -74,7 +74,7 @@ def test_a_running_task_is_stopped_with_a_reason(
     refresh_every_two_seconds(page)
     page.click("[data-refresh=taskqueue-running] button:text-is('Stop')")
     page.fill("#taskqueue-ask-reason", "it takes <b>too long</b>")
-    page.click("#taskqueue-ask [data-ask-yes]")
+    click_through(page, "#taskqueue-ask [data-ask-yes]")
     expect(page.locator(".messagelist")).to_contain_text("stop")
     expect(page.locator("[data-refresh=taskqueue-running]")).to_contain_text("Nothing is running")
     page.goto(f"/admin/taskqueue/task/{task.id}/change/")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from taskqueue.models import Audit
-from tests.browser.chromium import expect
+from tests.browser.chromium import click_through, expect
 from tests.browser.test_acting import SUBMIT
 from tests.browser.test_watching import is_not_reloaded, refresh_every_two_seconds
 from tests.conftest import StartWorker
@@ -35,7 +35,7 @@ def retry(page: Any, reason: str, path: Path) -> None:
     held.touch()
     page.fill("#taskqueue-reason", reason)
     keep_picture(page, "5-form")
-    page.click(SUBMIT)
+    click_through(page, SUBMIT)
     expect(page.locator(".messagelist .success")).to_contain_text("runs again")
     refresh_every_two_seconds(page)
     keep_picture(page, "6-retried")
@@ -54,10 +54,11 @@ def test_a_failed_step_is_found_from_the_dashboard_and_retried_to_the_end(
     failures = page.locator("[data-refresh=taskqueue-failures]")
     expect(failures).to_contain_text("FileNotFoundError")
     keep_picture(page, "1-dashboard")
-    failures.locator("a[href*='/task/'][href$='/change/']").click()
+    with page.expect_navigation():
+        failures.locator("a[href*='/task/'][href$='/change/']").click()
     expect(page.locator("#content")).to_contain_text("Traceback")
     keep_picture(page, "2-task")
-    page.click("a[href*='/workflow/'][href*='/change/']")
+    click_through(page, "a[href*='/workflow/'][href*='/change/']")
     expect(page.locator(HEAD)).to_contain_text("No such file or directory")
     expect(page.locator(f"{GRAPH} .tq-cancelled")).to_have_count(3)  # One is in the legend.
     keep_picture(page, "3-workflow")
@@ -65,7 +66,7 @@ def test_a_failed_step_is_found_from_the_dashboard_and_retried_to_the_end(
     expect(page.locator(CHOSEN)).to_contain_text("Tasks of read")
     keep_picture(page, "4-step")
     path.write_text("one two\nthree\n" * 3)
-    page.locator(CHOSEN).get_by_text("Retry from this step").click()
+    click_through(page, f"{CHOSEN} >> text=Retry from this step")
     expect(page.locator("#taskqueue-from_step")).to_have_value("read")
     retry(page, "the file is there now", path)
     expect(page.locator(HEAD)).to_contain_text("succeeded")
@@ -88,15 +89,15 @@ def test_a_failed_workflow_is_found_in_the_list_and_retried(
     assert run.wait(60).status == "failed"
     page = admin_page
     page.goto("/admin/")
-    page.click("#content a[href='/admin/taskqueue/workflow/']")
-    page.click("#changelist-filter a[href*='failed']")
+    click_through(page, "#content a[href='/admin/taskqueue/workflow/']")
+    click_through(page, "#changelist-filter a[href*='failed']")
     keep_picture(page, "list-1-failed")
-    page.click("#result_list .field-failed a")
+    click_through(page, "#result_list .field-failed a")
     expect(page.locator(CHOSEN)).to_contain_text("Tasks of read")
-    page.click(f"{STEPS} nav a[href*='status=cancelled']")
+    click_through(page, f"{STEPS} nav a[href*='status=cancelled']")
     expect(page.locator(f"{STEPS} tbody tr")).to_have_count(2)
     path.write_text("one two\n")
-    page.locator(HEAD).get_by_text("Retry…").click()
+    click_through(page, f"{HEAD} >> text=Retry…")
     expect(page.locator("#taskqueue-from_step")).to_have_value("")
     retry(page, "mended", path)
     expect(page.locator(HEAD)).to_contain_text("succeeded")
