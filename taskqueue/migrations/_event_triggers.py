@@ -33,15 +33,18 @@ LANGUAGE sql IMMUTABLE AS $$
     )
 $$
 """
-# The setting, or an empty text. It is no constant, though it is called immutable: the server makes
-# the condition of a trigger ready when a statement first meets it, with the results of such functions
-# in place of their calls, and keeps that until the statement ends, which is never in a plan. So a
-# condition that nobody's wishes can meet is `false` for all rows. To read the setting for each of
-# them took a tenth of an enqueue in bulk.
-WANTED = """
-CREATE FUNCTION taskqueue_wanted_events() RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+# Whether the session may want a kind of event, or one that begins so. It is no constant, though it
+# is called immutable: the server makes the condition of a trigger ready when a statement first meets
+# it, with the results of such functions in place of their calls, and forgets it with the statement.
+# So a condition that no row can meet is `false` for all of them. To read the setting for each row
+# took a twentieth of an enqueue in bulk.
+WANTS = """
+CREATE FUNCTION taskqueue_wants(kind text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    known text := current_setting('taskqueue.events', true);
 BEGIN
-    RETURN COALESCE(current_setting('taskqueue.events', true), '');
+    RETURN known IS NULL OR known = '' OR strpos(known, kind) > 0;
 END $$
 """
 INSERT = """
@@ -82,14 +85,7 @@ END $$
 TRIGGER = """
 CREATE TRIGGER taskqueue_event_{label}
 AFTER {on} ON taskqueue_{table}
-FOR EACH ROW WHEN (
-    CASE taskqueue_wanted_events()
-        WHEN '-' THEN false
-        ELSE ({when}) AND strpos(
-            COALESCE(NULLIF(taskqueue_wanted_events(), ''), {kind}), {kind}
-        ) > 0
-    END
-)
+FOR EACH ROW WHEN (CASE WHEN taskqueue_wants({wanted}) THEN {exactly} ELSE false END)
 EXECUTE FUNCTION taskqueue_event_{label}()
 """
 SQLITE_TRIGGER = """
@@ -152,8 +148,12 @@ def _statement(template: str, source: Source, *, is_postgresql: bool) -> str:
         f"'{name}', {_filled(expression, is_postgresql=is_postgresql)}"
         for name, expression in source.details
     )
+    # Where the row decides which kind it is, it is asked for once more.
+    is_one_kind = " " not in source.kind
     parts = source._asdict() | {
         "label": f"{source.table}_{source.label}",
+        "wanted": source.kind if is_one_kind else f"'{source.table}.'",
+        "exactly": f"({source.when})" + f" AND taskqueue_wants({source.kind})" * (not is_one_kind),
         "details": f"{function}({pairs})",
         "clock": SQLITE_CLOCK,
     }
@@ -164,7 +164,7 @@ def statements(vendor: str) -> list[str]:
     """Return the statements that make the functions and triggers."""
     if vendor != "postgresql":
         return [_statement(SQLITE_TRIGGER, source, is_postgresql=False) for source in SOURCES]
-    made = [FITS, WANTED]
+    made = [FITS, WANTS]
     for source in SOURCES:
         made += [
             _statement(template, source, is_postgresql=True) for template in (FUNCTION, TRIGGER)
@@ -183,5 +183,5 @@ def drop_event_triggers(apps: Any, schema_editor: Any) -> None:
     """Undo `create_event_triggers`; SQLite drops triggers with their tables."""
     if schema_editor.connection.vendor == "postgresql":
         functions = [f"taskqueue_event_{source.table}_{source.label}" for source in SOURCES]
-        names = ", ".join([*functions, "taskqueue_fits", "taskqueue_wanted_events"])
+        names = ", ".join([*functions, "taskqueue_fits", "taskqueue_wants"])
         schema_editor.execute(f"DROP FUNCTION {names} CASCADE")

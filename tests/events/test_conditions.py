@@ -20,7 +20,7 @@ SET_WANTED = f"SELECT set_config('{WANTED_EVENTS}', %s, true)"
 READS = """
 SELECT COALESCE(sum(calls), 0)
 FROM pg_stat_xact_user_functions
-WHERE funcname = 'taskqueue_wanted_events'
+WHERE funcname = 'taskqueue_wants'
 """
 INSERT = """
 INSERT INTO taskqueue_task (
