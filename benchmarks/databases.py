@@ -11,25 +11,11 @@ import psycopg
 
 from benchmarks.fillings import FILLINGS, NOOP
 from benchmarks.processes import ROOT, client, django_command
+from benchmarks.rates import RATE, rate_together
 from project.postgres import Server
 
 WORKFLOWS = ("workflow", "step", "dependency", "stepcalls", "stepend", "member")
 TABLES = "SELECT string_agg(tablename, ', ') FROM pg_tables WHERE tablename = ANY (%s)"
-
-# While every worker was at work: from the last one's first claim to the first one's last end.
-RATE = """
-WITH worked AS (
-    SELECT min(claimed_at) AS began, max(finished_at) AS ended
-    FROM taskqueue_lease
-    GROUP BY worker_id
-), together AS (
-    SELECT max(began) AS began, min(ended) AS ended FROM worked
-)
-SELECT count(*) / EXTRACT(epoch FROM together.ended - together.began)::float8
-FROM taskqueue_lease AS lease
-JOIN together ON lease.finished_at BETWEEN together.began AND together.ended
-GROUP BY together.began, together.ended
-"""
 
 RATE_OF_WORKER = """
 SELECT count(*) / EXTRACT(epoch FROM max(finished_at) - min(claimed_at))::float8
@@ -148,9 +134,9 @@ class PostgreSQL:
         rows = self.query(TABLES, ([f"taskqueue_{name}" for name in names],))
         return str(rows[0][0])
 
-    def rate(self) -> float:
-        """Tasks a second that were claimed and recorded, by their leases."""
-        return float(self.query(RATE)[0][0])
+    def rate(self, workers: int) -> float:
+        """Tasks a second that so many workers claimed and recorded together, by their leases."""
+        return rate_together(self.query(RATE), workers)
 
     def batch(self) -> float:
         """How many tasks a claim took, in the mean."""

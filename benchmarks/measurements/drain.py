@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.cpu import Sampler
 from benchmarks.databases import UPDATED, PostgreSQL, Updates, updates_between
 from benchmarks.figures import AtLeast, Below, Figure, Target
 from benchmarks.harness import OURS, Bench, in_turn, say
 from benchmarks.processes import Failed, Process, client, worker
+from benchmarks.rates import until_together
 from taskqueue.worker.prefetch import MAX_PER_SLOT
 
 ROLES = {"parent": "parent", "child": "children", "server": "server"}
@@ -99,7 +101,7 @@ def in_rounds(bench: Bench, sides: list[Side]) -> dict[Side, list[Drained]]:
     runs: dict[Side, list[Drained]] = defaultdict(list)
     for number in range(bench.size.rounds):
         for side in in_turn(sides, number):
-            drained = _drain(bench, side)
+            drained = until_together(partial(_drain, bench, side), say)
             runs[side].append(drained)
             revision = "" if side.revision == OURS else f" of {side.revision}"
             say(f"  round {number + 1}: {side.title}, {side.task}{revision}: {drained.rate:,.0f}/s")
@@ -161,7 +163,7 @@ def _drain(bench: Bench, side: Side) -> Drained:
     if database.succeeded() != bench.size.tasks:
         raise Failed(f"{database.succeeded()} of {bench.size.tasks} tasks succeeded ({side}).")
     return Drained(
-        rate=database.rate(),
+        rate=database.rate(side.processes),
         wall=bench.size.tasks / seconds,
         batch=database.batch(),
         microseconds=sampler.microseconds(database),

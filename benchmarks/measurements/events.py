@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 from benchmarks.cpu import Sampler
 from benchmarks.databases import PostgreSQL
@@ -12,6 +13,7 @@ from benchmarks.figures import AtLeast, Figure, Target
 from benchmarks.harness import Bench, in_turn, say
 from benchmarks.measurements.sides import rate_of
 from benchmarks.processes import Failed, client, worker
+from benchmarks.rates import until_together
 
 NOBODY, EVERYBODY, BARE = "nobody", "everybody", "bare"
 WORDS = {
@@ -44,7 +46,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
             sides = in_turn(WORDS, number)
             for count in WORKERS:
                 for side in sides:
-                    _drain(bench, side, count, values)
+                    until_together(partial(_drain, bench, side, count, values), say)
             for side in sides:
                 _enqueue(bench, side, values)
             for what in WHAT:
@@ -111,7 +113,7 @@ def _drain(bench: Bench, side: str, count: int, values: Values) -> None:
     if database.succeeded() != tasks:
         raise Failed(f"{database.succeeded()} of {tasks} tasks succeeded ({side}).")
     what = f"drain {count}"
-    values[what, side].append(database.rate())
+    values[what, side].append(database.rate(count))
     for role, microseconds in sampler.microseconds(database).items():
         values[what, side, role].append(microseconds)
     ((written, numbered),) = database.query(

@@ -1,7 +1,8 @@
 """The changes that are events, and what each event holds.
 
-Never arguments, results, messages or tracebacks. `engine/postgresql/events.py` has the starts and
-successes of many tasks once more, and `arrivals.py` their enqueues.
+Never arguments, results, messages or tracebacks, and never more than 2 KiB of details.
+`engine/postgresql/events.py` has the starts and successes of many tasks once more, and
+`arrivals.py` their enqueues.
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 FINAL = "('succeeded', 'failed', 'cancelled')"
+# Texts that are cut, so that details stay within 2 KiB: a character takes up to six bytes of JSON,
+# and columns of SQLite have no bound.
+ERROR, STEP_NAME = "substr({}, 1, 200)", "substr({}, 1, 100)"
+STEP = ("step", STEP_NAME.format("step.name"))
 
 
 class Source(NamedTuple):
@@ -38,6 +43,7 @@ class Source(NamedTuple):
     further: str = ""
 
 
+ERROR_OF_TASK = "NULLIF(COALESCE(NULLIF(lease.error_class, ''), NEW.error_class), '')"
 LEASE_OF_TASK = """
     LEFT JOIN taskqueue_lease AS lease
         ON lease.task_id = NEW.id AND lease.attempt = NEW.attempt AND NOT lease.is_shared"""
@@ -60,7 +66,7 @@ SOURCES = (
     Source(
         "task", "enqueued", "INSERT", "true", "'task.enqueued'",
         task="NEW.id", workflow="step.workflow_id", name="NEW.name", queue="NEW.queue_name",
-        details=(("status", "NEW.status"), ("step", "step.name")),
+        details=(("status", "NEW.status"), STEP),
         further=STEP_OF_TASK,
     ),
     Source(
@@ -74,9 +80,9 @@ SOURCES = (
         worker="COALESCE(lease.worker_id, '')", attempt="NEW.attempt",
         details=(
             ("status", "NEW.status"),
-            ("error", "NULLIF(COALESCE(NULLIF(lease.error_class, ''), NEW.error_class), '')"),
+            ("error", ERROR.format(ERROR_OF_TASK)),
             ("seconds", "{seconds lease.started_at lease.finished_at}"),
-            ("step", "step.name"),
+            STEP,
         ),
         further=LEASE_OF_TASK + STEP_OF_TASK,
     ),
@@ -90,7 +96,7 @@ SOURCES = (
     Source(
         label="lost", on="UPDATE OF status", when="OLD.status <> 'lost' AND NEW.status = 'lost'",
         kind="'task.lost'",
-        details=(("error", "NULLIF(NEW.error_class, '')"),), **OF_LEASE,
+        details=(("error", ERROR.format("NULLIF(NEW.error_class, '')")),), **OF_LEASE,
     ),
     Source(
         label="stopping", on="UPDATE OF stop_requested_at",
@@ -108,14 +114,15 @@ SOURCES = (
         workflow="NEW.id", name="NEW.name",
         details=(
             ("status", "NEW.status"),
-            ("step", "NULLIF(NEW.failed_step, '')"),
+            ("step", STEP_NAME.format("NULLIF(NEW.failed_step, '')")),
             ("seconds", "{seconds NEW.created_at NEW.finished_at}"),
         ),
     ),
     Source(
         "step", "failed", "UPDATE OF status", "OLD.status <> 'failed' AND NEW.status = 'failed'",
         "'step.failed'",
-        workflow="NEW.workflow_id", name="workflow.name", details=(("step", "NEW.name"),),
+        workflow="NEW.workflow_id", name="workflow.name",
+        details=(("step", STEP_NAME.format("NEW.name")),),
         further="\n    JOIN taskqueue_workflow AS workflow ON workflow.id = NEW.workflow_id",
     ),
     *(

@@ -15,7 +15,7 @@ from taskqueue.engine.events.pruning import prune_events
 from taskqueue.engine.events.reading import read
 from taskqueue.exceptions import EventsGone
 from taskqueue.models import Audience, Event
-from tests.engine.steps import another_connection, past
+from tests.engine.steps import another_connection, future, past
 from tests.events.steps import listen, number_all
 from tests.sample.tasks import add, noop
 
@@ -65,6 +65,28 @@ def test_those_beyond_an_age_are_deleted_in_the_order_of_their_numbers(
     prune_events(connection)
     # The fourth one waits for the third: numbers that are left have no gaps.
     assert left() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("batch", [2, 100])
+def test_an_event_whose_time_lies_in_the_future_holds_up_none_behind_it(
+    batch: int, keep: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after the clock of the database was set back."""
+    monkeypatch.setattr(pruning, "BATCH", batch)
+    number_some(8)
+    keep(age=timedelta(days=1), rows=None)
+    Event.objects.filter(seq__in=[1, 2, 3, 5, 8]).update(at=future(timedelta(days=1000)))
+    prune_events(connection)
+    # Those in front of one that is young enough are as young as that.
+    assert left() == [1, 2, 3, 4, 5, 6, 7, 8]
+    Event.objects.filter(seq__in=[4, 6]).update(at=past() - timedelta(days=2))
+    while prune_events(connection):
+        pass
+    assert left() == [7, 8]
+    with pytest.raises(EventsGone) as caught:
+        read(connection, ALL, after=5)
+    assert caught.value.oldest == 7
+    assert [event.seq for event in read(connection, ALL, after=6).events] == [7, 8]
 
 
 def test_what_has_no_number_yet_stays(keep: Callable[..., None]) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
 
 from taskqueue import control, schedules
 from taskqueue.core.outcomes import OutcomeKind
@@ -22,12 +21,6 @@ from tests.sample.tasks import add, echo, fail, log_in, noop, unique
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CANARY = "canary-7f3a91"
-
-
-def test_nothing_is_written_while_nobody_has_subscribed() -> None:
-    noop.enqueue()
-    end(claim_one(), OutcomeKind.SUCCEEDED)
-    assert written() == []
 
 
 def test_a_task_tells_of_its_enqueue_start_and_success() -> None:
@@ -226,30 +219,6 @@ def test_a_success_that_the_fence_refuses_tells_nothing() -> None:
     listen()
     end(claimed, OutcomeKind.SUCCEEDED)
     assert written() == []
-
-
-STEPS: list[Callable[[], Any]] = [
-    lambda: noop.enqueue(),
-    lambda: noop.enqueue_many([((), {})] * 3),
-    lambda: [end(claimed, OutcomeKind.SUCCEEDED) for claimed in claim()],
-]
-
-
-def test_events_cost_no_statement() -> None:
-    def statements() -> list[int]:
-        counts = []
-        for step in STEPS:
-            with CaptureQueriesContext(connection) as queries:
-                step()
-            counts.append(len(queries))
-        return counts
-
-    statements()
-    before = statements()
-    listen("task.failed")
-    assert statements() == before
-    listen()
-    assert statements() == before
 
 
 @pytest.mark.postgresql_only

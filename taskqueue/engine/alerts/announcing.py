@@ -16,7 +16,8 @@ from taskqueue.engine.webhooks.messages import message_of
 from taskqueue.models import AlertRule, Endpoint, Event, Incident, Subscription
 from taskqueue.models.event import Subscriber
 
-LONGEST_SUBJECT = 200
+# The details of an event are at most 2 KiB, and a character takes up to twelve bytes of JSON.
+LONGEST_SUBJECT = 150
 RAISED, CLEARED = "raised", "cleared"
 # By what is told; a reminder, or a further case, is no event.
 TOLD = {RAISED: (RAISED,), CLEARED: (CLEARED,), "passed": (RAISED, CLEARED)}

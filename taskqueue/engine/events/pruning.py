@@ -40,14 +40,26 @@ def prune_events(connection: BaseDatabaseWrapper) -> bool:
             return False
         # Behind what was deleted before: its entries of the index may still be there.
         events = Event.objects.using(connection.alias).filter(seq__gt=audience.pruned_seq)
-        first: list[Any] = list(events.order_by("seq").values_list("seq", "at", named=True)[:BATCH])
-        oldest = dialect_for(connection).now(connection) - kept["age"] if kept["age"] else None
+        numbered = events.order_by("seq").values_list("seq", "at", named=True)
+        first: list[Any] = list(numbered[:BATCH])
+        now = dialect_for(connection).now(connection)
+        oldest = now - kept["age"] if kept["age"] else None
         least = audience.last_seq - kept["rows"] + 1 if kept["rows"] else 0
+
+        def is_past(row: Any) -> bool:
+            return bool(row.seq < least or (oldest and row.at < oldest))
+
         # Numbers rise in the order in which events became visible, which is nearly that of time: an
-        # old one of a long transaction waits until those before it are old too.
-        old = list(takewhile(lambda row: row.seq < least or (oldest and row.at < oldest), first))
-        if not old:
+        # old one of a long transaction waits until those before it are old too. A time that lies in
+        # the future, as after the clock was set back, says nothing: it goes with the next one.
+        looked_at = list(takewhile(lambda row: is_past(row) or row.at > now, first))
+        is_whole = len(looked_at) == BATCH
+        upto = max((row.seq for row in looked_at if is_past(row)), default=None)
+        if upto is None and is_whole:
+            timed = numbered.filter(at__lte=now).first()
+            upto = looked_at[-1].seq if timed and is_past(timed) else None
+        if upto is None:
             return False
-        events.filter(seq__lte=old[-1].seq).delete()
-        rows.update(pruned_seq=old[-1].seq)
-        return len(old) == BATCH
+        events.filter(seq__lte=upto).delete()
+        rows.update(pruned_seq=upto)
+        return is_whole

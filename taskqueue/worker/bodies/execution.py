@@ -195,7 +195,7 @@ class Attempt:
                 raise  # Met by the body, and its own to answer.
             return self._frame(
                 self._outcome(OutcomeKind.FENCED)._replace(
-                    error_class=class_path(type(error)),
+                    error_class=storable(class_path(type(error)), limit=255),
                     error_message="The database went away around the body.",
                 )
             )
