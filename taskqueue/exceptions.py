@@ -202,6 +202,10 @@ class ChangedMeanwhile(TransitionRefused):
     """The row is no longer as the caller saw it, and nothing was done."""
 
 
+class RequestedBefore(TransitionRefused):
+    """The request of that id was made before, and nothing was done a second time."""
+
+
 class MemoryExceeded(TaskQueueError, MemoryError):
     """The process of the body used more memory than its `max_memory`."""
 

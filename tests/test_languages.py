@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import gettext
+import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.utils.translation import gettext as translate
 from django.utils.translation import override
 
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.display import WORDS
+from taskqueue.monitoring.alerts import sentences
+from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
+from taskqueue.monitoring.notice import WARNING, Notice
+from taskqueue.monitoring.notice_texts import TEXTS
 from tests.catalogue import FOLDER, PACKAGE, Entry, Text, entries, marked_texts
 
 CATALOGUE = entries(FOLDER / "django.po")
@@ -106,6 +113,53 @@ def test_every_status_has_a_word_of_its_own() -> None:
     assert len(set(words.values())) == len(words)
     with override("en"):
         assert {status: str(WORDS[status]) for status in statuses} == {s: s for s in statuses}
+
+
+CONDITIONS = [*TEXTS.values(), *(it for it in vars(sentences).values() if isinstance(it, tuple))]
+COMMANDS = {
+    "{advice}", "manage.py runworker --queues {subject} --tags {tags}",
+    "manage.py taskqueue workflows show {example}",
+}  # fmt: skip
+"""Remedies that are a command alone, and that of the doctor, which is kept in English."""
+
+
+@pytest.mark.parametrize("text", CONDITIONS, ids=lambda text: text.sentence)
+def test_each_condition_and_its_remedy_are_told_in_chinese(text: Any) -> None:
+    with override("zh-hans"):
+        for english in {*text} - {"", *COMMANDS}:
+            assert CHINESE.search(translate(english)), english
+
+
+TASK = "0198c3f2-0000-7000-8000-000000000000"
+LONG = {"code": "long_run", "level": WARNING, "subject": TASK, "detail": "shop.send"}
+PARKED = {"code": "parked", "level": WARNING, "subject": "shop.send", "count": 2, "example": TASK}
+NEW = {"code": "new_error", "level": WARNING, "subject": "shop.send", "count": 1, "example": TASK}
+
+
+@pytest.mark.parametrize(
+    ("notice", "english", "chinese"),
+    [
+        (
+            {**LONG, "seconds": 7200, "usual_seconds": 60},
+            "run for 2 h; 95 of 100",
+            "至多用时 60 秒。",
+        ),
+        ({**LONG, "seconds": 7200}, "fewer than 5 runs of it are known.", "已运行 2 小时\uff1b"),
+        ({**PARKED, "seconds": 7200}, "parked for 2 h: it fails in 22 h.", "将在 22 小时 后失败。"),
+        ({**PARKED, "seconds": 90_000}, "it fails at its next attempt.", "将在下一次尝试时失败。"),
+        ({**NEW, "detail": "x.Gone", "seconds": 30}, "fail with x.Gone.", "于 30 秒 前失败。"),
+        ({**NEW, "seconds": 30}, "fail without an error class.", "没有错误类。"),
+    ],
+)
+def test_durations_of_a_condition_are_told_in_the_language_of_the_reader(
+    notice: dict[str, Any], english: str, chinese: str
+) -> None:
+    found = Notice(**notice)
+    stored = json.loads(json.dumps(found.words))
+    with override("zh-hans"):
+        assert english in found.sentence
+        assert chinese in translated(stored, "")
+        assert translated_remedy(stored, "") == found.translated_remedy != found.remedy
 
 
 def test_the_reading_of_catalogues_refuses_what_it_does_not_know(tmp_path: Path) -> None:

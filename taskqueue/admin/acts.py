@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control.verb import Verb
-from taskqueue.exceptions import TaskQueueError
+from taskqueue.exceptions import RequestedBefore, TaskQueueError
 
 LONGEST_NAME = 255
 
@@ -29,6 +29,9 @@ class ActsAdmin(ReadOnlyAdmin):
         """Do it, and tell so or why not; whether it was done."""
         try:
             verb.act_by(request.user, row.name, reason=reason_of(request), **arguments)
+        except RequestedBefore:
+            self.message_user(request, _("This was already done."), messages.WARNING)
+            return True
         except TaskQueueError as error:
             self.message_user(request, str(error), messages.ERROR)
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,8 @@ from taskqueue.declarations.time_kinds import Seconds
 from taskqueue.engine.payloads import KEY_COLUMNS, OWN_COLUMNS, PLACEMENT_COLUMNS
 from taskqueue.models.task import Route
 
-# Of the stored form of a spec: raise it with every change of its fields.
+# Of the stored form of a spec: raise it where the meaning of a field changes. A field that is added
+# needs a default alone: what was stored before lacks it, and older versions refuse what has it.
 VERSION = 3
 
 
@@ -134,8 +135,11 @@ class EnqueueSpec:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> EnqueueSpec:
-        """Return the spec that `as_json` stored. Raises ValueError for another version's."""
-        values = dict(stored)
+        """Return the spec that `as_json` stored, also before fields with a default were added.
+
+        Raises ValueError for another version's.
+        """
+        values = {**ADDED_DEFAULTS, **stored}
         version = values.pop("version", None)
         strange = values.keys() ^ STORED_FIELDS
         if version != VERSION or strange:
@@ -168,6 +172,11 @@ NOT_STORED = frozenset(
 )  # fmt: skip
 # The fields of the form that is kept for later enqueues.
 STORED_FIELDS = frozenset(field.name for field in fields(EnqueueSpec)) - {"given"}
+ADDED_DEFAULTS = {
+    field.name: field.default
+    for field in fields(EnqueueSpec)
+    if field.name in STORED_FIELDS and field.default is not MISSING
+}
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval", "keep_last")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
 # The columns of a new task that is plain, but those that a clock decides.

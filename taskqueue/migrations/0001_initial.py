@@ -1054,6 +1054,7 @@ class Migration(migrations.Migration):
                 ("reason", models.CharField(default="", max_length=1000)),
                 ("task_status", models.CharField(default="", max_length=10)),
                 ("requested_by", models.CharField(max_length=150, null=True)),
+                ("requested_as", models.UUIDField(null=True)),
                 ("request", models.JSONField(null=True)),
                 ("created_at", models.DateTimeField(db_default=DatabaseClock())),
                 ("enqueued_at", models.DateTimeField(null=True)),
@@ -1086,6 +1087,11 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("schedule", "nominal_at"), name="taskqueue_occurrence_nominal"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(requested_as__isnull=False),
+                        fields=("schedule", "requested_as"),
+                        name="taskqueue_occurrence_requested",
                     ),
                     _one_of("status", OCCURRENCE_STATUSES, name="taskqueue_occurrence_status"),
                 ],

@@ -163,6 +163,8 @@ class Occurrence(models.Model):
     task_status = models.CharField(max_length=10, default="")
     # Who had it run by hand; null for a nominal time of the rule.
     requested_by = models.CharField(max_length=150, null=True)
+    # The id of that request, if it had one: sent twice, it makes one run.
+    requested_as = models.UUIDField(null=True)
     # What it runs in place of the request of its schedule: a run by hand with other arguments.
     request = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
@@ -182,6 +184,11 @@ class Occurrence(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["schedule", "nominal_at"], name="taskqueue_occurrence_nominal"
+            ),
+            models.UniqueConstraint(
+                fields=["schedule", "requested_as"],
+                name="taskqueue_occurrence_requested",
+                condition=Q(requested_as__isnull=False),
             ),
             one_of("status", OccurrenceStatus, name="taskqueue_occurrence_status"),
         ]

@@ -7,12 +7,9 @@ from datetime import datetime
 from shlex import quote
 from typing import Any
 
-from django.utils.translation import gettext, override
-
 from taskqueue.conf import get_settings
-from taskqueue.core.sentences import Sentence
-from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.notice_texts import TEXTS, Code
+from taskqueue.monitoring.sentences import Sentence, remedy_of
 
 WARNING, ERROR = "warning", "error"
 
@@ -50,49 +47,50 @@ class Notice:
     @property
     def sentence(self) -> str:
         """The condition in plain English; may contain text from users."""
-        return TEXTS[self.code].sentence.format(**self._values())
+        return self._sentence.english
 
     @property
     def words(self) -> dict[str, Any]:
         """The sentence as `Sentence.words` has it, and the remedy, for other languages."""
-        sentence, remedy = TEXTS[self.code]
-        return Sentence(sentence, self._values()).words | {"remedy": remedy}
+        return self._sentence.words | {"remedy": TEXTS[self.code].remedy}
 
     @property
     def remedy(self) -> str:
         """The remedy, with commands that can be pasted into a shell."""
-        return self._filled(TEXTS[self.code].remedy)
+        return remedy_of(self.words).english
 
     @property
     def translated_remedy(self) -> str:
         """The remedy in the language of the reader."""
-        return self._filled(gettext(TEXTS[self.code].remedy))
+        return remedy_of(self.words).translated
 
-    def _filled(self, remedy: str) -> str:
-        return remedy.format(**self._values() | {"subject": quote(self.subject)})
-
-    def _values(self) -> dict[str, str]:
-        left = get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)
-        return {
-            "subject": self.subject,
-            "count": f"{self.count or 0:,}{'+' if self.is_capped else ''}",
-            "total": f"{self.total or 0:,}",
-            "example": self.example,
-            "age": duration(self.seconds or 0.0),
-            "fails": f"in {duration(left)}" if left > 0 else "at its next attempt",
-            "detail": self.detail,
-            "advice": self.advice,
-            "error": self.detail or "no error class",
-            "tags": quote(self.detail),
-            "usual": (
-                "fewer than 5 runs of it are known"
-                if self.usual_seconds is None
-                else f"95 % of its runs take at most {duration(self.usual_seconds)}"
-            ),
+    @property
+    def _sentence(self) -> Sentence:
+        text, left = TEXTS[self.code], self._seconds_left
+        is_unknown = {
+            "new_error": not self.detail,
+            "long_run": self.usual_seconds is None,
+            "parked": left <= 0,
         }
+        return Sentence(
+            text.otherwise if is_unknown.get(self.code) else text.sentence,
+            {
+                "subject": self.subject,
+                "count": f"{self.count or 0:,}{'+' if self.is_capped else ''}",
+                "total": f"{self.total or 0:,}",
+                "example": self.example,
+                "detail": self.detail,
+                "advice": self.advice,
+                "tags": quote(self.detail),
+            },
+            ages={
+                "age": max(0.0, self.seconds or 0.0),
+                "left": max(0.0, left),
+                "usual": self.usual_seconds or 0.0,
+            },
+        )
 
-
-def duration(seconds: float) -> str:
-    """Return a duration such as `42 s`, `3.2 h`, in English."""
-    with override("en"):
-        return short_duration(max(0.0, seconds))
+    @property
+    def _seconds_left(self) -> float:
+        """Seconds until the task that is parked for the longest fails."""
+        return get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)

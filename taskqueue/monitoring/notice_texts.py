@@ -1,6 +1,6 @@
 """The sentences and remedies of conditions that need attention, by their codes, in English.
 
-Those that alerts tell too are marked for translation as a whole.
+All are marked for translation as a whole; the dashboard has sentences of its own, with links.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ class Text(NamedTuple):
 
     sentence: str
     remedy: str
+    # The sentence where the usual time, the class of the error or the time left is not known.
+    otherwise: str = ""
 
 
 TEXTS: dict[Code, Text] = {
     "no_worker": Text(
-        "No workers are running. Waiting tasks: {count}.",
+        gettext_noop("No workers are running. Waiting tasks: {count}."),
         gettext_noop("Start one: manage.py runworker."),
     ),
     "unserved_queue": Text(
@@ -35,17 +37,17 @@ TEXTS: dict[Code, Text] = {
         gettext_noop("Start a worker with --queues {subject}, or one without --queues."),
     ),
     "all_paused": Text(
-        "Everything is paused{detail}: no worker claims any task.",
+        gettext_noop("Everything is paused{detail}: no worker claims any task."),
         gettext_noop("manage.py taskqueue resume --all, unless the pause is still needed."),
     ),
     "definition_paused": Text(
-        "The definition {subject} is paused{detail}.",
+        gettext_noop("The definition {subject} is paused{detail}."),
         gettext_noop(
             "manage.py taskqueue resume --definition {subject}, unless the pause is still needed."
         ),
     ),
     "paused_with_waiting": Text(
-        "The queue {subject} is paused. Waiting tasks: {count}.",
+        gettext_noop("The queue {subject} is paused. Waiting tasks: {count}."),
         gettext_noop("manage.py taskqueue resume {subject}, unless the pause is still needed."),
     ),
     "stalled": Text(
@@ -101,7 +103,7 @@ TEXTS: dict[Code, Text] = {
     ),
     "new_error": Text(
         gettext_noop(
-            "A new kind of error: tasks named {subject} fail with {error}. Failed tasks: {count}."
+            "A new kind of error: tasks named {subject} fail with {detail}. Failed tasks: {count}."
             " The first, {example}, failed {age} ago."
         ),
         gettext_noop(
@@ -109,30 +111,44 @@ TEXTS: dict[Code, Text] = {
             "manage.py taskqueue retry --query"
             ' "name:{subject} status:failed".'
         ),
+        gettext_noop(
+            "A new kind of error: tasks named {subject} fail without an error class. Failed tasks:"
+            " {count}. The first, {example}, failed {age} ago."
+        ),
     ),
-    "doctor": Text("The doctor found: {detail}", "{advice}"),
+    "doctor": Text(gettext_noop("The doctor found: {detail}"), "{advice}"),
     "heartbeat_failing": Text(
-        "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is"
-        " well: {detail}",
+        gettext_noop(
+            "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is"
+            " well: {detail}"
+        ),
         gettext_noop(
             "Look whether its URL is right, and whether workers may reach it:"
             " manage.py taskqueue alerts test {subject}."
         ),
     ),
     "long_run": Text(
-        "The task {subject} ({detail}) has run for {age}; {usual}.",
+        gettext_noop(
+            "The task {subject} ({detail}) has run for {age}; 95 of 100 such tasks take at most"
+            " {usual}."
+        ),
         gettext_noop(
             "manage.py taskqueue show {subject}; manage.py taskqueue stop {subject} ends it."
         ),
+        gettext_noop(
+            "The task {subject} ({detail}) has run for {age}; fewer than 5 runs of it are known."
+        ),
     ),
     "schedule_overdue": Text(
-        "Schedules are overdue: {count}. The first is {subject}, for {age}.",
+        gettext_noop("Schedules are overdue: {count}. The first is {subject}, for {age}."),
         gettext_noop(
             "Start a worker, or read the workers' logs: something keeps them from their duties."
         ),
     ),
     "failing": Text(
-        "In the queue {subject}, {count} of {total} attempts failed within the last 15 minutes.",
+        gettext_noop(
+            "In the queue {subject}, {count} of {total} attempts failed within the last 15 minutes."
+        ),
         gettext_noop(
             'Fix the cause: manage.py taskqueue list "queue:{subject} status:failed,retrying".'
         ),
@@ -159,11 +175,17 @@ TEXTS: dict[Code, Text] = {
         ),
     ),
     "parked": Text(
-        "Tasks are parked because no worker that claimed them knows {subject}: {count}. The first"
-        " is {example}, parked for {age}: it fails {fails}.",
+        gettext_noop(
+            "Tasks are parked because no worker that claimed them knows {subject}: {count}. The"
+            " first is {example}, parked for {age}: it fails in {left}."
+        ),
         gettext_noop(
             "Start workers whose code has the task, restart workers with old code, or cancel the"
             " tasks. See manage.py taskqueue why {example}."
+        ),
+        gettext_noop(
+            "Tasks are parked because no worker that claimed them knows {subject}: {count}. The"
+            " first is {example}, parked for {age}: it fails at its next attempt."
         ),
     ),
     "schedule_trouble": Text(
@@ -189,8 +211,10 @@ TEXTS: dict[Code, Text] = {
         gettext_noop("manage.py taskqueue show {subject}, then stop {subject}."),
     ),
     "lost_holds": Text(
-        "Tasks that lost workers hold until their leases expire: {count}. {subject} is held the"
-        " longest.",
+        gettext_noop(
+            "Tasks that lost workers hold until their leases expire: {count}. {subject} is held the"
+            " longest."
+        ),
         gettext_noop(
             "manage.py taskqueue why {subject}; then stop {subject} "
             "--yes, or retry {subject} --yes."

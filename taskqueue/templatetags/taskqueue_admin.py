@@ -8,9 +8,12 @@ from urllib.parse import urlencode
 
 import django
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from taskqueue import display
+from taskqueue.core.uuid7 import uuid7
 from taskqueue.monitoring import durations
 
 register = template.Library()
@@ -64,6 +67,12 @@ def taskqueue_nav(context: Any, current: str = "") -> dict[str, Any]:
             if name in viewable
         ]
     }
+
+
+@register.simple_tag
+def taskqueue_once() -> SafeString:
+    """Show the hidden field by which a button that is pressed twice acts once."""
+    return format_html('<input type="hidden" name="once" value="{}">', uuid7())
 
 
 @register.simple_tag

@@ -10,7 +10,7 @@ from taskqueue.models import AlertRule, Incident, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.test_admin import read, url
 from tests.alerts.steps import look_now, make_rule
-from tests.monitoring.rows import make_worker
+from tests.monitoring.rows import MINUTE, ago, make_schedule, make_task, make_worker
 
 pytestmark = pytest.mark.django_db
 SENTENCE = "The worker w1 is in trouble: no disk"
@@ -71,6 +71,30 @@ def test_an_alert_and_its_remedy_are_told_in_the_language_of_the_reader(
     assert "Fix what it says" not in read(client, url("incident", "change", incident.pk))
     Incident.objects.update(words={})
     assert SENTENCE in read(client, url("incident", "change", incident.pk))
+
+
+def test_a_duration_and_the_remedy_of_an_alert_alone_are_in_the_language_of_the_reader(
+    log_in_as: LogIn, settings: Any
+) -> None:
+    settings.LANGUAGE_CODE = "zh-hans"
+    client = log_in_as("superuser")
+    make_worker()
+    make_task(run_after=ago(6 * MINUTE))
+    make_schedule("late", next_at=ago(7 * MINUTE))
+    make_rule("latency", "queue_latency", mail=[])
+    make_rule("missed", "schedule_missed", mail=[])
+    look_now()
+    told = {
+        "latency": ("已等待 6 分钟", "manage.py taskqueue why ID"),
+        "missed": ("已逾期 7 分钟", "manage.py taskqueue schedules show late\uff1b"),
+    }
+    for rule, (sentence, remedy) in told.items():
+        incident = Incident.objects.get(rule__name=rule)
+        assert " min" in incident.summary
+        page = read(client, url("incident", "change", incident.pk))
+        assert sentence in page, rule
+        assert remedy in page, rule
+        assert incident.remedy not in page, rule
 
 
 def test_a_rule_is_made_changed_silenced_tested_and_deleted_by_forms(log_in_as: LogIn) -> None:

@@ -13,15 +13,17 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
-from taskqueue.admin.acts import ReasonForm
 from taskqueue.admin.filters import row_id
+from taskqueue.admin.once import OnceForm, once_of
 from taskqueue.admin.schedules.deleting import DELETE, ScheduleDeleting
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
+from taskqueue.exceptions import TaskQueueError
 
 logger = logging.getLogger("taskqueue.admin")
 
 BUTTONS = {name: SCHEDULE_VERBS[name] for name in ("run_now", "pause", "resume")}
+RUN = BUTTONS["run_now"]
 
 
 def _action(verb: Verb) -> Any:
@@ -41,7 +43,7 @@ class ScheduleActs(ScheduleDeleting):
     """Buttons of the page and actions of the list, for those who may edit schedules."""
 
     actions: Any = tuple(map(_action, (*BUTTONS.values(), DELETE)))
-    action_form = ReasonForm
+    action_form = OnceForm
 
     def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether they may pause and delete: what makes no task."""
@@ -83,7 +85,12 @@ class ScheduleActs(ScheduleDeleting):
     def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
         """Its rule may raise anything: the others are still acted on."""
         try:
+            if verb is RUN:
+                arguments["request_id"] = once_of(request)
             return super().act(request, verb, row, **arguments)
+        except TaskQueueError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return False
         except Exception as error:
             logger.exception("Schedule not acted on verb=%s schedule=%s", verb.name, row.name)
             refusal = _("%(schedule)s: nothing was done for %(error)s. See the log.")

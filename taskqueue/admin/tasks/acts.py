@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 from uuid import UUID
 
@@ -16,12 +15,12 @@ from taskqueue.admin.acts import noted, reason_of
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.confirming import confirm
 from taskqueue.admin.links import back
+from taskqueue.admin.once import once_of
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tasks.declared import fixed_options
 from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.admin.tasks.questions import about_deleting, about_lost
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
-from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.redaction import REDACTED
 from taskqueue.engine.connections import database_alias, project_connection
@@ -35,10 +34,6 @@ from taskqueue.models import Task
 from taskqueue.monitoring.read_models.base import visible_arguments
 
 CANCEL, DELETE, STOP = (TASK_VERBS[name] for name in ("cancel", "delete", "stop"))
-# Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time.
-OLDEST = 24 * 3600
-# Seconds by which the clock of the process that made the page may be ahead.
-AHEAD = 300
 
 
 class TaskActs(ReadOnlyAdmin):
@@ -133,7 +128,7 @@ class TaskActs(ReadOnlyAdmin):
             is_hidden=shows_arguments and call is None,
             is_partly=shows_arguments and call and REDACTED in [*call.args, *call.kwargs.values()],
             fixed=fixed_options(registry.find(task.name)) if what == "update" else (),
-            once=uuid7() if ENQUEUE in verb.permissions else None,
+            makes_task=ENQUEUE in verb.permissions,
         )  # fmt: skip
 
     def do(
@@ -141,7 +136,7 @@ class TaskActs(ReadOnlyAdmin):
     ) -> UUID:
         """Do it and say so; return the id of the task to show next. Raises `TaskQueueError`."""
         if ENQUEUE in verb.permissions:
-            arguments["new_id"] = new_id_of(request)
+            arguments["new_id"] = once_of(request)
         try:
             result = verb.act_by(request.user, task.pk, reason=reason, **arguments)
         except EnqueuedBefore as found:
@@ -189,25 +184,6 @@ class TaskActs(ReadOnlyAdmin):
             return None
         rows = Task.objects.using(database_alias()).filter(pk=task_id)
         return rows.defer("args", "kwargs", "return_value", "error_message").first()
-
-
-def new_id_of(request: HttpRequest) -> UUID | None:
-    """Return the page's id for the new task, so that a button pressed twice acts once.
-
-    None if the page sent none. Raises `TaskQueueError`, in the user's language, if no page gave
-    the id out recently.
-    """
-    given = request.POST.get("once", "")
-    if not given:
-        return None
-    try:
-        found = UUID(given)
-    except ValueError:
-        found = UUID(int=0)
-    age = time.time() - (found.int >> 80) / 1000
-    if found.version != 7 or not -AHEAD <= age <= OLDEST:
-        raise TaskQueueError(_("This form had expired and has been refreshed. Try again."))
-    return found
 
 
 def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:

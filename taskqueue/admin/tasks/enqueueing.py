@@ -13,9 +13,10 @@ from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import ReasonField
+from taskqueue.admin.once import once_of
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.fields import JsonField
-from taskqueue.admin.tasks.acts import TaskActs, new_id_of
+from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.call_fields import CallForm, encode_call
 from taskqueue.admin.tasks.declared import documented, fixed_options, show_declared
 from taskqueue.admin.tasks.option_fields import (
@@ -25,7 +26,6 @@ from taskqueue.admin.tasks.option_fields import (
     option_fields,
 )
 from taskqueue.admin.tasks.prefilled import prefilled
-from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import check_options, options_from_json
@@ -66,7 +66,7 @@ class TaskEnqueueing(TaskActs):
         answer = self._enqueue(request, form) if form.is_valid() else None
         return answer or report(
             self, request, self.enqueue_template, _("Enqueue a task"),
-            form=form, name=definition.name, doc=documented(definition), once=uuid7(),
+            form=form, name=definition.name, doc=documented(definition),
         )  # fmt: skip
 
     def _choice(self, request: HttpRequest, trouble: str = "") -> HttpResponse:
@@ -86,7 +86,7 @@ class TaskEnqueueing(TaskActs):
         who = {"by": request.user, "reason": data["reason"]}
         try:
             try:
-                new_id = new_id_of(request)
+                new_id = once_of(request)
                 result = enqueue_by_hand(data["chosen"], *data["call"], **who, new_id=new_id)
             except EnqueuedBefore as found:
                 first = self.lead_to_first(request, found, form.task_name)

@@ -29,7 +29,6 @@ from taskqueue.admin.tasks.lists import TaskList
 from taskqueue.admin.tasks.logs import TaskLogs
 from taskqueue.admin.tasks.suggestions import TaskSuggestions
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.display import badge, moment
 from taskqueue.engine.connections import database_alias
@@ -103,7 +102,6 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
             "result": formatted(task.name, "result", shown.return_value) if has_result else None,
             "parts": shown_parts_of(task),
             "is_live": task.status not in FINISHED,
-            "once": uuid7(),
             "may_act": any(verb.is_for(user) for verb in BUTTONS.values()),
             **shown_history(request, history, task, now),
         }

@@ -72,6 +72,7 @@ class Runs:
         nominal_at: datetime,
         *,
         requested_by: str | None = None,
+        requested_as: UUID | None = None,
         request: dict[str, Any] | None = None,
     ) -> Occurrence:
         """Take one in that is not refused: enqueued, waiting, or skipped for its unique key.
@@ -83,6 +84,7 @@ class Runs:
             nominal_at=nominal_at,
             status=OccurrenceStatus.WAITING,
             requested_by=requested_by,
+            requested_as=requested_as,
             request=request,
             created_at=self.now,
         )

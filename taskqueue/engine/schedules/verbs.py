@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
+from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -42,6 +43,7 @@ from taskqueue.engine.sessions import take_write_lock
 from taskqueue.exceptions import (
     Duration,
     InvalidSchedule,
+    RequestedBefore,
     ScheduleExists,
     TransitionRefused,
 )
@@ -187,6 +189,7 @@ def run_schedule(
     *,
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
+    request_id: UUID | None = None,
     by: object = "",
     reason: str = "",
     seen: Seen = None,
@@ -196,16 +199,18 @@ def run_schedule(
     Also one that is paused or not enabled. `args` and `kwargs` are this run's alone; None leaves
     those of the schedule. Its overlap policy holds: raises `TransitionRefused` where that would
     skip the run, or where another task holds the unique key of its own. Raises
-    `ScheduleDoesNotExist`, and `InvalidSchedule` for arguments that do not fit.
+    `ScheduleDoesNotExist`, and `InvalidSchedule` for arguments that do not fit. Where `request_id`
+    is given, the second call with it raises `RequestedBefore`.
     """
     who = person(by, reason)
     with _locked(name, seen) as (connection, schedule, now):
+        _refuse_second(connection, schedule, request_id)
         request = None if args is None and kwargs is None else request_with(schedule, args, kwargs)
         catch_up(connection, schedule, now)
         runs = Runs(connection, schedule, now)
         if why := runs.refusal():
             raise TransitionRefused(f"Schedule {name!r} is not run: {why}")
-        occurrence = runs.accept(now, requested_by=who.by, request=request)
+        occurrence = runs.accept(now, requested_by=who.by, requested_as=request_id, request=request)
         if occurrence.status == OccurrenceStatus.SKIPPED:
             raise TransitionRefused(f"Schedule {name!r} is not run: {occurrence.reason}")
         if rules.from_json(schedule.rule).waits_for_end:
@@ -239,6 +244,15 @@ def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedu
         schedule = find(rows.select_for_update(), name)
         require_seen(schedule, seen, f"Schedule {name!r}")
         yield connection, schedule, dialect_for(connection).now(connection)
+
+
+def _refuse_second(
+    connection: BaseDatabaseWrapper, schedule: Schedule, request_id: UUID | None
+) -> None:
+    """Raise `RequestedBefore` if the locked schedule has a run of that request."""
+    rows = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule.id)
+    if request_id is not None and rows.filter(requested_as=request_id).exists():
+        raise RequestedBefore(f"Schedule {schedule.name!r} was run for this request already.")
 
 
 def _begun(occurrence: Occurrence) -> str:

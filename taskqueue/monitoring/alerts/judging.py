@@ -12,7 +12,7 @@ from taskqueue.monitoring.alerts import sentences as texts
 from taskqueue.monitoring.alerts.rules import fits, judged_by
 from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation as Situation
-from taskqueue.monitoring.notice import ERROR, Notice, duration
+from taskqueue.monitoring.notice import ERROR, Notice
 from taskqueue.monitoring.notices.failing import is_internal
 from taskqueue.monitoring.notices.failures import failure_jumps, new_errors, new_errors_of_all
 from taskqueue.monitoring.notices.judging import notices
@@ -41,11 +41,9 @@ def _missed(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
             **said(
                 texts.OVERDUE,
                 subject=overdue.name,
-                age=duration(overdue.seconds),
                 detail=overdue.trouble,
+                ages={"age": overdue.seconds},
             ),
-            remedy=f"manage.py taskqueue schedules show {overdue.name}; then read the workers'"
-            " logs: something keeps them from their duties.",
             value=overdue.seconds,
         )
 

@@ -11,7 +11,6 @@ from taskqueue.monitoring.alerts import sentences as texts
 from taskqueue.monitoring.alerts.rules import judged_by, threshold_of
 from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation
-from taskqueue.monitoring.notice import duration
 from taskqueue.monitoring.notices.queues import (
     everything_is_paused,
     has_free_slot,
@@ -19,7 +18,6 @@ from taskqueue.monitoring.notices.queues import (
     nobody_takes,
     of_deep,
     of_late,
-    of_stalled,
     waits_long,
 )
 
@@ -35,16 +33,14 @@ def latencies(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
         if queue.waiting and queue.is_served and waits_long(queue, threshold_of(rule)):
             seconds = queue.reachable_seconds or 0.0
             if has_free_slot(queue, situation.workers):
-                count = str(queue.waiting_count)
                 yield Judged(
                     subject=queue.name,
                     **said(
                         texts.LATE_FOR_NOTHING,
                         subject=queue.name,
-                        age=duration(seconds),
-                        count=count,
+                        count=queue.waiting_count,
+                        ages={"age": seconds},
                     ),
-                    remedy=of_stalled(queue).remedy,
                     value=seconds,
                 )
             else:
@@ -67,7 +63,6 @@ def nobody(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
         yield Judged(
             subject="",
             **said(texts.NOBODY, count=f"{waiting:,}"),
-            remedy="Start one: manage.py runworker. Or manage.py taskqueue workers resume.",
         )
 
 
@@ -84,7 +79,5 @@ def saturated(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
                     detail=limit.allowed,
                     count=limit.waiting_count,
                 ),
-                remedy=f"manage.py taskqueue limits show {limit.name}; limits set {limit.name}"
-                " raises it.",
                 value=float(limit.waiting),
             )

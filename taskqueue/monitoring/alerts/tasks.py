@@ -33,11 +33,9 @@ def failures(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
         latest = max(rows, key=lambda each: each.latest_at)
         if count >= threshold_of(rule):
             text = texts.FAILED_OF_QUEUE if is_by_queue else texts.FAILED_OF_NAME
-            query = f"{'queue' if is_by_queue else 'name'}:{subject} status:failed"
             yield Judged(
                 subject=subject,
-                **said(text, subject=subject, within=window, count=f"{count:,}"),
-                remedy=f'Fix the cause: manage.py taskqueue list "{query}".',
+                **said(text, subject=subject, count=f"{count:,}", times={"within": window}),
                 value=float(count),
                 count=count,
                 latest_at=latest.latest_at,
@@ -58,12 +56,15 @@ def rates(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
         share = rate.failed / rate.total
         if share > threshold_of(rule) and fits(rule, AlertScope(rule.scope), rate.subject):
             text = texts.RATE_OF_QUEUE if by == "queue" else texts.RATE_OF_NAME
-            numbers = {"failed": f"{rate.failed:,}", "total": f"{rate.total:,}"}
             yield Judged(
                 subject=rate.subject,
-                **said(text, subject=rate.subject, within=window, **numbers),
-                remedy="Fix the cause: manage.py taskqueue list "
-                f'"{by}:{rate.subject} status:failed,retrying".',
+                **said(
+                    text,
+                    subject=rate.subject,
+                    failed=f"{rate.failed:,}",
+                    total=f"{rate.total:,}",
+                    times={"within": window},
+                ),
                 value=share,
             )
 

@@ -11,7 +11,6 @@ from taskqueue.monitoring.alerts import sentences as texts
 from taskqueue.monitoring.alerts.rules import threshold_of, window_of
 from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation
-from taskqueue.monitoring.notice import duration
 
 
 def failed(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
@@ -29,11 +28,10 @@ def failed(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
                 **said(
                     texts.WORKFLOWS_FAILED,
                     subject=name,
-                    within=window,
                     count=f"{len(rows):,}",
+                    example=latest.id,
+                    times={"within": window},
                 ),
-                remedy=f"manage.py taskqueue workflows show {latest.id}; fix the cause, then "
-                f"workflows retry {latest.id}.",
                 value=float(len(rows)),
                 count=len(rows),
                 latest_at=latest.finished_at,
@@ -56,10 +54,9 @@ def slow(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
                 **said(
                     texts.WORKFLOW_SLOW,
                     subject=name,
-                    age=duration(workflow.seconds),
-                    usual=duration(workflow.usual),
+                    example=workflow.id,
+                    ages={"age": workflow.seconds, "usual": workflow.usual},
                 ),
-                remedy=f"manage.py taskqueue workflows show {workflow.id}.",
                 value=times,
                 example=workflow.id,
             )
