@@ -114,13 +114,16 @@ class Worker:
         process, self._process = self._process, None
         if process is None:
             return 0
-        if process.poll() is None:
+        is_asked = process.poll() is None
+        if is_asked:
             process.send_signal(signal.SIGTERM)
         try:
-            return process.wait(self._longest_end())
+            code = process.wait(self._longest_end())
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()
+        # The signal itself ends one that has not begun to heed it, and so has claimed nothing.
+        return 0 if is_asked and code == -signal.SIGTERM else code
 
     def __enter__(self) -> Self:
         self.start()

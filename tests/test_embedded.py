@@ -47,6 +47,11 @@ def test_a_worker_that_cannot_start_and_one_that_is_late_are_told() -> None:
         EmbeddedWorker(concurrency=1).run(until=lambda: False, timeout=0.2)
 
 
+@pytest.mark.slow
+def test_one_that_is_ended_while_it_starts_has_ended_well() -> None:
+    EmbeddedWorker(concurrency=1).run(until=lambda: True, timeout=60)
+
+
 def test_it_refuses_what_it_cannot_wait_for() -> None:
     for until in ("drain", [7], object()):
         with pytest.raises(TypeError, match="until must"):

@@ -16,6 +16,7 @@ from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.depth_chart import depth_chart
+from taskqueue.admin.groups import GroupsPage
 from taskqueue.admin.links import back, finished_within
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
@@ -85,11 +86,14 @@ class PauseForm(ActForm):
     definition = forms.CharField(required=False)
 
 
-class QueueAdmin(ActsAdmin, RowReportAdmin):
+class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
     """A queue has a row after a worker has seen it; before, it has a page by its name."""
 
     list_template = "admin/taskqueue/queue/change_list.html"
-    routes = (("named/", "named"), ("pauses/", "pauses"), ("<taskqueue_name:name>/act/", "act"))
+    routes = (
+        ("named/", "named"), ("pauses/", "pauses"), ("groups/", "groups"),
+        ("<taskqueue_name:name>/act/", "act"),
+    )  # fmt: skip
     page_template = "admin/taskqueue/queue/page.html"
 
     class Media:

@@ -77,6 +77,7 @@ def _rows() -> dict[str, str]:
         "worker-draining": _change("worker", Worker.objects.get(status="stopping").pk),
         "queue-one": _change("queue", Queue.objects.get(name="mail").pk),
         "queue-paused": _change("queue", Queue.objects.get(name="imports").pk),
+        "queue-groups": reverse("admin:taskqueue_queue_groups"),
         "tasklog-one": _change("tasklog", TaskLog.objects.all()[0].pk),
         "audit-one": _change("audit", Audit.objects.all()[0].pk),
         "operation-running": _change("operation", Operation.objects.get(status="running").pk),

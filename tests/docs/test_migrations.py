@@ -12,6 +12,7 @@ from taskqueue import definitions, testing
 from taskqueue.backend import framework
 from taskqueue.declarations import handlers
 from taskqueue.declarations.workflows.workflow import workflows
+from taskqueue.models import Lease, Task
 from tests.documents import Page, page
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +67,21 @@ def test_a_task_of_celery_that_retries_itself_does_so_here(names: dict[str, Any]
     names["fetch_rate"].enqueue("XXX")
     runs = testing.run_due(backoff="skip")
     assert [run.status for run in runs] == ["retrying"] * 3 + ["failed"]
+
+
+def test_pauses_that_a_function_tells_are_those_of_celery(names: dict[str, Any]) -> None:
+    exec(page("migrate-from-celery.md").titled("pauses, after"), names)
+    result = names["order_paper"].enqueue(500)
+    pauses = []
+    for attempt in (1, 2, 3):
+        [run] = testing.run_due()
+        assert (run.attempt, run.status) == (attempt, "retrying")
+        task = Task.objects.get(id=result.id)
+        assert task.finished_at is None
+        pause = task.run_after - Lease.objects.latest("attempt").finished_at
+        pauses.append(round(pause.total_seconds()))
+        result.run_now()
+    assert pauses == [3, 6, 12]
 
 
 def test_a_schedule_of_beat_in_seconds_is_one_here(names: dict[str, Any]) -> None:

@@ -9,9 +9,9 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 from tests.admin.everything import Everything
+from tests.admin.matrix.kinds import Act, Page, Ways
 from tests.admin.matrix.roles import Permissions
 from tests.admin.matrix.routes import PREFIX
-from tests.admin.matrix.table import Act, Page, Ways
 
 PARAMETER = re.compile(r"<\w+:(\w+)>")
 SAFE = ("GET", "HEAD", "OPTIONS")

@@ -1,12 +1,8 @@
-"""The table: for each route who may look, and what may be posted by whom.
-
-A way to be let in is a set of permissions that are all needed; of several ways one is enough.
-"""
+"""The table: for each route who may look, and what may be posted by whom."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from taskqueue.admin.tasks.acts import BUTTONS
@@ -14,71 +10,11 @@ from taskqueue.admin.tasks.forms import FORMS as EDITED
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
-from tests.admin.matrix.roles import NONE, Permissions
+from tests.admin.matrix.fleet import PAGES as FLEET
+from tests.admin.matrix.kinds import NO_ASGI, OPERATE, VIEW_TASK, Act, Page, of_rows, ways
 from tests.admin.schedule_rows import filled
 from tests.sample.tasks import echo
 from tests.verb_needs import MAKING, NEEDS, row_for
-
-Ways = list[Permissions]
-
-
-def ways(*each: str) -> Ways:
-    """`ways("a b", "c")`: a and b together, or c."""
-    return [frozenset(way.split()) for way in each]
-
-
-NOBODY: Ways = []
-ANY_STAFF: Ways = [NONE]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Act:
-    """A POST that changes something, for those who may; `on` is the row it is done to."""
-
-    name: str
-    needs: Ways
-    body: dict[str, Any]
-    """A value such as `$failed` stands for the key of that row."""
-    on: str
-    query: str = ""
-    answers: int = 302
-    refused: frozenset[int] = frozenset({403})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """Who may GET it. `look` is None where nobody has anything to GET there."""
-
-    look: Ways | None
-    on: str = ""
-    query: dict[str, str] = field(default_factory=dict)
-    answers: int = 200
-    acts: tuple[Act, ...] = ()
-
-    @property
-    def entry(self) -> Ways:
-        """Who is let in at all, if only to be told that the method is wrong."""
-        return (
-            self.look if self.look is not None else [way for act in self.acts for way in act.needs]
-        )
-
-    @property
-    def rules(self) -> list[Ways]:
-        """All that decides about somebody here."""
-        return [self.entry, *(act.needs for act in self.acts)]
-
-
-def _of_rows(model: str, look: Ways) -> dict[str, Page]:
-    """What the admin has for every model, where nothing can be changed by its forms."""
-    row = f"{model}/<path:object_id>"
-    return {
-        f"{model}/": Page(look=look),
-        f"{model}/add/": Page(look=NOBODY),
-        f"{row}/history/": Page(look=look, on=model),
-        f"{row}/delete/": Page(look=NOBODY, on=model),
-        f"{row}/change/": Page(look=look, on=model),
-        f"{row}/": Page(look=ANY_STAFF, on=model, answers=302),
-    }
 
 
 def _task_act(verb: TaskVerb, on: str, needs: str) -> Act:
@@ -141,14 +77,9 @@ TASK_ACTS = (
     _task_act(BUTTONS["cancel"], "running", "stop"),
 )
 TASK_EDITS = tuple(_task_edit(TASK_VERBS[name]) for name in EDITED)
-VIEW_TASK = ways("view_task")
 EDIT_SCHEDULES = ways("edit_schedules")
-MANAGE_ALERTS = ways("view_alertrule manage_alerts")
 MAKE_SCHEDULES = ways(MAKING)
 CAN_SEE_SCHEDULES = ways("view_schedule", "edit_schedules")
-OPERATE = ways("view_task operate")
-WEBHOOKS = ways("manage_webhooks")
-PAUSE = {"verb": "pause", "minutes": "5", "reason": "why"}
 ENQUEUE = ways("enqueue")
 ENQUEUE_TASK = Act(
     name="enqueue", on="", query=f"?name={echo.name}", needs=ENQUEUE,
@@ -161,109 +92,9 @@ DELETE_TASK = Act(
 DOCUMENT = json.dumps(
     {"schedules": [{"name": "new", "task": echo.name, "rule": {"kind": "every", "interval": 60}}]}
 )
-# The tests' server is no ASGI one; `tests.admin.test_live` asks one that is.
-NO_ASGI = 404
 PAGES: dict[str, Page] = {
-    "dashboard/": Page(look=VIEW_TASK),
-    "dashboard/stream/": Page(look=VIEW_TASK, answers=NO_ASGI),
-    "dashboard/doctor/": Page(look=ways("view_task view_worker")),
-    "failure/": Page(look=VIEW_TASK),
-    "performance/": Page(look=VIEW_TASK),
-    **_of_rows("lease", ways("view_lease")),
-    "lease/gantt/": Page(look=ways("view_lease view_task")),
-    **_of_rows("tasklog", ways("view_tasklog")),
-    **_of_rows("occurrence", ways("view_occurrence")),
-    **_of_rows("audit", ways("view_audit")),
-    **_of_rows("worker", ways("view_worker")),
-    "worker/<int:object_id>/act/": Page(
-        look=None,
-        acts=(
-            *(
-                Act(name=verb, on="worker", needs=ways("stop"),
-                    body={"verb": verb, "confirmed": "1"})
-                for verb in ("quiet", "stop", "kill")
-            ),
-            Act(name="resume", on="asked worker", needs=ways("stop"), body={"verb": "resume"}),
-            Act(name="change", on="worker", needs=ways("stop"),
-                body={"verb": "change", "concurrency": "7", "queues": "mail=3@2"}),
-        ),
-    ),
-    "worker/resume/": Page(
-        look=None,
-        acts=(Act(name="resume", on="", needs=ways("stop"), body={"reason": "why"}),),
-    ),
-    **_of_rows("queue", ways("view_queue")),
-    "queue/named/": Page(look=ways("view_queue"), query={"name": "unseen"}),
-    "queue/pauses/": Page(
-        look=None,
-        acts=(
-            Act(name="pause_all", on="", needs=ways("control_queues"),
-                body={"verb": "pause_all", "minutes": "5"}),
-            Act(name="resume_all", on="", needs=ways("control_queues"),
-                body={"verb": "resume_all"}),
-            Act(name="pause definition", on="", needs=ways("control_queues"),
-                body={"verb": "pause_definition", "definition": "shop.tasks.export"}),
-        ),
-    ),
-    "queue/<taskqueue_name:name>/act/": Page(
-        look=None,
-        acts=(
-            Act(name="pause", on="queue", needs=ways("control_queues"), body=PAUSE),
-            Act(name="resume", on="paused queue", needs=ways("control_queues"),
-                body={"verb": "resume"}),
-            Act(name="limit", on="queue", needs=ways("control_queues"),
-                body={"verb": "limit", "concurrency": "3", "rate": "9/m"}),
-            Act(name="delete", on="empty queue", needs=ways("control_queues"),
-                body={"verb": "delete"}),
-        ),
-    ),
-    **_of_rows("limit", ways("view_limit")),
-    "limit/<int:object_id>/act/": Page(
-        look=None,
-        acts=(
-            Act(name="set", on="limit", needs=ways("control_queues"),
-                body={"verb": "set", "concurrency": "3", "seen": "2/////"}),
-            Act(name="reset", on="changed limit", needs=ways("control_queues"),
-                body={"verb": "reset", "seen": "2///1//"}),
-        ),
-    ),
-    **_of_rows("incident", ways("view_incident")),
-    "incident/<int:object_id>/act/": Page(
-        look=None,
-        acts=(
-            Act(name="acknowledge", on="incident", needs=ways("view_incident operate"),
-                body={"verb": "acknowledge", "reason": "why"}),
-        ),
-    ),
-    **_of_rows("alertrule", ways("view_alertrule")),
-    "alertrule/new/": Page(
-        look=MANAGE_ALERTS,
-        acts=(
-            Act(name="create", on="", needs=MANAGE_ALERTS,
-                body={"name": "new", "kind": "doctor", "scope": "all", "enabled": "on"}),
-        ),
-    ),
-    "alertrule/<int:object_id>/edit/": Page(
-        look=MANAGE_ALERTS,
-        on="alertrule",
-        acts=(
-            Act(name="edit", on="alertrule", needs=MANAGE_ALERTS,
-                body={"kind": "doctor", "scope": "all", "wait": "30", "enabled": "on"}),
-        ),
-    ),
-    "alertrule/<int:object_id>/act/": Page(
-        look=None,
-        acts=(
-            Act(name="silence", on="alertrule", needs=MANAGE_ALERTS,
-                body={"verb": "silence", "minutes": "5"}),
-            Act(name="unsilence", on="silenced rule", needs=MANAGE_ALERTS,
-                body={"verb": "unsilence"}),
-            Act(name="test", on="alertrule", needs=MANAGE_ALERTS, body={"verb": "test"}),
-            Act(name="delete", on="alertrule", needs=MANAGE_ALERTS,
-                body={"verb": "delete", "confirmed": "1"}),
-        ),
-    ),
-    **_of_rows("schedule", CAN_SEE_SCHEDULES),
+    **FLEET,
+    **of_rows("schedule", CAN_SEE_SCHEDULES),
     "schedule/": Page(
         look=CAN_SEE_SCHEDULES,
         acts=(
@@ -312,7 +143,7 @@ PAGES: dict[str, Page] = {
         on="schedule",
         acts=(Act(name="delete", on="schedule", needs=EDIT_SCHEDULES, body={"post": "yes"}),),
     ),
-    **_of_rows("task", VIEW_TASK),
+    **of_rows("task", VIEW_TASK),
     "task/add/": Page(look=ENQUEUE, query={"name": echo.name}, acts=(ENQUEUE_TASK,)),
     "task/searches/save/": Page(
         look=None,
@@ -340,7 +171,7 @@ PAGES: dict[str, Page] = {
     "task/<uuid:object_id>/edit/<slug:what>/": Page(
         look=ways("view_task operate enqueue"), on="failed", acts=TASK_EDITS
     ),
-    **_of_rows("workflow", ways("view_workflow")),
+    **of_rows("workflow", ways("view_workflow")),
     "workflow/<uuid:object_id>/stream/": Page(
         look=ways("view_workflow"), on="workflow", answers=NO_ASGI
     ),
@@ -350,43 +181,7 @@ PAGES: dict[str, Page] = {
         query={"verb": "cancel"},
         acts=tuple(map(_workflow_act, WORKFLOW_VERBS.values())),
     ),
-    **_of_rows("endpoint", WEBHOOKS),
-    "endpoint/add/": Page(
-        look=WEBHOOKS,
-        acts=(
-            Act(name="create", on="", needs=WEBHOOKS, answers=200,
-                body={"url": "https://example.com/new"}),
-        ),
-    ),
-    "endpoint/<int:object_id>/edit/": Page(
-        look=WEBHOOKS,
-        on="endpoint",
-        acts=(
-            Act(name="edit", on="endpoint", needs=WEBHOOKS,
-                body={"url": "https://example.com/new", "seen": "2026-01-01T00:00:00+00:00"}),
-        ),
-    ),
-    "endpoint/<int:object_id>/act/": Page(
-        look=None,
-        acts=(
-            Act(name="test", on="endpoint", needs=WEBHOOKS, body={"verb": "test"}),
-            Act(name="enable", on="disabled endpoint", needs=WEBHOOKS, body={"verb": "enable"}),
-            Act(name="disable", on="endpoint", needs=WEBHOOKS, body={"verb": "disable"}),
-            Act(name="rotate", on="endpoint", needs=WEBHOOKS, answers=200,
-                body={"verb": "rotate"}),
-            Act(name="replay", on="endpoint", needs=WEBHOOKS,
-                body={"verb": "replay", "hours": "1"}),
-            Act(name="delete", on="endpoint", needs=WEBHOOKS,
-                body={"verb": "delete", "confirmed": "1"}),
-        ),
-    ),
-    "endpoint/<int:object_id>/redeliver/": Page(
-        look=None,
-        acts=(
-            Act(name="redeliver", on="endpoint", needs=WEBHOOKS, body={"delivery": "$delivery"}),
-        ),
-    ),
-    **_of_rows("operation", ways("view_operation")),
+    **of_rows("operation", ways("view_operation")),
     "operation/start/": Page(
         look=OPERATE,
         query={"verb": "retry", "ids": "$failed"},

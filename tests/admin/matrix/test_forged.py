@@ -15,9 +15,10 @@ from taskqueue.engine.operations.asking import which_of
 from taskqueue.models import Operation
 from tests.admin.everything import Everything
 from tests.admin.matrix.cells import act_address, filled_in, page_address
+from tests.admin.matrix.kinds import Page
 from tests.admin.matrix.roles import IS_FULL, Clients
 from tests.admin.matrix.stored import Stored, has_changed
-from tests.admin.matrix.table import PAGES, Page
+from tests.admin.matrix.table import PAGES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 LOOKS_AT_ALL = VIEWER.permissions | {"view_arguments"}

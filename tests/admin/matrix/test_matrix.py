@@ -18,10 +18,11 @@ from tests.admin.matrix.cells import (
     knock,
     page_address,
 )
+from tests.admin.matrix.kinds import Act, Page
 from tests.admin.matrix.roles import EVERY_PERMISSION, IS_FULL, NONE, Clients, telling_sets
 from tests.admin.matrix.routes import routes
 from tests.admin.matrix.stored import Stored, has_changed, no_writes
-from tests.admin.matrix.table import PAGES, Act, Page
+from tests.admin.matrix.table import PAGES
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROUTES = sorted(PAGES)

@@ -1,4 +1,4 @@
-"""Limits, alert rules with what they found, and endpoints of webhooks."""
+"""Limits, collected events, alert rules with what they found, and endpoints of webhooks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from datetime import datetime
 from uuid import uuid4
 
 from taskqueue import alerts, control, webhooks
-from taskqueue.models import Incident, Lease, Limit, Limiter, Slot
+from taskqueue.engine.making_specs import spec_of
+from taskqueue.models import Collected, Incident, Lease, Limit, Limiter, Slot
 from taskqueue.monitoring.alerts.judging import judge
 from taskqueue.monitoring.alerts.situation import AlertSituation
+from tests.browser.lively import shop
 from tests.browser.lively.moments import ago
 
 
@@ -30,6 +32,17 @@ def fill_limits() -> None:
     control.pause_definition(
         "shop.mail.send_newsletter", by="lee", reason="the issue has a wrong date"
     )
+
+
+def fill_groups(now: datetime) -> None:
+    """Events of two groups, which are due within hours."""
+    for group, count in (("customer:1204", 14), ("customer:88", 3)):
+        for number in range(count):
+            Collected.objects.create(
+                name="shop.mail.send_digest", group=group, event=f'{{"order": {number}}}', size=12,
+                collected_at=ago(now, minutes=5 + number), max_size=100, max_bytes=10_000,
+                grace=7200, max_delay=14_400, spec=spec_of(shop.send_receipt).as_json(),
+            )  # fmt: skip
 
 
 def fill_alerts(now: datetime) -> None:

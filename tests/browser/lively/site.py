@@ -44,6 +44,7 @@ def fill(count: int = 900, *, now: datetime | None = None) -> Shop:
     fleet.fill_schedules(now)
     fleet.fill_operations(now, random)
     rules.fill_limits()
+    rules.fill_groups(now)
     rules.fill_alerts(now)
     rules.fill_webhooks()
     _act()
