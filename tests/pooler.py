@@ -175,7 +175,7 @@ class Pooler:
         with suppress(ProcessLookupError):
             process.send_signal(how)
         try:
-            process.wait(timeout=30)
+            process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

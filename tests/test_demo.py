@@ -226,7 +226,7 @@ class Browser:
 
     def get(self, path: str, form: bytes | None = None) -> str:
         """Return the page; anything but a good answer is an error."""
-        with self._opener.open(self._address + path, form, timeout=30) as response:
+        with self._opener.open(self._address + path, form, timeout=60) as response:
             return str(response.read().decode())
 
     def log_in(self, username: str, password: str) -> str:

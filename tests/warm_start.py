@@ -16,6 +16,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,19 @@ CONNECTION, MAIL = "TASKQUEUE_TEST_CONNECTION", "TASKQUEUE_TEST_MAIL"
 OWN = (CONNECTION, MAIL, "TASKQUEUE_TEST_SETTINGS", "TASKQUEUE_TEST_SPANS", "PYTEST_CURRENT_TEST")
 """What may differ between the environments of workers that are forked from one process."""
 MODULE = "DJANGO_SETTINGS_MODULE"
+LOADED = (
+    "taskqueue.management.working",
+    "taskqueue.worker.supervisor",
+    "taskqueue.worker.duties",
+    "taskqueue.worker.periodic_duties",
+    "taskqueue.worker.bodies.orders",
+    "taskqueue.engine.workflows.rounds",
+    "taskqueue.migrations.0001_initial",
+    "taskqueue.backend",
+    "taskqueue.workflows",
+    "taskqueue.control",
+)
+"""What every worker or its children import after that, which no test of workers is about."""
 
 
 class WarmStart:
@@ -35,25 +49,24 @@ class WarmStart:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = {**_shared(environment), CONNECTION: environment[CONNECTION]}
         self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
+        self._line: Line | None = None
 
     def start(
         self, arguments: Sequence[str], *, environment: Mapping[str, str], log_path: Path
     ) -> WarmProcess:
         """Start `django` with these arguments; what it writes is added to the file."""
-        if self._socket is None:
-            self._socket = self._begin()
+        if self._line is None:
+            self._line = Line(self._begin())
         log_path.touch()  # There from the first moment, as with a process that a shell starts.
         own = {name: environment[name] for name in OWN if name in environment}
-        return WarmProcess(
-            self._socket, _ask(self._socket, "start", list(arguments), own, str(log_path))
-        )
+        pid = self._line.ask("start", list(arguments), own, str(log_path))
+        return WarmProcess(self._line, pid)
 
     def end(self) -> None:
         """End the process; the workers are ended by whoever has started them."""
-        if self._process is not None and self._socket is not None:
-            self._socket.close()
-            self._process.wait(timeout=30)
+        if self._process is not None and self._line is not None:
+            self._line.close()
+            self._process.wait(timeout=60)
 
     def _begin(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -91,18 +104,39 @@ class WarmStarts:
             each.end()
 
 
+class Line:
+    """The way to the process that workers are forked from; any thread may use it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._lock = threading.Lock()
+
+    def ask(self, *question: Any) -> Any:
+        """Return the answer."""
+        with self._lock:
+            self._socket.sendall(json.dumps(question).encode())
+            answer = self._socket.recv(LARGEST_MESSAGE)
+        if not answer:
+            raise AssertionError("The process that workers are forked from has ended.")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Ask for nothing more, so that the process ends."""
+        self._socket.close()
+
+
 class WarmProcess:
     """One that was forked; like `subprocess.Popen`, as far as tests need it."""
 
-    def __init__(self, sock: socket.socket, pid: int) -> None:
-        self._socket = sock
+    def __init__(self, line: Line, pid: int) -> None:
+        self._line = line
         self._code: int | None = None
         self.pid = pid
 
     def poll(self) -> int | None:
         """Return the exit code, negative for a signal, or None while it runs."""
         if self._code is None:
-            self._code = _ask(self._socket, "poll", self.pid)
+            self._code = self._line.ask("poll", self.pid)
         return self._code
 
     def wait(self, timeout: float) -> int:
@@ -122,13 +156,6 @@ class WarmProcess:
 
 def _shared(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in OWN}
-
-
-def _ask(sock: socket.socket, *question: Any) -> Any:
-    sock.sendall(json.dumps(question).encode())
-    if not (answer := sock.recv(LARGEST_MESSAGE)):
-        raise AssertionError("The process that workers are forked from has ended.")
-    return json.loads(answer)
 
 
 def _serve(sock: socket.socket) -> list[str] | None:
@@ -174,7 +201,8 @@ def _load() -> None:
     os.environ["TASKQUEUE_TEST_SETTINGS"] = "{}"
     django.setup()
     load_command_class("taskqueue", "runworker")
-    importlib.import_module("taskqueue.worker.supervisor")
+    for module in LOADED:
+        importlib.import_module(module)
     gc.collect()
     gc.freeze()
 

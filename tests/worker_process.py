@@ -26,9 +26,11 @@ T = TypeVar("T")
 
 poolers: list[Pooler] = []
 """What the workers connect through; none: they connect to the server itself."""
+PATIENCE = 60.0
+"""Seconds that an event may take to come, on a machine that is busy with many other things."""
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 30, *, what: str = "") -> T:
+def wait_until(condition: Callable[[], T], timeout: float = PATIENCE, *, what: str = "") -> T:
     """Return the first true value of `condition()`; fail when none comes within `timeout` seconds.
 
     The last look begins when the time is over: one that this process had to wait in tells what was.
@@ -154,7 +156,7 @@ class WorkerProcess:
         parent = psutil.Process(self.pid)
         return [parent, *parent.children(recursive=True)]
 
-    def wait(self, timeout: float = 30) -> int:
+    def wait(self, timeout: float = PATIENCE) -> int:
         """Return the exit code once it has ended; fail, showing the log, when it does not."""
         try:
             return self._process.wait(timeout)
@@ -181,7 +183,7 @@ class WorkerProcess:
         # cannot have been given to anyone else while one of them lives.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=60)
 
     def __str__(self) -> str:
         return f"$ {' '.join(self.command)} -> {self.returncode}\n{self.log()}"

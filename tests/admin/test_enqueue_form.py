@@ -430,6 +430,6 @@ def test_the_form_shows_no_secret_of_a_task(log_in_as: LogIn) -> None:
 
 
 def test_who_may_only_enqueue_sees_no_arguments_of_tasks(log_in_as: LogIn) -> None:
-    made = log_in.enqueue(user="bob", password=SECRET)
+    made = log_in.enqueue(user="bartholomew", password=SECRET)
     client = log_in_as("viewer", "enqueue")
-    assert "bob" not in read(client, f"{form_url(log_in.name)}&task={made.id}")
+    assert "bartholomew" not in read(client, f"{form_url(log_in.name)}&task={made.id}")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def raise_at_once(rule: AlertRule) -> Counter[str]:
     """Raise the same alert in two transactions that see nothing of each other, without the lock."""
-    both, ends = Barrier(2, timeout=30), Counter[str]()
+    both, ends = Barrier(2, timeout=60), Counter[str]()
 
     def step() -> None:
         from django.db import connection

@@ -17,7 +17,8 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Worker
 from tests.chaos.databases import Database
 from tests.chaos.history import Term
-from tests.worker_process import WorkerProcess, wait_until
+from tests.warm_start import WarmStarts
+from tests.worker_process import WorkerProcess, wait_until, worker_environment
 
 LEASE, PING, TAKEOVER_INTERVAL, CRASH_DELAY = 6.0, 1.0, 0.5, 0.5
 LONG_LEASE = 20.0
@@ -83,6 +84,7 @@ class Fleet:
         self.workers: list[ChaosWorker] = []
         self.terms: list[Term] = []
         self.problems: list[str] = []
+        self._warm_starts = WarmStarts(worker_environment({}))
 
     def now(self) -> float:
         """The database's clock."""
@@ -106,6 +108,7 @@ class Fleet:
             env={**self.database.environment(), **(env or {})},
             settings={**SETTINGS, "LEASE_DURATION": self.lease, **(settings or {})},
             prefix=prefix,
+            warm_starts=None if prefix else self._warm_starts,
         )  # fmt: skip
         worker.name = name
         self.workers.append(worker)
@@ -173,3 +176,4 @@ class Fleet:
                     with suppress(psutil.NoSuchProcess):
                         process.kill()
             worker.destroy()
+        self._warm_starts.end()

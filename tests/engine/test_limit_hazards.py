@@ -144,7 +144,7 @@ def test_a_limit_that_is_raised_during_a_claim_opens_what_that_closes(by_rate: b
                 lambda: fetch(default_connection, WAITS) == [(2,)] or not threads[1].is_alive()
             )
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
     assert len(taken) + len(take()) == 2
     assert repairs() == 0
 
@@ -172,7 +172,7 @@ def test_a_place_that_comes_free_during_a_claim_is_not_forgotten() -> None:
             thread.start()
             wait_until(lambda: fetch(default_connection, WAITS) == [(1,)])
             end(running, OutcomeKind.SUCCEEDED)
-        thread.join(20)
+        thread.join(60)
     Task.objects.filter(partition=closed.id).delete()
     assert len(take()) == 1
     assert repairs() == 0

@@ -34,7 +34,7 @@ def test_a_rolled_back_enqueue_never_runs_though_workers_wait_for_it(
             raise ChangedMind
 
     for result in committed:
-        assert result.wait(30).status == "succeeded"
+        assert result.wait(60).status == "succeeded"
     expected = {result.id for result in committed}
     assert set(journal.starts()) == expected
     assert set(Task.objects.values_list("id", flat=True)) == expected
@@ -49,5 +49,5 @@ def test_nothing_of_an_open_transaction_runs_before_its_commit(
         inside = worker_tasks.work.enqueue(path, 0)
         assert journal.lines() == []
 
-    assert inside.wait(30).status == "succeeded"
+    assert inside.wait(60).status == "succeeded"
     assert journal.starts() == {inside.id: 1}

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 
 BUSY = timedelta(seconds=3)
 """What a busy machine may add."""
+TRIES = 3
+"""Of which one takes no longer than that: what delays each of them is not the machine."""
 
 
 def test_what_a_killed_worker_held_is_taken_over_soon_after_its_lease(
@@ -48,26 +50,51 @@ def assert_taken_over(
     settings: dict[str, Any],
     crash_delay: float,
 ) -> None:
+    delays: list[tuple[timedelta, timedelta]] = []
+    while not delays or not is_soon(*delays[-1], crash_delay):
+        assert len(delays) < TRIES, delays
+        delays.append(
+            taken_over(start_worker, journal, end, settings=settings, crash_delay=crash_delay)
+        )
+
+
+def is_soon(after_expiry: timedelta, pause: timedelta, crash_delay: float) -> bool:
+    assert after_expiry > timedelta(0)
+    assert pause >= timedelta(seconds=crash_delay)
+    latest = timedelta(seconds=crash_delay + 3) + BUSY
+    return after_expiry <= timedelta(seconds=2) + BUSY and pause <= latest
+
+
+def taken_over(
+    start_worker: StartWorker,
+    journal: Journal,
+    end: Path,
+    *,
+    settings: dict[str, Any],
+    crash_delay: float,
+) -> tuple[timedelta, timedelta]:
+    """How long after its lease's end a task was taken over, and how long it paused then."""
+    end.unlink(missing_ok=True)
     first = start_worker("--concurrency", "1", "--name", "first", settings=settings)
     result = worker_tasks.beat.using(crash_delay=crash_delay).enqueue(str(journal.path), str(end))
-    wait_until(lambda: len(journal.of(result)) > 2, 30, what="a beating body")
-    start_worker("--concurrency", "1", "--name", "second", settings=settings)
+    wait_until(lambda: len(journal.of(result)) > 2, what="a beating body")
+    second = start_worker("--concurrency", "1", "--name", "second", settings=settings)
 
     first.leave_no_proof()
     first.kill()
 
     wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 90)
     end.touch()
-    assert result.wait(30).status == "succeeded"
+    assert result.wait(60).status == "succeeded"
     lost, again = Lease.objects.filter(task_id=result.id).order_by("attempt")
     assert (lost.status, lost.worker_id, again.worker_id) == ("lost", "first", "second")
-    # The lease had been renewed at the last ping, so that its end is a lease after that.
-    assert timedelta(0) < lost.finished_at - lost.expires_at <= timedelta(seconds=2) + BUSY
-    pause = again.claimed_at - lost.finished_at
-    assert timedelta(seconds=crash_delay) <= pause <= timedelta(seconds=crash_delay + 3) + BUSY
     assert (Task.objects.get(id=result.id).crashes, result.attempts) == (1, 2)
     assert_takeovers_followed_expiry()
     assert_ownership_does_not_overlap(journal)
+    second.terminate()
+    assert second.wait() == 0
+    # The lease had been renewed at the last ping, so that its end is a lease after that.
+    return lost.finished_at - lost.expires_at, again.claimed_at - lost.finished_at
 
 
 def test_what_was_killed_on_the_same_host_is_taken_over_once_its_processes_have_ended(
@@ -77,7 +104,7 @@ def test_what_was_killed_on_the_same_host_is_taken_over_once_its_processes_have_
     first = start_worker("--name", "first")
     beat = worker_tasks.beat.using(crash_delay=0, lease_duration=timedelta(days=1))
     result = beat.enqueue(str(journal.path), str(end))
-    wait_until(lambda: len(journal.of(result)) > 2, 30, what="a beating body")
+    wait_until(lambda: len(journal.of(result)) > 2, what="a beating body")
     start_worker("--name", "second")
 
     killed_at = timezone.now()
@@ -85,7 +112,7 @@ def test_what_was_killed_on_the_same_host_is_taken_over_once_its_processes_have_
 
     wait_until(lambda: any(line.attempt == 2 for line in journal.of(result)), 90)
     end.touch()
-    assert result.wait(30).status == "succeeded"
+    assert result.wait(60).status == "succeeded"
     lost = Lease.objects.get(task_id=result.id, attempt=1)
     assert (lost.status, lost.error_message) == ("lost", ENDED_ON_HOST)
     assert killed_at < lost.finished_at < lost.expires_at

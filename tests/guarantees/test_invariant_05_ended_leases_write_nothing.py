@@ -38,14 +38,14 @@ def test_a_body_whose_lease_was_ended_writes_nothing_more(
     start_worker("--pool", pool, "--concurrency", "1", settings=FAR_PING)
     go, done = tmp_path / "go", tmp_path / "done"
     result = definition.enqueue(str(go), str(done))
-    wait_until(lambda: TaskLog.objects.filter(message="began").exists(), 30, what="a line")
+    wait_until(lambda: TaskLog.objects.filter(message="began").exists(), what="a line")
     lease = Lease.objects.get(task_id=result.id)
     Lease.objects.filter(id=lease.id).update(status=status, finished_at=lease.claimed_at)
     Task.objects.filter(id=result.id).update(status="scheduled", run_after=far_away(lease))
     before = rows(result.id)
 
     go.touch()
-    wait_until(done.exists, 30, what="the end of the body")
+    wait_until(done.exists, what="the end of the body")
     tasks_after = worker_tasks.crash_until.enqueue(1)
     tasks_after.wait(60)
 

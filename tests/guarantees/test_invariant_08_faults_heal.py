@@ -89,7 +89,7 @@ def test_a_long_outage_ends_bodies_before_their_leases_and_counts_no_crash(
     worker = start_worker("--concurrency", "1", settings=short_lease)
     end = tmp_path / "end"
     result = worker_tasks.beat.enqueue(str(journal.path), str(end))
-    wait_until(lambda: len(journal.of(result)) > 3, 30)
+    wait_until(lambda: len(journal.of(result)) > 3)
 
     body = journal.of(result)[0].pid
     postgresql_server.stop("immediate")
@@ -137,7 +137,7 @@ def test_a_worker_can_be_stopped_while_its_database_is_away(
     start_worker: StartWorker, postgresql_server: Server
 ) -> None:
     worker = start_worker("--shutdown-timeout", "2")
-    tasks.noop.enqueue().wait(30)
+    tasks.noop.enqueue().wait(60)
 
     postgresql_server.stop("immediate")
     worker.terminate()
@@ -156,7 +156,7 @@ def test_a_body_that_holds_the_write_lock_beyond_its_lease_is_let_be(
     ]
     result = worker_tasks.hold_write_lock.enqueue(2 * lease)
     running = Lease.objects.filter(task_id=result.id)
-    wait_until(running.exists, 30, what="a claim")
+    wait_until(running.exists, what="a claim")
 
     finished = wait_until(lambda: result_of(result.id), 90, what="the end of the body")
 
@@ -165,7 +165,7 @@ def test_a_body_that_holds_the_write_lock_beyond_its_lease_is_let_be(
     assert running.get().status == "succeeded"
     assert [worker.returncode for worker in workers] == [None, None]
     after = tasks.noop.enqueue()
-    assert after.wait(30).status == "succeeded"
+    assert after.wait(60).status == "succeeded"
 
 
 def result_of(task_id: object) -> Task | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 
 import pytest
 
@@ -139,11 +138,8 @@ def test_a_server_that_sends_byte_after_byte_is_left_at_the_deadline(
     """Each byte comes in time; all of them together do not."""
     monkeypatch.setattr(client, "WHOLE_SECONDS", 1.0)
     resolver.knows(NAME, ["127.0.0.1"])
-    with _dripping() as port:
-        started = time.monotonic()
-        with pytest.raises(NoAnswer, match="in time"):
-            post(f"http://{NAME}:{port}/", b"{}", HEADERS, allowed=LOOPBACK)
-        assert time.monotonic() - started < 30
+    with _dripping() as port, pytest.raises(NoAnswer, match="in time"):
+        post(f"http://{NAME}:{port}/", b"{}", HEADERS, allowed=LOOPBACK)
 
 
 def test_a_resolver_that_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ STATUSES = {200: {"status": "ok"}, 503: {"status": "unavailable"}}
 
 def port_of(worker: WorkerProcess) -> int:
     """The port that the system chose for it."""
-    found = wait_until(lambda: OPENED.search(worker.log()), 30, what="a port")
+    found = wait_until(lambda: OPENED.search(worker.log()), what="a port")
     assert found[1] == "127.0.0.1"
     return int(found[2])
 
@@ -41,4 +41,4 @@ def health_of(worker: WorkerProcess, *, seconds: float = 10) -> dict[str, int]:
 
 def wait_for_health(worker: WorkerProcess, expected: dict[str, int]) -> None:
     """Return once both routes answer so."""
-    wait_until(lambda: health_of(worker) == expected, 30, what=f"{expected}")
+    wait_until(lambda: health_of(worker) == expected, what=f"{expected}")

@@ -297,7 +297,7 @@ def heard() -> Iterator[list[str]]:
 
     class Heard(list[str]):
         def __iter__(self) -> Iterator[str]:
-            wait_until(lambda: listener.hear() or heard, 30, what="a notification")
+            wait_until(lambda: listener.hear() or heard, what="a notification")
             return iter(heard)
 
     yield Heard()
@@ -316,9 +316,9 @@ def test_a_session_leaves_out_what_it_has_made_ready_itself_but_hears_its_stops(
         notify(own, ANYWHERE)
         notify(own, STOP)
         notify(connection, ANYWHERE)
-        wait_until(lambda: fetch(own, "SELECT 1") and ANYWHERE in heard, 30, what="the other's")
+        wait_until(lambda: fetch(own, "SELECT 1") and ANYWHERE in heard, what="the other's")
     notify(own, ANYWHERE)
-    wait_until(lambda: fetch(own, "SELECT 1") and len(heard) > 2, 30, what="its own")
+    wait_until(lambda: fetch(own, "SELECT 1") and len(heard) > 2, what="its own")
     own.close()
     assert heard == [STOP, ANYWHERE, ANYWHERE]
 
@@ -380,8 +380,8 @@ class Idle:
         self.rest()
 
     def rest(self) -> None:
-        wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
-        wait_until(lambda: not Lease.objects.filter(status="running").exists(), 30)
+        wait_until(Worker.objects.filter(is_idle=True).exists, what="an idle worker")
+        wait_until(lambda: not Lease.objects.filter(status="running").exists())
 
 
 @pytest.fixture
@@ -439,7 +439,7 @@ class TestRealWorker:
     ) -> None:
         go = tmp_path / "go"
         append_and_wait.enqueue(str(tmp_path / "effects"), str(go))
-        wait_until((tmp_path / "effects").exists, 30, what="a running body")
+        wait_until((tmp_path / "effects").exists, what="a running body")
         mark.using(queue_name="other").enqueue("other")
         mark.enqueue("ordinary")
         mark.using(worker_names=["w1"]).enqueue("named")

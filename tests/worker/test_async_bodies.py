@@ -42,12 +42,12 @@ def test_what_a_body_left_on_the_loop_goes_on_while_its_slot_waits(
     journal, until = tmp_path / "journal", tmp_path / "until"
     start_worker("--pool", pool, "--concurrency", "1")
     result = async_tasks.leave_behind.enqueue(str(journal), str(until))
-    assert result.wait(30).status == "succeeded"
+    assert result.wait(60).status == "succeeded"
 
     until.touch()
 
-    wait_until(lambda: "went on" in journal.read_text(), 30, what="the end of what was left")
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    wait_until(lambda: "went on" in journal.read_text(), what="the end of what was left")
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"
 
 
 def test_what_ends_a_program_behind_a_body_ends_neither_it_nor_its_child(

@@ -33,7 +33,7 @@ def test_children_that_hold_nothing_live_through_it(
     start_worker: StartWorker, proxy: ProxyProcess
 ) -> None:
     worker = start_worker("--concurrency", "2", env=through(proxy), settings=SETTINGS)
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"
     before = {each.pid for each in children_of(worker.pid)}
     # The second ping began after the child had nothing left.
     await_ping()
@@ -55,7 +55,7 @@ def test_a_child_that_starts_in_the_midst_of_it_is_there_after_it(
     worker = start_worker("--concurrency", "1", env=through(proxy), settings=SETTINGS)
     started, go = tmp_path / "started", tmp_path / "go"
     result = tasks.append_and_wait.enqueue(str(started), str(go))
-    wait_until(started.exists, 30, what="a body")
+    wait_until(started.exists, what="a body")
     [child] = wait_until(lambda: children_of(worker.pid), what="its child")
 
     proxy.tell("freeze")

@@ -62,7 +62,7 @@ def told() -> Iterator[Told]:
         WorkerOptions(name="w"), slots=1, declares=False, watchdog=cast(Any, NoWatchdog())
     )
     told = Told(child)
-    wait_until(lambda: told.has_said(frames.READY), 30)
+    wait_until(lambda: told.has_said(frames.READY))
     yield told
     child.kill()
     child.bury()

@@ -45,7 +45,7 @@ def test_reload_replaces_the_children_when_a_file_changes(
 
     shop.set_price(2)
 
-    wait_until(lambda: price_of(enqueue_price()) == 2, 30)
+    wait_until(lambda: price_of(enqueue_price()) == 2)
     assert worker.returncode is None
     assert not Lease.objects.exclude(status="succeeded").exists()
 
@@ -59,7 +59,7 @@ def test_children_that_cannot_start_spend_no_attempt_and_say_why(
     )
     task = enqueue_price()
 
-    row = wait_until(lambda: Worker.objects.exclude(trouble="").first(), 30, what="trouble")
+    row = wait_until(lambda: Worker.objects.exclude(trouble="").first(), what="trouble")
     assert "a_module_that_nobody_has" in row.trouble
     task.refresh_from_db()
     assert (task.status, task.attempt) == ("ready", 0)
@@ -69,7 +69,7 @@ def test_children_that_cannot_start_spend_no_attempt_and_say_why(
     assert price_of(task) == 3
     task.refresh_from_db()
     assert (task.attempt, task.crashes, task.failures) == (1, 0, 0)
-    wait_until(lambda: Worker.objects.filter(trouble="").exists(), 30, what="no trouble")
+    wait_until(lambda: Worker.objects.filter(trouble="").exists(), what="no trouble")
     assert worker.returncode is None
 
 
@@ -84,7 +84,7 @@ def test_children_that_no_longer_start_return_what_they_were_to_run(
     shop.break_it()
 
     crashed = tasks.exit_hard.using(crash_delay=3600).enqueue()
-    wait_until(lambda: Worker.objects.exclude(trouble="").first(), 30, what="trouble")
+    wait_until(lambda: Worker.objects.exclude(trouble="").first(), what="trouble")
     assert health_of(worker) == BUSY_OTHERWISE
     task = enqueue_price()
     shop.set_price(4)

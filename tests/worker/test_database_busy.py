@@ -35,12 +35,12 @@ def test_a_worker_waits_for_the_write_lock_and_says_that_the_database_is_busy(
     worker = start_worker("--concurrency", "1")
     started, go = tmp_path / "started", tmp_path / "go"
     result = tasks.append_and_wait.enqueue(str(started), str(go))
-    wait_until(started.exists, 30, what="a body")
+    wait_until(started.exists, what="a body")
     with write_lock():
         go.touch()
-        wait_until(lambda: "Database busy" in worker.log(), 30)
-    assert result.wait(30).status == "succeeded"
-    wait_until(lambda: "Database back" in worker.log(), 30)
+        wait_until(lambda: "Database busy" in worker.log())
+    assert result.wait(60).status == "succeeded"
+    wait_until(lambda: "Database back" in worker.log())
     assert "Database away" not in worker.log()
     worker.terminate()
     assert worker.wait() == 0

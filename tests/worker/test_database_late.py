@@ -46,7 +46,7 @@ def away(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, s
 
 
 def wait_until_waiting(worker: WorkerProcess) -> None:
-    wait_until(lambda: WAITS in worker.log(), 30, what="a worker that waits")
+    wait_until(lambda: WAITS in worker.log(), what="a worker that waits")
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_an_atomic_body_that_returned_is_run_again_when_its_record_met_no_databa
     start_worker("--concurrency", "1")
     said, go = tmp_path / "said", tmp_path / "go"
     result = worker_tasks.wait_atomically.enqueue(str(said), str(go))
-    line = wait_until(lambda: said.read_text() if said.exists() else "", 30, what="a body")
+    line = wait_until(lambda: said.read_text() if said.exists() else "", what="a body")
     end_session(int(line.split()[-1]))
     go.touch()
     assert result.wait(60).status == "succeeded"
@@ -40,4 +40,4 @@ def test_an_atomic_body_that_returned_is_run_again_when_its_record_met_no_databa
     assert (task.failures, task.crashes) == (0, 0)
     statuses = Lease.objects.filter(task=task).order_by("attempt").values_list("status", flat=True)
     assert list(statuses) == ["lost", "succeeded"]
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"

@@ -56,7 +56,7 @@ def fork_often(hooks: list[dict[str, Any]], copy: Callable[[], object]) -> int:
 
 
 def ends(pid: int) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while os.waitpid(pid, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
             os.kill(pid, 9)
@@ -127,11 +127,11 @@ def test_a_fork_waits_for_a_moment_only(
     def stay() -> None:
         with connections.unforked():
             entered.set()
-            over.wait(30)
+            over.wait(60)
 
     thread = threading.Thread(target=stay)
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(60)
     monkeypatch.setattr("tests.worker.test_fork_locks.FORKS", 2)
     try:
         assert fork_often(hooks, lambda: None) == 0

@@ -49,7 +49,7 @@ def test_a_worker_is_ready_while_it_takes_tasks_and_live_until_it_has_ended(
 
     started, go = tmp_path / "started", tmp_path / "go"
     tasks.append_and_wait.enqueue(str(started), str(go))
-    wait_until(started.exists, 30, what="a body")
+    wait_until(started.exists, what="a body")
     assert health_of(worker) == WELL
     control.quiet_worker("paris")
     wait_for_health(worker, BUSY_OTHERWISE)

@@ -25,5 +25,5 @@ def test_a_worker_that_is_told_to_end_until_it_has_ended_exits_with_0(
             os.kill(worker.pid, number)
         return worker.returncode is not None
 
-    wait_until(tell_again, 30, what="the worker's end")
+    wait_until(tell_again, what="the worker's end")
     assert worker.wait() == 0

@@ -25,11 +25,11 @@ SIGNALS = [WorkerProcess.terminate, WorkerProcess.interrupt]
 
 
 def wait_for_line(path: Path, text: str = "start") -> None:
-    wait_until(lambda: path.exists() and text in path.read_text(), 30, what=f"{text} in {path}")
+    wait_until(lambda: path.exists() and text in path.read_text(), what=f"{text} in {path}")
 
 
 def wait_until_stopping() -> None:
-    wait_until(Worker.objects.filter(status="stopping").exists, 30, what="a worker that stops")
+    wait_until(Worker.objects.filter(status="stopping").exists, what="a worker that stops")
 
 
 @pytest.mark.parametrize("stop", SIGNALS)
@@ -116,7 +116,7 @@ def test_a_worker_registers_itself_with_what_it_is(start_worker: StartWorker, po
     assert set(row.versions) == {"taskqueue", "django", "python"}
     assert row.host
     before = row.seen_at
-    wait_until(lambda: Worker.objects.get(name="known").seen_at > before, 30, what="a ping")
+    wait_until(lambda: Worker.objects.get(name="known").seen_at > before, what="a ping")
 
 
 def test_drain_does_what_is_there_and_leaves_the_future(drain: Drain, pool: str) -> None:
@@ -185,19 +185,19 @@ def test_a_name_is_taken_over_once_its_worker_was_killed(start_worker: StartWork
 
     wait_until(lambda: Worker.objects.get(name="heir").pid == second.pid)
 
-    assert tasks.noop.enqueue().wait(30).worker_names == ["heir"]
+    assert tasks.noop.enqueue().wait(60).worker_names == ["heir"]
 
 
 def test_children_die_with_a_worker_that_is_killed(start_worker: StartWorker) -> None:
     worker = start_worker("--concurrency", "2")
-    tasks.noop.enqueue().wait(30)
+    tasks.noop.enqueue().wait(60)
     children = psutil.Process(worker.pid).children(recursive=True)
     count = 4 if sys.platform == "linux" else 3
     assert len(children) == count, "two slots, their template, and the guardian that ends them"
 
     worker.kill()
 
-    gone, alive = psutil.wait_procs(children, timeout=30)
+    gone, alive = psutil.wait_procs(children, timeout=60)
     assert (len(gone), alive) == (count, [])
 
 

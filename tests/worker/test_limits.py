@@ -62,9 +62,9 @@ def test_a_body_that_swallows_its_timeout_loses_its_lease_in_the_thread_pool(
     result = tasks.loop_stubbornly.enqueue()
     start_worker("--pool", "thread", "--concurrency", "2", settings=SHORT_GRACES)
 
-    result.wait(30)
+    result.wait(60)
     after = tasks.noop.enqueue()
-    after.wait(30)
+    after.wait(60)
 
     assert (result.status, leases(result)) == ("failed", ["failed"])
     assert result.errors[0].exception_class_path == TIMEOUT
@@ -105,7 +105,7 @@ def test_a_deadline_ends_a_running_body_and_is_not_retried(
     start_worker: StartWorker, pool: str
 ) -> None:
     start_worker("--pool", pool)
-    tasks.noop.enqueue().wait(30)
+    tasks.noop.enqueue().wait(60)
     for deadline in (3, 12, 48):
         endless = tasks.loop_for_ever.using(timeout=600, deadline=deadline, max_attempts=5)
         result = endless.enqueue()
@@ -122,15 +122,15 @@ def test_what_waits_ends_at_its_deadline_or_expiry(start_worker: StartWorker) ->
     expired = tasks.noop.using(run_after=60, expires_after=0.5).enqueue()
     start_worker()
 
-    assert overdue.wait(30).status == "failed"
-    assert expired.wait(30).status == "cancelled"
+    assert overdue.wait(60).status == "failed"
+    assert expired.wait(60).status == "cancelled"
     assert leases(overdue) == leases(expired) == []
     assert overdue.errors[0].exception_class_path == "taskqueue.exceptions.DeadlineExceeded"
 
 
 def test_expires_after_does_not_end_what_has_started(start_worker: StartWorker) -> None:
     start_worker("--concurrency", "2")
-    tasks.noop.enqueue().wait(30)
+    tasks.noop.enqueue().wait(60)
     for seconds in (3, 12, 48):
         slow = tasks.sleep.using(expires_after=seconds).enqueue(seconds + 2)
         failing = tasks.fail_until.using(expires_after=seconds, backoff=Fixed(seconds + 1))

@@ -26,14 +26,14 @@ def test_a_body_ends_before_another_worker_may_take_its_task_over(
     first = start_worker(*arguments, "--name", "first", settings=SETTINGS)
     started, go = tmp_path / "started", tmp_path / "go"
     result = tasks.append_and_wait.enqueue(str(started), str(go))
-    wait_until(started.exists, 30, what="a body")
+    wait_until(started.exists, what="a body")
     [child] = children_of(first.pid)
     start_worker(*arguments, "--name", "second", settings=SETTINGS)
 
     with atomic():
         lease = Lease.objects.select_for_update().get(task_id=result.id)
         assert lease.status == "running"
-        wait_until(lambda: not child.is_running(), 30, what="the end of the body")
+        wait_until(lambda: not child.is_running(), what="the end of the body")
         # It ended in time: nobody could renew the lease or take it over meanwhile.
         lease.refresh_from_db()
         assert lease.status == "running"
@@ -52,7 +52,7 @@ def test_leases_are_renewed_while_the_table_of_tasks_is_locked(
     start_worker("--pool", pool, "--concurrency", "1", settings=SETTINGS)
     started, go = tmp_path / "started", tmp_path / "go"
     result = tasks.append_and_wait.enqueue(str(started), str(go))
-    wait_until(started.exists, 30, what="a body")
+    wait_until(started.exists, what="a body")
     leases = Lease.objects.filter(task_id=result.id)
 
     with atomic(), connection.cursor() as cursor:

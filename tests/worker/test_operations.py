@@ -120,7 +120,7 @@ def test_an_idle_worker_begins_within_a_poll(start_worker: StartWorker) -> None:
     start_worker("--poll-interval", poll, settings={**QUICK, "TAKEOVER_INTERVAL": 120})
     if connection.vendor == "postgresql":
         # Before it has said so, what is asked for waits for its next look.
-        wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
+        wait_until(Worker.objects.filter(is_idle=True).exists, what="an idle worker")
     other = start_operation("retry", TaskFilter(name="shop.tasks.gone"))
     await_status(other, "finished")
     operation = start_operation("retry", FAILED)

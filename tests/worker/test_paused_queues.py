@@ -56,32 +56,32 @@ def test_what_runs_goes_on_and_a_resume_brings_the_rest(
     start_worker("--concurrency", "1", settings={"CLAIM_AHEAD": 0})
     go = tmp_path / "go"
     running = tasks.append_and_wait.enqueue(str(tmp_path / "effects"), str(go))
-    wait_until((tmp_path / "effects").exists, 30, what="a running body")
+    wait_until((tmp_path / "effects").exists, what="a running body")
     waiting = tasks.noop.enqueue()
 
     pause("default")
     go.touch()
 
-    assert running.wait(30).status == "succeeded"
+    assert running.wait(60).status == "succeeded"
     elsewhere = tasks.noop.using(queue_name="other").enqueue()
-    assert elsewhere.wait(30).status == "succeeded"
+    assert elsewhere.wait(60).status == "succeeded"
     waiting.refresh()
     assert waiting.status == "ready"
     resume("default")
-    assert waiting.wait(30).status == "succeeded"
+    assert waiting.wait(60).status == "succeeded"
 
 
 def test_a_retry_waits_for_the_end_of_the_pause(start_worker: StartWorker) -> None:
     start_worker("--concurrency", "1")
     result = tasks.fail_until.using(max_attempts=3, backoff=Fixed(600)).enqueue(2)
-    wait_until(lambda: Task.objects.get(id=result.id).failures, 30, what="a failure")
+    wait_until(lambda: Task.objects.get(id=result.id).failures, what="a failure")
     pause("default")
     Task.objects.filter(id=result.id).update(run_after=F("enqueued_at"))
-    wait_until(lambda: Task.objects.get(id=result.id).status == "ready", 30, what="a promotion")
+    wait_until(lambda: Task.objects.get(id=result.id).status == "ready", what="a promotion")
     pause("default", until=timedelta(seconds=3))
     paused_until = Queue.objects.get(name="default").paused_until
 
-    assert result.wait(30).status == "succeeded"
+    assert result.wait(60).status == "succeeded"
     assert Lease.objects.get(task_id=result.id, attempt=2).claimed_at >= paused_until
 
 
@@ -91,20 +91,18 @@ def test_a_retry_waits_for_the_end_of_the_pause(start_worker: StartWorker) -> No
 def test_a_resume_wakes_an_idle_worker_long_before_its_poll(
     start_worker: StartWorker, flags: list[str]
 ) -> None:
-    start_worker("--poll-interval", "60", *flags)
-    tasks.noop.enqueue().wait(30)
-    wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
+    start_worker("--poll-interval", "600", *flags)
+    tasks.noop.enqueue().wait(60)
+    wait_until(Worker.objects.filter(is_idle=True).exists, what="an idle worker")
     pause("default")
     result = tasks.noop.enqueue()
-    wait_until(lambda: has_rested_since(result), 30, what="a look in vain")
+    wait_until(lambda: has_rested_since(result), what="a look in vain")
     result.refresh()
     assert result.status == "ready"
 
-    resumed = time.monotonic()
     resume("default")
 
-    assert result.wait(30).status == "succeeded"
-    assert time.monotonic() - resumed < 20  # Its poll is a minute after its last look.
+    assert result.wait(60).status == "succeeded"  # Its poll is ten minutes after its last look.
 
 
 # Seconds for which a worker is watched, and how many transactions it may begin in one of them. It
@@ -117,12 +115,12 @@ WATCHED, MOST_TRANSACTIONS = 8.0, 12
 def test_a_worker_with_nothing_but_paused_tasks_rests(start_worker: StartWorker) -> None:
     """`test_rest` counts its requests exactly; this is about the process as a whole."""
     worker = start_worker("--concurrency", "1")
-    tasks.noop.enqueue().wait(30)  # Its child has started.
+    tasks.noop.enqueue().wait(60)  # Its child has started.
     pause("default")
     paused = tasks.noop.enqueue_many([((), {})] * 300)
     if connection.vendor == "postgresql":
-        wait_until(Worker.objects.filter(is_idle=True).exists, 30, what="an idle worker")
-        wait_until(lambda: has_rested_since(paused[-1]), 30, what="a look in vain")
+        wait_until(Worker.objects.filter(is_idle=True).exists, what="an idle worker")
+        wait_until(lambda: has_rested_since(paused[-1]), what="a look in vain")
     process = psutil.Process(worker.pid)
     spent, begun, at = sum(process.cpu_times()[:2]), transactions(), time.monotonic()
 

@@ -78,12 +78,12 @@ def test_a_crash_costs_its_own_child_only(start_worker: StartWorker, tmp_path: P
     start_worker("--concurrency", "2")
     path = tmp_path / "sibling"
     sibling = worker_tasks.work.enqueue(str(path), 5)
-    wait_until(path.exists, 30)
+    wait_until(path.exists)
 
     crashed = tasks.segfault.using(max_crashes=1).enqueue()
 
-    assert crashed.wait(30).status == "failed"
-    assert sibling.wait(30).status == "succeeded"
+    assert crashed.wait(60).status == "failed"
+    assert sibling.wait(60).status == "succeeded"
     assert sibling.attempts == 1
 
 
@@ -93,7 +93,7 @@ def test_what_waited_behind_a_crash_goes_on_uncounted(start_worker: StartWorker)
 
     start_worker("--concurrency", "1", settings={"CLAIM_AHEAD": 31})
 
-    assert crashed.wait(30).status == "failed"
+    assert crashed.wait(60).status == "failed"
     values(behind)
     tasks_behind = Task.objects.exclude(id=crashed.id)
     assert set(tasks_behind.values_list("attempt", "crashes", "failures")) == {(1, 0, 0)}
@@ -105,7 +105,7 @@ def test_a_child_killed_from_outside_loses_its_attempt_at_once(
     start_worker("--pool", pool, "--concurrency", "1")
     path = tmp_path / "effects"
     result = worker_tasks.sleep_once.using(crash_delay=1).enqueue(str(path), 600)
-    wait_until(lambda: path.exists() and path.read_text(), 30, what="a running body")
+    wait_until(lambda: path.exists() and path.read_text(), what="a running body")
 
     os.kill(int(path.read_text().split()[2]), signal.SIGKILL)
 
@@ -135,14 +135,14 @@ def test_a_transaction_that_a_body_left_open_is_rolled_back(
     start_worker("--pool", pool, "--concurrency", "1")
 
     left = leave.enqueue()
-    assert left.wait(30).status == "succeeded"
+    assert left.wait(60).status == "succeeded"
     after = tasks.mark.enqueue("after")
-    assert after.wait(30).status == "succeeded"
+    assert after.wait(60).status == "succeeded"
 
     notes = list(Effect.objects.values_list("note", flat=True))
     assert notes == ["after"]
     # What was left open would stay so; a worker's own transactions are short.
-    wait_until(nobody_is_in_a_transaction, 30, what="the end of all transactions")
+    wait_until(nobody_is_in_a_transaction, what="the end of all transactions")
 
 
 def nobody_is_in_a_transaction() -> bool:
@@ -161,9 +161,9 @@ def test_a_body_that_broke_its_connection_breaks_no_other(
 ) -> None:
     start_worker("--pool", pool, "--concurrency", "1")
 
-    assert worker_tasks.break_connection.enqueue().wait(30).status == "failed"
+    assert worker_tasks.break_connection.enqueue().wait(60).status == "failed"
 
-    assert tasks.mark.enqueue("after").wait(30).status == "succeeded"
+    assert tasks.mark.enqueue("after").wait(60).status == "succeeded"
 
 
 def test_threads_that_a_body_left_behind_do_not_keep_a_worker_from_ending(drain: Drain) -> None:

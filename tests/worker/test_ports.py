@@ -54,7 +54,7 @@ def answering(body: bytes) -> Route:
 
 
 def ask(address: Address, path: str = "/live", method: str = "GET") -> tuple[int, bytes]:
-    connection = HTTPConnection(address.host, address.port, timeout=30)
+    connection = HTTPConnection(address.host, address.port, timeout=60)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -69,7 +69,7 @@ def threads_of_connections() -> int:
 
 def say(address: Address, text: bytes) -> bytes:
     """Return all that comes back to these very bytes."""
-    with socket.create_connection((address.host, address.port), timeout=30) as client:
+    with socket.create_connection((address.host, address.port), timeout=60) as client:
         client.sendall(text)
         client.shutdown(socket.SHUT_WR)
         return client.makefile("rb").read()
@@ -106,7 +106,7 @@ def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> N
         clients = []
         for number in range(MAX_CONNECTIONS + 20):
             client = open_clients.enter_context(
-                socket.create_connection((port.host, port.port), timeout=30)
+                socket.create_connection((port.host, port.port), timeout=60)
             )
             # Nothing, half a request, a whole one whose answer nobody reads, a reset.
             client.sendall((b"", b"GET /li", b"GET /metrics HTTP/1.1\r\n\r\n")[number % 3])
@@ -115,7 +115,7 @@ def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> N
                 assert ask(port)[0] == 200
         assert ask(port)[0] == 200
         # Dropped connections end their threads.
-        wait_until(lambda: threads_of_connections() <= MAX_CONNECTIONS, 30, what="fewer threads")
+        wait_until(lambda: threads_of_connections() <= MAX_CONNECTIONS, what="fewer threads")
         # The first ones made room for the last.
         with suppress(ConnectionResetError):
             assert clients[0].recv(1) == b""
@@ -124,16 +124,16 @@ def test_clients_that_fall_silent_keep_nobody_from_an_answer(port: Address) -> N
 def test_a_request_that_never_ends_is_ended(port: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "CONNECTION_TIMEOUT", 0.1)
     monkeypatch.setattr(ports, "CHECK_INTERVAL", 0.05)
-    with socket.create_connection((port.host, port.port), timeout=30) as client:
+    with socket.create_connection((port.host, port.port), timeout=60) as client:
         client.sendall(b"GET /live HTTP/1.1\r\nX-Slow: ")
         assert client.recv(1) == b""
-    with socket.create_connection((port.host, port.port), timeout=30) as client:
+    with socket.create_connection((port.host, port.port), timeout=60) as client:
 
         def trickle() -> bool:
             client.sendall(b"x")
             return bool(select.select([client], [], [], 0)[0])
 
-        wait_until(trickle, 30, what="the end of a request that goes on byte by byte")
+        wait_until(trickle, what="the end of a request that goes on byte by byte")
         with suppress(ConnectionResetError):
             assert client.recv(1) == b""
 
@@ -161,7 +161,7 @@ def test_a_program_that_is_started_meanwhile_has_no_part_in_the_port(port: Addre
     try:
         assert psutil.Process(child.pid).net_connections() == []
     finally:
-        child.communicate(b"\n", timeout=30)
+        child.communicate(b"\n", timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
+from project.postgres import _free_port
 from taskqueue.models import Lease, Task
 from tests.conftest import StartWorker, require_tool
 from tests.sample.tasks import add, fail
@@ -41,8 +41,7 @@ def run_prometheus(tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Query]
     processes: list[subprocess.Popen[bytes]] = []
 
     def run(configuration: dict[str, Any]) -> Query:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
+        port = _free_port()  # One that the kernel hands to nobody before it is bound.
         path = tmp_path / "prometheus.yml"
         path.write_text(json.dumps(configuration))  # JSON is YAML too.
         with (tmp_path / "prometheus.log").open("wb") as log:
@@ -69,7 +68,7 @@ def run_prometheus(tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Query]
     yield run
     for process in processes:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
     print((tmp_path / "prometheus.log").read_text() if processes else "")
 
 
@@ -100,7 +99,7 @@ def test_figures_of_prometheus_equal_the_database_after_kills(
         result.cancel()
     # Its successor, whose children are killed too, while Prometheus looks on.
     worker = start_worker("--concurrency", "2", "--metrics-port", "0", settings=QUICK)
-    found = wait_until(lambda: re.search(r"Port open address=(\S+)", worker.log()), 30)
+    found = wait_until(lambda: re.search(r"Port open address=(\S+)", worker.log()))
     site = job("site", live_server.url.removeprefix("http://"), metrics_path="/api/v1/metrics")
     site["authorization"] = {"credentials": TOKEN}
     query = run_prometheus(

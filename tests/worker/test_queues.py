@@ -99,7 +99,7 @@ def test_a_worker_without_a_choice_serves_queues_that_appear_later(
 
     for number in range(3):
         result = tasks.noop.using(queue_name=f"new-{number}").enqueue()
-        assert result.wait(30).status == "succeeded"
+        assert result.wait(60).status == "succeeded"
 
 
 def test_a_worker_leaves_other_queues_alone(drain: Drain) -> None:

@@ -19,8 +19,8 @@ from tests.worker_process import wait_until
 pytestmark = pytest.mark.slow
 
 SHORT = {"PING_INTERVAL": 0.3}
-SOON = timedelta(seconds=20)
-"""Far below what it would wait for otherwise, on a busy machine too."""
+SOON = timedelta(seconds=60)
+"""Far below what it would wait for otherwise; above what a busy machine adds."""
 
 
 def row(name: str = "w1") -> Worker:
@@ -28,19 +28,19 @@ def row(name: str = "w1") -> Worker:
 
 
 def wait_until_seen(name: str = "w1") -> Worker:
-    wait_until(lambda: row(name).request_seen_at, 30, what="an acknowledgement")
+    wait_until(lambda: row(name).request_seen_at, what="an acknowledgement")
     return row(name)
 
 
 def wait_until_it_says(status: str, name: str = "w1") -> None:
-    wait_until(lambda: row(name).status == status, 30, what=f"a worker that is {status}")
+    wait_until(lambda: row(name).status == status, what=f"a worker that is {status}")
 
 
 def start_body(tmp_path: Path) -> tuple[TaskResult[Any], Path]:
     """A task that runs until the file appears."""
     go = tmp_path / "go"
     result = tasks.append_and_wait.enqueue(str(tmp_path / "effects"), str(go))
-    wait_until((tmp_path / "effects").exists, 30, what="a running body")
+    wait_until((tmp_path / "effects").exists, what="a running body")
     return result, go
 
 
@@ -59,25 +59,25 @@ def test_a_quiet_worker_finishes_what_runs_claims_nothing_more_and_stays(
     wait_until_it_says("quiet")
     assert row().requested_by == "anna"
     # What had been claimed ahead is handed back; it left no trace.
-    wait_until(lambda: Lease.objects.count() == 1, 30, what="one lease, of what runs")
+    wait_until(lambda: Lease.objects.count() == 1, what="one lease, of what runs")
     go.touch()
-    assert running.wait(30).status == "succeeded"
+    assert running.wait(60).status == "succeeded"
     later = tasks.noop.enqueue()
     seen_at = row().seen_at
-    wait_until(lambda: row().seen_at > seen_at + timedelta(seconds=1), 30, what="its pings")
+    wait_until(lambda: row().seen_at > seen_at + timedelta(seconds=1), what="its pings")
     assert (worker.returncode, row().status, row().is_idle) == (None, "quiet", False)
     assert Task.objects.filter(status="ready", attempt=0).count() == 4
     start_worker("--name", "w2", "--concurrency", "1", settings=SHORT)
-    assert later.wait(30).worker_names == ["w2"]
+    assert later.wait(60).worker_names == ["w2"]
 
     stop_worker("w1", by="ben")
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     assert row().request_seen_at <= row().stopped_at
 
 
 def test_a_resumed_worker_claims_again_at_once(start_worker: StartWorker) -> None:
     worker = start_worker(
-        "--name", "w1", "--concurrency", "1", "--poll-interval", "60", settings=SHORT
+        "--name", "w1", "--concurrency", "1", "--poll-interval", "600", settings=SHORT
     )
     wait_until_it_says("running")
     quiet_worker("w1")
@@ -94,7 +94,7 @@ def test_a_resumed_worker_claims_again_at_once(start_worker: StartWorker) -> Non
     quiet_worker("w1")
     wait_until_it_says("quiet")
     stop_worker("w1")
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
 
 
 def test_a_worker_that_is_asked_to_stop_finishes_what_runs_and_ends(
@@ -109,7 +109,7 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_runs_and_ends(
     wait_until_seen()
     wait_until_it_says("stopping")
     go.touch()
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     assert running.wait(1).status == "succeeded"
     assert Task.objects.get(id=waiting.id).status == "ready"
     stopped = row()
@@ -127,7 +127,7 @@ def test_what_does_not_end_in_time_is_returned_uncounted(
 
     stop_worker("w1")
 
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     assert_returned(running)
 
 
@@ -143,7 +143,7 @@ def test_a_worker_that_is_killed_returns_what_runs_and_ends_at_once(
 ) -> None:
     worker = start_worker(
         "--name", "w1", "--concurrency", "1", "--pool", pool, "--shutdown-timeout", "600",
-        settings=SHORT,
+        settings={**SHORT, "KILL_GRACE": 600},
     )  # fmt: skip
     running, _ = start_body(tmp_path)
     if before != "running":
@@ -153,31 +153,31 @@ def test_a_worker_that_is_killed_returns_what_runs_and_ends_at_once(
 
     kill_worker("w1", by="anna", reason="it eats the memory")
 
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     assert_returned(running)
     killed = row()
     assert (killed.status, killed.request, killed.requested_by) == ("stopped", "kill", "anna")
     assert killed.stopped_at - killed.request_seen_at < SOON
-    wait_until(lambda: not any(each.is_running() for each in family), 30, what="no process left")
+    wait_until(lambda: not any(each.is_running() for each in family), what="no process left")
 
 
 @pytest.mark.direct_only
 @pytest.mark.postgresql_only
 def test_a_notification_brings_it_long_before_the_next_ping(start_worker: StartWorker) -> None:
-    far = {"LEASE_DURATION": 600, "PING_INTERVAL": 120}
+    far = {"LEASE_DURATION": 3600, "PING_INTERVAL": 600}
     worker = start_worker("--name", "w1", settings=far)
-    tasks.noop.enqueue().wait(30)
+    tasks.noop.enqueue().wait(60)
     stop_worker("w1")
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     assert row().request_seen_at - row().requested_at < SOON
 
 
 def test_a_worker_that_starts_anew_under_the_name_works(start_worker: StartWorker) -> None:
     worker = start_worker("--name", "w1", settings=SHORT)
     stop_worker("w1")
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     start_worker("--name", "w1", settings=SHORT)
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"
     assert (row().request, row().status) == ("", "running")
 
 
@@ -191,7 +191,7 @@ def test_a_signal_after_a_request_to_stop_is_the_second_one(
 
     worker.terminate()
 
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     assert_returned(running)
 
 
@@ -206,7 +206,7 @@ def test_a_quiet_worker_that_was_to_drain_leaves_the_rest(
     wait_until_it_says("quiet")
     left = tasks.noop.enqueue()
     go.touch()
-    assert running.wait(30).status == "succeeded"
+    assert running.wait(60).status == "succeeded"
     assert Task.objects.get(id=left.id).status == "ready"
     stop_worker("w1")
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0

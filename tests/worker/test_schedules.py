@@ -82,7 +82,7 @@ def test_a_declared_schedule_runs_by_itself_and_its_body_knows_the_nominal_time(
     def kept() -> Schedule | None:
         return Schedule.objects.filter(name="tick", last_status="succeeded").first()
 
-    schedule = wait_until(kept, 30, what="the last result")
+    schedule = wait_until(kept, what="the last result")
     assert schedule.last_return_value[:2] == [7, "tick"]
     assert schedule.source == "code"
     assert Occurrence.objects.filter(status="ended", task_status="succeeded").count() >= 1
@@ -170,7 +170,7 @@ def test_a_declaration_that_cannot_work_is_left_out_and_said_and_the_others_run(
 
     succeeded(1)
 
-    wait_until(lambda: "Did you mean 'Europe/Berlin'?" in worker.log(), 30, what="a word on it")
+    wait_until(lambda: "Did you mean 'Europe/Berlin'?" in worker.log(), what="a word on it")
     assert set(Schedule.objects.values_list("name", flat=True)) == {"tick", "weekdays"}
 
 
@@ -224,7 +224,7 @@ def test_a_schedule_that_fails_too_often_in_a_row_pauses_itself(start_worker: St
     assert Task.objects.filter(name=tasks.fail.name).count() == 2
 
     pausing = Occurrence.objects.filter(reason="Paused: 2 runs failed in a row.")
-    wait_until(pausing.exists, 30, what="a run that is skipped for the pause")
+    wait_until(pausing.exists, what="a run that is skipped for the pause")
 
 
 def test_a_drain_does_not_wait_for_times_to_come(drain: Drain) -> None:

@@ -48,7 +48,7 @@ def test_three_of_five_workers_succeed_though_two_are_killed_in_the_middle(
     workers = start_several(start_worker, "a", "b", "c", "d", "e")
     until = tmp_path / "until"
     result = shared_tasks.stay.using(workers=3).enqueue(str(tmp_path / "journal"), str(until))
-    first = wait_until(lambda: len(running(result)) == 3 and running(result), 30)
+    first = wait_until(lambda: len(running(result)) == 3 and running(result))
     killed = sorted(first)[:2]
     for name in killed:
         workers[name].kill()
@@ -91,9 +91,9 @@ def test_a_worker_that_dies_before_its_part_is_recorded_and_not_replaced(
     busy = shared_tasks.stay.using(worker_names=["b"]).enqueue(
         str(tmp_path / "journal"), str(until)
     )
-    wait_until(lambda: running(busy) == {"b"}, 30)
+    wait_until(lambda: running(busy) == {"b"})
     result = shared_tasks.name_worker.using(broadcast=True).enqueue()
-    wait_until(lambda: ("a", "succeeded") in ended(result), 30)
+    wait_until(lambda: ("a", "succeeded") in ended(result))
     workers["b"].kill()
 
     result.wait(60)
@@ -168,15 +168,15 @@ def test_a_worker_that_is_excluded_loses_its_lease_at_its_next_ping(
     start_several(start_worker, "a")
     until, journal = tmp_path / "until", tmp_path / "journal"
     result = shared_tasks.stay.using(worker_names=["a", "b"]).enqueue(str(journal), str(until))
-    wait_until(lambda: running(result) == {"a"}, 30)
-    wait_until(lambda: journal.exists() and journal.read_text(), 30, what="a running body")
+    wait_until(lambda: running(result) == {"a"})
+    wait_until(lambda: journal.exists() and journal.read_text(), what="a running body")
 
     Task.objects.filter(id=result.id).update(worker_names=["b"], pinned_to="b")
-    wait_until(lambda: ended(result) == [("a", "returned")], 30, what="the end of its lease")
+    wait_until(lambda: ended(result) == [("a", "returned")], what="the end of its lease")
     result.refresh()
     assert result.status == "ready"
     body = int(journal.read_text().split()[2])
-    wait_until(lambda: not psutil.pid_exists(body), 30, what="the end of its body")
+    wait_until(lambda: not psutil.pid_exists(body), what="the end of its body")
 
     until.touch()
     start_several(start_worker, "b")

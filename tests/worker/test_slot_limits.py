@@ -159,11 +159,11 @@ def test_a_worker_runs_no_more_bodies_of_a_queue_than_it_has_slots_for(
         "--concurrency", "4", "--queues", "mail=9@2,web", "--strict", "--pool", pool,
         settings={"PING_INTERVAL": 0.3},
     )  # fmt: skip
-    wait_until(lambda: started(tmp_path, "web") == 2, 30, what="bodies of the other queue")
-    wait_until(lambda: started(tmp_path, "mail") == 2, 30, what="two bodies of the limited one")
+    wait_until(lambda: started(tmp_path, "web") == 2, what="bodies of the other queue")
+    wait_until(lambda: started(tmp_path, "mail") == 2, what="two bodies of the limited one")
     assert Lease.objects.filter(status="running").count() == 4
     (tmp_path / "mail-0" / "go").touch()
-    wait_until(lambda: started(tmp_path, "mail") == 3, 30, what="the next body")
+    wait_until(lambda: started(tmp_path, "mail") == 3, what="the next body")
     assert Lease.objects.filter(status="running").count() == 4
     let_go(tmp_path)
     for result in [*mail, *web]:

@@ -67,17 +67,17 @@ def test_a_busy_loop_that_swallows_everything_is_killed_and_the_next_task_runs_a
     worker = start_worker("--concurrency", "1", settings=patient)
     path = tmp_path / "effects"
     result = worker_tasks.spin_stubbornly.enqueue(str(path))
-    wait_until(path.exists, 30, what="a running body")
+    wait_until(path.exists, what="a running body")
     [child] = children_of(worker.pid)
     following = tasks.noop.enqueue()
 
     stop(result.id)
-    result.wait(30)
+    result.wait(60)
 
     lease = assert_stopped(result.id)
     assert "swallowed" in path.read_text()
-    wait_until(lambda: not child.is_running(), 30, what="the end of the child")
-    assert following.wait(30).status == "succeeded"
+    wait_until(lambda: not child.is_running(), what="the end of the child")
+    assert following.wait(60).status == "succeeded"
     after = Lease.objects.get(task_id=following.id).started_at - lease.finished_at
     assert after < SLACK
     result.refresh()
@@ -98,13 +98,13 @@ def test_what_a_thread_cannot_be_made_to_stop_loses_its_lease_and_writes_nothing
     start_worker("--pool", "thread", "--concurrency", "2", settings=SHORT)
     path = tmp_path / "effects"
     result = definition.enqueue(str(path))
-    wait_until(path.exists, 30, what="a running body")
+    wait_until(path.exists, what="a running body")
 
     stop(result.id)
-    result.wait(30)
+    result.wait(60)
 
     assert_stopped(result.id)
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"
     result.refresh()
     assert result.status == "cancelled"
     with pytest.raises(ValueError, match="has no return value"):
@@ -115,10 +115,10 @@ def test_an_async_body_that_looks_away_is_stopped(start_worker: StartWorker, poo
     start_worker("--pool", pool, "--concurrency", "2", settings=SHORT)
     result = tasks.sleep_async.enqueue(300)
     running = Lease.objects.filter(task_id=result.id, started_at__isnull=False)
-    wait_until(running.exists, 30, what="a running body")
+    wait_until(running.exists, what="a running body")
 
     stop(result.id)
-    result.wait(30)
+    result.wait(60)
 
     assert_stopped(result.id)
 
@@ -131,10 +131,10 @@ def test_a_notification_brings_the_stop_long_before_the_next_ping(
     start_worker("--concurrency", "1", settings={**SHORT, **FAR_PING})
     result = tasks.wait_for_stop.enqueue()
     running = Lease.objects.filter(task_id=result.id, started_at__isnull=False)
-    wait_until(running.exists, 30, what="a running body")
+    wait_until(running.exists, what="a running body")
 
     stop(result.id)
-    result.wait(30)
+    result.wait(60)
 
     lease = assert_stopped(result.id)
     assert lease.stop_seen_at - lease.stop_requested_at < SLACK

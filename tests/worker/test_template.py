@@ -112,7 +112,7 @@ def test_children_are_copies_that_are_the_workers_own(start_worker: StartWorker)
 def test_the_exit_code_of_a_copy_is_told(start_worker: StartWorker) -> None:
     start_worker()
 
-    tasks.exit_hard.using(max_crashes=1).enqueue(7).wait(30)
+    tasks.exit_hard.using(max_crashes=1).enqueue(7).wait(60)
 
     assert "exit code 7" in Lease.objects.get().error_message
 

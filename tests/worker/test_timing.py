@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -17,30 +18,34 @@ from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.slow
 
-POLL = 60
+POLL = 600
 """Seconds: what waits for this poll is late by more than `SOON`."""
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 """Far above what is measured, also while the machine keeps a process waiting for long."""
 AT_ONCE = timedelta(seconds=1.2)
 """The same for most of several tries, of which the machine may delay one or two; below the usual
 poll."""
-TRIES = 7
+TRIES, ROUNDS = 7, 3
+"""Of rounds one is enough: what delays most of a round each time is not the machine."""
 
 
 def wait_until_idle() -> None:
     """Until the worker has nothing to do, and has told enqueues to wake it."""
-    tasks.noop.enqueue().wait(30)
-    wait_until(lambda: Worker.objects.filter(is_idle=True).exists(), 30, what="an idle worker")
+    tasks.noop.enqueue().wait(60)
+    wait_until(lambda: Worker.objects.filter(is_idle=True).exists(), what="an idle worker")
 
 
-def assert_mostly_at_once(times: list[timedelta]) -> None:
-    assert timedelta(0) <= min(times)
-    assert median(times) < AT_ONCE, times
+def assert_mostly_at_once(late: Callable[[], timedelta]) -> None:
+    rounds: list[list[timedelta]] = []
+    while not rounds or median(rounds[-1]) >= AT_ONCE:
+        assert len(rounds) < ROUNDS, rounds
+        rounds.append([late() for _ in range(TRIES)])
+        assert timedelta(0) <= min(rounds[-1])
 
 
 def lateness(result: TaskResult[object]) -> timedelta:
     """How long after its due time a task was claimed, by the database's clock."""
-    result.wait(50)
+    result.wait(2 * SOON)
     return Lease.objects.get(task_id=result.id).claimed_at - due_at(result)
 
 
@@ -65,7 +70,7 @@ def test_every_enqueue_wakes_it_also_after_it_was_busy(start_worker: StartWorker
         wait_until_idle()
         tasks.noop.enqueue_many([((), {})] * 300)
         last = tasks.noop.enqueue()
-        assert lateness(last) < timedelta(seconds=40)
+        assert lateness(last) < SOON
 
 
 @pytest.mark.direct_only
@@ -85,7 +90,7 @@ def test_a_worker_sleeps_until_the_next_due_time_not_until_its_next_poll(
     start_worker: StartWorker,
 ) -> None:
     start_worker("--poll-interval", str(POLL))
-    assert tasks.noop.enqueue().wait(30).status == "succeeded"  # Its child has started.
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"  # Its child has started.
     results = [tasks.noop.using(run_after=seconds).enqueue() for seconds in (3, 3.3, 3.6)]
 
     for result in results:
@@ -96,11 +101,9 @@ def test_a_task_due_soon_starts_when_it_is_due_at_the_usual_poll_interval(
     start_worker: StartWorker,
 ) -> None:
     start_worker()
-    tasks.noop.enqueue().wait(30)
+    tasks.noop.enqueue().wait(60)
 
-    times = [lateness(tasks.noop.using(run_after=0.3).enqueue()) for _ in range(TRIES)]
-
-    assert_mostly_at_once(times)
+    assert_mostly_at_once(lambda: lateness(tasks.noop.using(run_after=0.3).enqueue()))
 
 
 def test_a_retry_starts_when_its_delay_is_over(start_worker: StartWorker) -> None:
@@ -121,11 +124,11 @@ def test_a_worker_that_cannot_listen_polls(start_worker: StartWorker) -> None:
     """As behind PgBouncer in transaction mode: the notification never arrives."""
     start_worker("--poll-interval", "0.3")
     wait_until_idle()
-    times = []
-    for _ in range(TRIES):
-        Worker.objects.update(is_idle=False)
-        times.append(lateness(tasks.noop.enqueue()))
 
-    assert_mostly_at_once(times)
+    def late() -> timedelta:
+        Worker.objects.update(is_idle=False)
+        return lateness(tasks.noop.enqueue())
+
+    assert_mostly_at_once(late)
     result = tasks.noop.using(run_after=0.2).enqueue()
     assert lateness(result) < timedelta(seconds=2) + SOON
