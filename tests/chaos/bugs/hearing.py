@@ -122,6 +122,7 @@ def bulk_events_after_commit(planting: Planting) -> None:
 
 def mask_never_refreshed(planting: Planting) -> None:
     """A worker's session knows what was wanted as it began, and nothing else."""
-    planting.replace(
-        "taskqueue.worker.worker_session:set_wanted_events", lambda connection, kinds: None
-    )
+    for module in ("own_connection", "worker_session"):
+        planting.replace(
+            f"taskqueue.worker.{module}:set_wanted_events", lambda connection, kinds: None
+        )
