@@ -66,6 +66,8 @@ def test_each_notice_has_the_button_that_mends_it(log_in_as: LogIn, worker: Work
         "resume", "resume", "resume_all", "resume_definition", "stop", "stop",
     ]  # fmt: skip
     assert values["mail"] == "resume"
+    assert 'data-ask="Resume everything?"' in shown
+    assert "“”" not in shown
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,8 @@ def test_the_buttons_do_it_and_are_audited(log_in_as: LogIn, worker: Worker) -> 
     shown = region(read(client), "notices")
     for url, value in buttons(shown):
         if value.startswith("resume"):
-            assert client.post(url, {"verb": value, "reason": "it is over"}).status_code == 302
+            given = {"verb": value, "reason": "it is over", "next": "/admin/taskqueue/dashboard/"}
+            assert client.post(url, given)["Location"] == given["next"]
     assert not Pause.objects.exists()
     assert Queue.objects.get(name="mail").paused_at is None
     assert Schedule.objects.get().paused_at is None
