@@ -102,6 +102,21 @@ def test_the_buttons_do_it_and_are_audited(log_in_as: LogIn, worker: Worker) -> 
     assert Audit.objects.filter(reason="it is over").count() == 4
 
 
+def test_who_was_asked_to_stop_is_not_asked_by_another_button(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    everything_wrong(worker)
+    client = log_in_as("superuser")
+    stops = [url for url, value in buttons(region(read(client), "notices")) if value == "stop"]
+    assert len(stops) == 2
+    for url in stops:
+        client.post(url, {"verb": "stop"})
+    shown = region(read(client), "notices")
+    assert "seems wedged" in shown
+    assert "no module named shop" in shown
+    assert "stop" not in [value for _, value in buttons(shown)]
+
+
 def test_failures_lead_to_their_tasks_and_to_a_retry_of_all(
     log_in_as: LogIn, worker: Worker
 ) -> None:
