@@ -17,7 +17,9 @@ ONE = ("gettext", "gettext_lazy", "gettext_noop")
 MANY = ("ngettext", "ngettext_lazy")
 WITH_CONTEXT = ("pgettext", "pgettext_lazy")
 CALL = re.compile(r"\b(_|[np]?gettext)\(")
-MARKING = ("django.utils.translation", "taskqueue.declarations.option")
+MARKING = (
+    "django.utils.translation", "taskqueue.declarations.option", "taskqueue.monitoring.doctor.words"
+)  # fmt: skip
 """The modules whose functions mark texts."""
 LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])? )?(".*")')
 

@@ -26,7 +26,7 @@ CATALOGUE = entries(FOLDER / "django.po")
 PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SAME = {"JSON Lines", "id", "%(number)s %%", "%(count)s of %(most)s", "%(done)s of %(expected)s",
-        "%(busy)s of %(slots)s", "%(act)s %(name)s", ", "}  # fmt: skip
+        "%(busy)s of %(slots)s", "%(act)s %(name)s", "%(act)s?", ", "}  # fmt: skip
 """Texts whose translation needs no Chinese."""
 ENDS = {".": "。", ":": "\uff1a", "?": "\uff1f", "…": "…"}
 

@@ -59,7 +59,13 @@ def examine(rule: int) -> int:
         found_now = ask()
     problems = [each for each in found_now if each.severity is PROBLEM][:MOST_FINDINGS]
     found = [
-        {"check": each.check, "subject": each.subject, "seen": each.seen, "remedy": each.remedy}
+        {
+            "check": each.check,
+            "subject": each.subject,
+            "seen": each.seen,
+            "remedy": each.remedy,
+            "words": each.words,
+        }
         for each in problems
     ]
     AlertRule.objects.using(database_alias()).filter(id=rule).update(found=found)

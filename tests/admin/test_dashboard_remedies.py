@@ -66,6 +66,8 @@ def test_each_notice_has_the_button_that_mends_it(log_in_as: LogIn, worker: Work
         "resume", "resume", "resume_all", "resume_definition", "stop", "stop",
     ]  # fmt: skip
     assert values["mail"] == "resume"
+    assert 'data-ask="Resume everything?"' in shown
+    assert "“”" not in shown
 
 
 @pytest.mark.parametrize(
@@ -92,11 +94,27 @@ def test_the_buttons_do_it_and_are_audited(log_in_as: LogIn, worker: Worker) -> 
     shown = region(read(client), "notices")
     for url, value in buttons(shown):
         if value.startswith("resume"):
-            assert client.post(url, {"verb": value, "reason": "it is over"}).status_code == 302
+            given = {"verb": value, "reason": "it is over", "next": "/admin/taskqueue/dashboard/"}
+            assert client.post(url, given)["Location"] == given["next"]
     assert not Pause.objects.exists()
     assert Queue.objects.get(name="mail").paused_at is None
     assert Schedule.objects.get().paused_at is None
     assert Audit.objects.filter(reason="it is over").count() == 4
+
+
+def test_who_was_asked_to_stop_is_not_asked_by_another_button(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    everything_wrong(worker)
+    client = log_in_as("superuser")
+    stops = [url for url, value in buttons(region(read(client), "notices")) if value == "stop"]
+    assert len(stops) == 2
+    for url in stops:
+        client.post(url, {"verb": "stop"})
+    shown = region(read(client), "notices")
+    assert "seems wedged" in shown
+    assert "no module named shop" in shown
+    assert "stop" not in [value for _, value in buttons(shown)]
 
 
 def test_failures_lead_to_their_tasks_and_to_a_retry_of_all(

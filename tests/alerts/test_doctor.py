@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from django.utils.translation import override
 
 from taskqueue.declarations.own_tasks import EXAMINATION
 from taskqueue.models import (
     AlertRule,
+    Incident,
     Task,
     Worker,
 )
+from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
 from taskqueue.monitoring.doctor import examine
+from taskqueue.monitoring.doctor.words import gettext, short_duration, words_of
 from tests.alerts.steps import look_now, mails, make_rule, open_incidents, pass_time
 from tests.monitoring.rows import HOUR, ago, make_task, make_worker
 
@@ -68,6 +72,27 @@ def test_the_task_of_an_examination_keeps_what_it_found() -> None:
     rule.refresh_from_db()
     assert task.kwargs == {"rule": rule.pk}
     assert "duties" in {each["check"] for each in rule.found}
+    look_now()
+    incident = Incident.objects.get(subject="duties")
+    assert incident.summary.startswith("A task has been due for 60 min")
+    with override("zh-hans"):
+        told = translated(incident.words, ""), translated_remedy(incident.words, "")
+    assert told[0].startswith("有任务已到期 60 分钟")
+    assert "工作进程" in told[1]
+
+
+@pytest.mark.parametrize(("language", "age"), [("en", "2 h"), ("zh-hans", "2 小时")])
+def test_a_text_of_the_doctor_is_told_in_other_languages_later(language: str, age: str) -> None:
+    text = "The oldest waits {age}, {subject}: {number}."
+    with override("en"):
+        seen = gettext(text).format(age=short_duration(7200), subject="a b", number=3)
+        remedy = gettext("See {subject}.").format(subject="a b")
+        other = gettext("See {number}.").format(number=4)
+    with override(language):
+        assert translated(words_of(seen, remedy), "") == f"The oldest waits {age}, a b: 3."
+        assert translated_remedy(words_of(seen, remedy), "") == "See 'a b'."
+        assert translated_remedy(words_of(seen, "{'alias'}"), "") == "{'alias'}"
+    assert words_of(seen, other) == words_of("plain", remedy) == {}
 
 
 def findings() -> dict[str, str]:

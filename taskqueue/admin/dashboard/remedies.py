@@ -21,6 +21,7 @@ from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.control.worker_verbs import WORKER_VERBS
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
+from taskqueue.models.worker import WorkerRequest
 from taskqueue.monitoring.notices import Notice, Situation
 from taskqueue.monitoring.searching.search_tokens import search_text
 
@@ -80,7 +81,13 @@ class Remedies:
     def __init__(self, user: Any, links: Links, situation: Situation) -> None:
         self._user = user
         self._links = links
-        self._workers = {worker.name: worker.id for worker in situation.workers}
+        self._situation = situation
+        # Those that nobody has asked to stop yet.
+        self._workers = {
+            worker.name: worker.id
+            for worker in situation.workers
+            if worker.request not in (WorkerRequest.STOP, WorkerRequest.KILL)
+        }
         self._schedules = {row.name: row.id for row in situation.standing.resting}
 
     def looks(self, notice: Notice) -> Iterator[Look]:
@@ -120,12 +127,19 @@ class Remedies:
         if notice.code == "schedule_paused_itself" and subject in self._schedules:
             url = links.url("schedule_act", self._schedules[subject])
             return Act(SCHEDULE_VERBS["resume"], url, subject)
-        if notice.code in ("wedged", "long_run", "lost_holds"):
+        if notice.code in ("wedged", "long_run", "lost_holds") and not self._is_stopping(subject):
             return Act(TASK_VERBS["stop"], links.url("task_act", UUID(subject)), subject)
         if notice.code == "worker_trouble" and subject in self._workers:
             url = links.url("worker_act", self._workers[subject])
             return Act(WORKER_VERBS["stop"], url, subject)
         return None
+
+    def _is_stopping(self, task_id: str) -> bool:
+        """Whether somebody has asked an attempt at the task to stop."""
+        return any(
+            attempt.is_stopping and str(attempt.task_id) == task_id
+            for attempt in self._situation.running
+        )
 
 
 def _query(notice: Notice) -> str:

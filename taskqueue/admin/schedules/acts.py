@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.filters import row_id
+from taskqueue.admin.links import back
 from taskqueue.admin.once import OnceForm, once_of
 from taskqueue.admin.schedules.deleting import DELETE, ScheduleDeleting
 from taskqueue.engine.control.verb import Verb
@@ -80,7 +81,7 @@ class ScheduleActs(ScheduleDeleting):
         else:
             refusal = _("There is nothing called “%(verb)s” to do.") % {"verb": name}
             self.message_user(request, refusal, messages.ERROR)
-        return self.links.redirect("schedule_change", schedule.pk)
+        return back(request, self.links.url("schedule_change", schedule.pk))
 
     def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
         """Its rule may raise anything: the others are still acted on."""

@@ -52,7 +52,8 @@ def _findings(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
     """Yield what the doctor found when it was last asked."""
     for found in rule.found or ():
         subject = ": ".join(filter(None, (found["check"], found["subject"])))
-        yield Judged(subject=subject, summary=found["seen"], remedy=found["remedy"])
+        words = found.get("words", {})
+        yield Judged(subject=subject, summary=found["seen"], remedy=found["remedy"], words=words)
 
 
 def _nothing(rule: AlertRule, situation: Situation) -> Iterator[Judged]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.conf import get_settings
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import AlertRule, Endpoint
 from taskqueue.monitoring.doctor.finding import ALERTS, Finding
+from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.notices import Situation
 
 MOST = 1_000

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import Check, Finding, megabytes, table_names
+from taskqueue.monitoring.doctor.words import gettext as _
 
 TABLE_CHECK, INDEX_CHECK = Check("tables"), Check("indexes")
 

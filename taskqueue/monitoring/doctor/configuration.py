@@ -11,7 +11,6 @@ from django.conf import settings as django_settings
 from django.core.checks import ERROR, CheckMessage
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
-from django.utils.translation import gettext as _
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.checks import (
@@ -20,7 +19,8 @@ from taskqueue.declarations.checks import (
     check_transactions,
 )
 from taskqueue.monitoring.doctor.finding import OK, PROBLEM, WARNING, Check, Finding, by_limits
-from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.reading import is_postgresql, now
 
 SETTINGS, MIGRATIONS, CLOCKS = Check("settings"), Check("migrations"), Check("clocks")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import (
@@ -21,7 +20,8 @@ from taskqueue.monitoring.doctor.finding import (
     by_limits,
     megabytes,
 )
-from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.words import short_duration
 
 CHECK = Check("snapshots")
 # Seconds.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.models import Audience, Event, EventBatch, Subscription
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.doctor.finding import Check, Finding
-from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.reading import now
 
 EVENTS = Check("events")

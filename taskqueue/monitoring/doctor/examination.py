@@ -7,7 +7,6 @@ from functools import partial
 
 from django.db import DatabaseError, InterfaceError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.statement import fetch
@@ -25,6 +24,7 @@ from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
 from taskqueue.monitoring.doctor.sqlite_file import look_at_sqlite
 from taskqueue.monitoring.doctor.webhooks import look_at_webhooks
+from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.doctor.work import examined_situation, look_at_work
 from taskqueue.monitoring.doctor.workflows import look_at_workflows
 from taskqueue.monitoring.reading import NoAnswer, Question, is_postgresql, time_limit

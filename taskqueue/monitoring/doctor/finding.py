@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from typing import Any
 
 from django.apps import apps
 
@@ -16,6 +17,7 @@ from taskqueue.access.permissions import (
     VIEW_SCHEDULES,
     VIEW_WORKFLOWS,
 )
+from taskqueue.monitoring.doctor.words import words_of
 from taskqueue.monitoring.notice import Notice
 from taskqueue.monitoring.read_models.base import Viewer
 
@@ -57,6 +59,11 @@ class Finding:
     subject: str = ""
     # The notice that says the same, if one does.
     notice: Notice | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """The sentence and the remedy for other languages; empty: they are not known there."""
+        return words_of(self.seen, self.remedy) if self.notice is None else self.notice.words
 
 
 class Check(str):

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.placement import declared_limits
 from taskqueue.models import Partition
 from taskqueue.models.limit import Per
 from taskqueue.monitoring.doctor.finding import INFO, Check, Finding
+from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.read_models.limit import read_limits
 
 LIMITS = Check("limits")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from taskqueue.engine.connections import open_worker_connection
@@ -22,6 +21,7 @@ from taskqueue.monitoring.doctor.finding import (
     Severity,
     by_limits,
 )
+from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.notices import Situation
 from taskqueue.monitoring.read_models.worker import living
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 
 from taskqueue.engine.statement import fetch
 from taskqueue.monitoring.doctor.finding import INFO, OK, PROBLEM, Check, Finding, megabytes
-from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.words import short_duration
 
 CHECK = Check("sqlite")
 LEAST_VERSION = (3, 35)

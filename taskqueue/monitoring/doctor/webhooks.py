@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.conf import get_settings
@@ -14,6 +13,7 @@ from taskqueue.core.webhook_targets import Allowed
 from taskqueue.engine.webhooks.checking import origin_of
 from taskqueue.models.webhook import DisabledFor
 from taskqueue.monitoring.doctor.finding import INFO, Check, Finding
+from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.read_models.webhook import ShownEndpoint, read_endpoints
 from taskqueue.monitoring.reading import now
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from taskqueue.conf import get_settings
@@ -29,7 +28,8 @@ from taskqueue.monitoring.doctor.finding import (
     WORKERS,
     Finding,
 )
-from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.notice import ERROR, Notice
 from taskqueue.monitoring.notices import Situation, notices
 from taskqueue.monitoring.read_models.worker import ShownWorker, living

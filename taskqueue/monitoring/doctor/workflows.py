@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from taskqueue.core.workflow_states import FINAL_STEPS, FINAL_WORKFLOWS, StepKind, WorkflowStatus
@@ -17,7 +16,8 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.requests import SPECS
 from taskqueue.models import Step, Workflow
 from taskqueue.monitoring.doctor.finding import LATE, WORKFLOWS, Finding
-from taskqueue.monitoring.durations import short_duration
+from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.reading import now
 
 # How long a pause or a stop may last without being told of, and how near a deadline is.
