@@ -273,7 +273,7 @@ def _make_workflows(made: Everything) -> None:
 def _make_groups(made: Everything) -> None:
     text = made.text
     spec = spec_of(echo).as_json()
-    for name, group in ((text, text), ("plain", "waiting")):
+    for name, group in ((text, text), ("plain", "42")):
         Collected.objects.create(
             name=name, group=group, event='"secret"', size=8, collected_at=timezone.now(),
             max_size=100, max_bytes=1000, grace=3600, max_delay=3600, spec=spec,

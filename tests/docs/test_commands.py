@@ -110,7 +110,7 @@ def send(client: ApiClient, request: str) -> None:
 
 @pytest.fixture
 def root() -> ApiClient:
-    """Who may do everything."""
+    """A client of a user who may do everything."""
     from django.contrib.auth.models import User
 
     client = ApiClient()

@@ -42,7 +42,7 @@ PAGES: dict[str, Page] = {
         look=VIEW_TASK,
         acts=(
             Act(name="fire", on="", needs=OPERATE,
-                body={"name": "plain", "group": "waiting", "reason": "why"}),
+                body={"name": "plain", "group": "42", "reason": "why"}),
         ),
     ),
     "queue/pauses/": Page(

@@ -38,7 +38,7 @@ class Act:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Who may GET it. `look` is None where nobody has anything to GET there."""
+    """The permissions to GET it. `look` is None where there is nothing to GET."""
 
     look: Ways | None
     on: str = ""
@@ -48,7 +48,7 @@ class Page:
 
     @property
     def entry(self) -> Ways:
-        """Who is let in at all, if only to be told that the method is wrong."""
+        """The ways to be let in at all, if only to be told that the method is wrong."""
         return (
             self.look if self.look is not None else [way for act in self.acts for way in act.needs]
         )
@@ -60,7 +60,7 @@ class Page:
 
 
 def of_rows(model: str, look: Ways) -> dict[str, Page]:
-    """What the admin has for every model, where nothing can be changed by its forms."""
+    """The pages that the admin has for every model, where its forms change nothing."""
     row = f"{model}/<path:object_id>"
     return {
         f"{model}/": Page(look=look),

@@ -71,7 +71,7 @@ FORMS: dict[str, dict[str, str]] = {
     "retry_with": {"args": '["other"]', "kwargs": ""},
     "update": {"priority": "9", "queue_name": "other", "max_attempts": "5"},
 }
-"""What the forms of these verbs are filled in with."""
+"""The values of the forms of these verbs."""
 TASK_ACTS = (
     *(_task_act(verb, row_for(verb), NEEDS["task", verb.name]) for verb in BUTTONS.values()),
     _task_act(BUTTONS["cancel"], "running", "stop"),

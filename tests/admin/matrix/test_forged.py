@@ -1,4 +1,4 @@
-"""Who may only look posts whatever they can think of, and nothing changes."""
+"""Users who may only look post all sorts of forms, and nothing changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HIDDEN = {
     "_selected_action": "$failed", "index": "0", "_save": "1", "_saveasnew": "1", "_popup": "1",
     "_continue": "1", "status": "ready", "seen": "", "is_staff": "1", "minutes": "5",
 }  # fmt: skip
-"""What the forms of those who may act carry."""
+"""The bodies of the forms of users who may act."""
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from tests.admin.matrix.table import PAGES
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 ROUTES = sorted(PAGES)
 HARMLESS = {200, 302, 400, 403, 404, 405}
-"""What may be answered to a request that changes nothing, of somebody who may look."""
+"""The answers to a request that changes nothing, of somebody who may look."""
 EVERY_METHOD_FOR = ("none", "taskqueue viewer")
 """Sets of permissions that are tried by the rarer methods too; the superuser is besides."""
 

@@ -270,7 +270,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     # The tests' server is no ASGI one; `tests.api.test_events` asks one that is.
     "events/stream/": (look("view_task", answers=501),),
     "groups/": (look("view_task"), look("view_task", query="?name=plain")),
-    "groups/fire/": (act("view_task", "operate", body={"name": "plain", "group": "waiting"}),),
+    "groups/fire/": (act("view_task", "operate", body={"name": "plain", "group": "42"}),),
     "workflow-types/": (look("enqueue"),),
     "task-types/": (look("enqueue"),),
     "task-types/<path:name>/": (look("enqueue", on="exposed type"),),

@@ -18,7 +18,7 @@ SEED = 5
 
 @dataclass(frozen=True)
 class Shop:
-    """What the pages of single rows show."""
+    """The tasks and workflows that have pages of their own."""
 
     report: Task
     """It runs, and failed once."""
@@ -59,7 +59,7 @@ STATUSES = ("failed", "scheduled", "succeeded")
 
 
 def _act() -> None:
-    """What people did by hand, for the audit."""
+    """Act by hand, for the audit."""
     planned = Task.objects.filter(status="scheduled").order_by("id")[0]
     control.update(planned.id, {"priority": 5}, by="lee", reason="the vip segment goes first")
     ready = Task.objects.filter(status="ready", queue_name="video").order_by("id")[0]
