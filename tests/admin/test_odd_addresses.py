@@ -86,7 +86,8 @@ def test_no_id_makes_an_error(route: str, plain: Everything) -> None:
 @pytest.mark.parametrize("route", LOOKING)
 def test_other_methods_are_answered(route: str, plain: Everything) -> None:
     client = plain.rows["root"]
-    for url, query in variants(route, plain):
+    first, *others = variants(route, plain)
+    for url, query in [first, *(others if IS_FULL else others[len(route) % 4 :: 4])]:
         seen = knock(client, "GET", url, query)
         assert knock(client, "HEAD", url, query) == seen, url
         assert client.options(url).status_code in (200, 302, 400, 403, 404, 405), url
