@@ -67,8 +67,10 @@ FACES = [
 ]
 """Tests of every page for every role or in a browser, and of refusals: on PostgreSQL only with
 TASKQUEUE_FULL=1."""
-POOL = re.compile(r"(?<=[\[-])(process|thread)(?=[\]-])")
-"""Where the name of a test tells the pool."""
+SECOND_FORMS = {"thread": "process", "chunks": "few"}
+"""Of tests that are there in two forms, by the first: pools, and ways to keep calls."""
+FORM = re.compile(r"(?<=[\[-])(process|thread|few|chunks)(?=[\]-])")
+"""Where the name of a test tells the form."""
 SHARED_OUT = (
     "admin", "alerts", "api", "browser", "management", "test_demo.py", "testing", "webhooks",
     "worker",
@@ -76,8 +78,7 @@ SHARED_OUT = (
 NOT_SHARED_OUT = ["alerts/test_judging.py", "api/test_schemathesis.py", "webhooks/test_pump.py"]
 """Folders of tests that start processes, render pages or send messages, of which each is run on one
 database, whichever: what differs between these is tested on both by what stands below. So is each
-other test that starts workers, and how a pool runs bodies: of a test that is there for both pools,
-each database runs one."""
+other test that starts workers. Of a test that is there in two forms, each database runs one."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
@@ -92,14 +93,14 @@ MARKERS = {
 def is_left_to_the_other_database(item: pytest.Item) -> bool:
     """By its name, so that the same are left to it each time."""
     path = item.path.relative_to(ROOT / "tests")
-    pool = POOL.search(item.nodeid)
+    form = FORM.search(item.nodeid)
     if any(map(item.get_closest_marker, MARKERS)) or any(map(path.match, ONCE)):
         return False
     is_shared_out = path.parts[0] in SHARED_OUT and not any(map(path.match, NOT_SHARED_OUT))
     starts_workers = WORKERS in getattr(item, "fixturenames", ())
-    if not is_shared_out and not starts_workers and pool is None:
+    if not is_shared_out and not starts_workers and form is None:
         return False
-    turn = crc32(POOL.sub("process", item.nodeid).encode()) + (
-        pool is not None and pool[0] == "thread"
-    )
+    is_second = form is not None and form[0] in SECOND_FORMS
+    name = FORM.sub(lambda found: SECOND_FORMS.get(found[0], found[0]), item.nodeid)
+    turn = crc32(name.encode()) + is_second
     return turn % 2 != (DATABASE == "postgresql")

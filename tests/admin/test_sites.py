@@ -16,7 +16,7 @@ from tests.admin.conftest import LogIn
 from tests.admin.everything import Everything, everything
 from tests.admin.matrix.cells import act_address, filled_in
 from tests.admin.matrix.table import PAGES
-from tests.admin.pages import text_of, variants
+from tests.admin.pages import some_variants, text_of
 
 pytestmark = [
     pytest.mark.django_db,
@@ -41,8 +41,9 @@ def in_ops(url: str) -> str:
 def test_no_page_leads_out_of_the_site(sites: str, log_in_as: LogIn) -> None:
     made, client = everything("plain"), log_in_as("superuser")
     seen = 0
-    for route in PAGES:
-        for url, query in variants(route, made):
+    for number, route in enumerate(PAGES):
+        turn = number + (sites == "beside")  # What one site leaves out the other has.
+        for url, query in some_variants(route, made, turn=turn, of=2):
             response = client.get(in_ops(url), query)
             assert response.status_code < 500, url
             assert not response.headers.get("Location", "").startswith("/admin/"), url

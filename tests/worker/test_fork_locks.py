@@ -15,8 +15,9 @@ import pytest
 
 from taskqueue.worker import connections
 from taskqueue.worker.bodies.reporting import Channel
+from tests.sharing_out import IS_FULL
 
-FORKS = 200
+FORKS = 200 if IS_FULL else 80
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:This process")]
 
 
