@@ -110,9 +110,9 @@ def measure(path: Path) -> None:
                 look_at, workers = began + LOOK_EVERY, list(_workers(os.getppid()))
             waits = dict(_waits(workers))
             took = time.monotonic() - began
-            # Each thread waits by itself, and they wait for each other.
+            # Each thread waits by itself, and they wait for each other. The sum falls as one ends.
             pairs = [
-                f" {pid}={min(took, wait - before[pid]):.4f}"
+                f" {pid}={max(0.0, min(took, wait - before[pid])):.4f}"
                 for pid, wait in waits.items()
                 if pid in before
             ]
