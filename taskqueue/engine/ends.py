@@ -1,4 +1,5 @@
-"""Every final status passes here: whoever ends tasks announces them with `announce`.
+"""Every final status passes here: whoever ends tasks announces them with `announce`, or counts them
+with `count_for_statement`.
 
 That is: recording (`engine.record`), the ends below, and tasks of several workers
 (`engine.multi_worker`). Each task is announced once for each end, in the transaction that ends it.
@@ -17,7 +18,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.retention import EndPolicy, Retention
-from taskqueue.engine.rows import Ended
+from taskqueue.engine.rows import Ended, RollupRow
 from taskqueue.engine.statement import Moment
 from taskqueue.engine.step_ends import note_ends
 from taskqueue.engine.tally import Tally
@@ -52,6 +53,15 @@ def announce(
     tally.add_ends(ended)
     tally.write(connection)
     note_ends(connection, ended)
+
+
+def count_for_statement(ended: Iterable[Ended], *, tally: Tally) -> list[RollupRow]:
+    """Tell the tally that tasks of no workflow end by a statement that also writes what it holds.
+
+    Return that. The caller guards the transaction for the tally.
+    """
+    tally.add_ends(ended)
+    return tally.take()
 
 
 def end_overdue(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 
@@ -22,6 +22,18 @@ class LimiterRow(NamedTuple):
     # The starts of the last window, as it keeps them.
     starts: Any
     limit_id: int
+
+
+class PassingTerms(NamedTuple):
+    """The worker to whose next tasks places pass on, and how many may."""
+
+    worker: str
+    # Its queues, and the definitions that it cannot run.
+    served: list[str]
+    unknown: list[str]
+    lease_duration: timedelta
+    # How many, where something else may be there to claim; or else all.
+    most: int
 
 
 class PartitionRow(NamedTuple):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
 
 from django.db import DatabaseError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
+from taskqueue.core.outcomes import SUCCESS, Outcome, OutcomeKind, Recorded
 from taskqueue.core.states import FINISHED, WAITING, LeaseStatus, TaskStatus
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.ends import announce
+from taskqueue.engine.ends import announce, count_for_statement
 from taskqueue.engine.multi_worker import record_shared
 from taskqueue.engine.retention import EndPolicy
-from taskqueue.engine.rows import Ended, LogLine, Note
+from taskqueue.engine.rows import Ended, LogLine, Note, RollupRow
 from taskqueue.engine.sessions import limit_idleness, take_write_lock
 from taskqueue.engine.stays import keep_on_worker
 from taskqueue.engine.tally import Tally
@@ -25,6 +26,8 @@ from taskqueue.engine.transient_errors import is_of_session
 logger = logging.getLogger("taskqueue.engine")
 
 REFUSED = "taskqueue.exceptions.InvalidArguments"
+# Records successes, which are kept for so long, and writes rollups: all of it, or raises.
+RecordAtOnce = Callable[[Sequence[Outcome], timedelta | None, Sequence[RollupRow]], None]
 
 
 def record(
@@ -89,6 +92,35 @@ def record(
     recorded.update(shared)
     tally.add_attempts(outcomes, recorded, subjects, now=began)
     announce(connection, ends + shared_ends, tally=tally)
+    return recorded
+
+
+def record_at_once(
+    outcomes: Sequence[Outcome], succeed: RecordAtOnce, *, policy: EndPolicy, tally: Tally
+) -> dict[int, Recorded] | None:
+    """Record successes of tasks of no workflow by one statement, which also counts them.
+
+    None where not all of them can be recorded so: then none is. Raises what the database raises
+    where the session is in trouble.
+    """
+    began = time.monotonic()
+    subjects = tally.known_plain([outcome.lease_id for outcome in outcomes])
+    if subjects is None:
+        return None
+    ends = [
+        Ended(subject.task_id, subject.queue_name, subject.name, TaskStatus.SUCCEEDED)
+        for subject in subjects.values()
+    ]
+    recorded = {outcome.lease_id: SUCCESS for outcome in outcomes}
+    try:
+        with tally.guard():
+            tally.add_attempts(outcomes, recorded, subjects, now=began)
+            rollups = count_for_statement(ends, tally=tally)
+            succeed(outcomes, policy.keep_succeeded, rollups)
+    except DatabaseError as error:
+        if is_of_session(error):
+            raise
+        return None
     return recorded
 
 

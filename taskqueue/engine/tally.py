@@ -46,6 +46,10 @@ class SubjectLike(Protocol):
     def ready_at(self) -> float | None:
         """When the task became ready, by the monotonic clock; None: not known."""
 
+    @property
+    def is_step(self) -> bool:
+        """Whether it belongs to a step of a workflow; of one that is looked up it is not known."""
+
 
 class Subject(NamedTuple):
     """The task that a lease belongs to, as it was looked up."""
@@ -55,6 +59,7 @@ class Subject(NamedTuple):
     name: str
     ready_at: float | None
     stays: bool = False
+    is_step: bool = False
 
 
 class _Row:
@@ -137,6 +142,16 @@ class Tally:
                 known[lease_id] = subject
         return known | _look_up(connection, unknown) if unknown else known
 
+    def known_plain(self, lease_ids: Iterable[int]) -> dict[int, SubjectLike] | None:
+        """Return the subject of each lease, if all are known here and none is of a workflow."""
+        subjects = {lease_id: self._subject_of(lease_id) for lease_id in lease_ids}
+        found = {
+            lease_id: subject
+            for lease_id, subject in subjects.items()
+            if subject is not None and not subject.is_step
+        }
+        return found if len(found) == len(subjects) else None
+
     def add_attempts(
         self,
         outcomes: Sequence[Outcome],
@@ -195,10 +210,14 @@ class Tally:
 
     def write(self, connection: BaseDatabaseWrapper) -> None:
         """Write what was counted since the last write."""
+        if packed := self.take():
+            dialect_for(connection).write_rollups(connection, packed)
+
+    def take(self) -> list[RollupRow]:
+        """Return what was counted since the last write, for the caller to write."""
         packed = [row.packed() for row in self._unwritten]
         self._unwritten.clear()
-        if packed:
-            dialect_for(connection).write_rollups(connection, packed)
+        return packed
 
     def _begin(self) -> None:
         # By the clock of this moment, once all locks are held: who waited for one may come so late

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.outcomes import Outcome, OutcomeKind, Recorded
-from taskqueue.core.states import LeaseStatus
+from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.engine.dialect import dialect_for
-from taskqueue.engine.limit_rows import Place
+from taskqueue.engine.limit_rows import PassingTerms, Place
 from taskqueue.engine.limits.claimant import Claimant, Limited
 from taskqueue.engine.limits.lanes import NEWS
 from taskqueue.engine.notify import PLACES
@@ -20,6 +20,9 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import is_postgresql
 from taskqueue.worker.limits import Room
 from taskqueue.worker.quotas import QueueQuotas
+
+if TYPE_CHECKING:
+    from taskqueue.engine.postgresql.limit_pass import Passed
 
 # Tasks for each slot that are claimed ahead of free slots. What waits here takes places that other
 # workers could use.
@@ -58,8 +61,10 @@ class LimitedClaims:
         # The leases that were claimed here, as far as it is known, with the partition of those
         # whose places may pass on.
         self._held: dict[int, str | None] = {}
-        # When all partitions were last looked at.
+        # When all partitions were last looked at, and whether that was a moment before places were
+        # last passed on.
         self._claimed_at = -math.inf
+        self._is_recent = False
         self._vain = 0  # Claims in a row that got nothing, though something was there.
         # Whether that look came after the last claim.
         self.has_news = False
@@ -113,39 +118,28 @@ class LimitedClaims:
                 found[outcome.lease_id] = partition
         return found
 
-    def pass_on(
-        self,
-        connection: BaseDatabaseWrapper,
-        passing: Mapping[int, str],
-        recorded: Mapping[int, Recorded],
-        unknown: Sequence[str],
-        *,
-        want: int,
-        free: int,
-    ) -> tuple[list[Claimed], bool]:
-        """Claim the tasks that take the places of those that were recorded.
+    def passing_terms(self, unknown: list[str], *, want: int) -> PassingTerms:
+        """Return on which terms places pass on now.
 
-        In the transaction that has recorded. Also whether other partitions are to be claimed from:
-        unless that was done a moment ago, at least half of what the worker wants is left for it.
+        Unless all partitions were looked at a moment ago, at least half of what the worker wants is
+        left for that, where there may be something.
         """
-        # Only here, as the claim below.
-        from taskqueue.engine.postgresql.limit_pass import pass_on
-
-        now = time.monotonic()
-        is_recent = now < self._claimed_at + PASSED_ON_FOR
-        passed = pass_on(
-            connection,
-            {
-                lease_id: partition
-                for lease_id, partition in passing.items()
-                if lease_id in recorded and recorded[lease_id].lease_status == LeaseStatus.SUCCEEDED
-            },
+        self._is_recent = time.monotonic() < self._claimed_at + PASSED_ON_FOR
+        return PassingTerms(
             worker=self._worker_name,
             served=self._quotas.serving({queue_name for queue_name, _ in self._known}),
             unknown=unknown,
             lease_duration=self._lease_duration,
-            most=want if is_recent else want // 2,
+            most=want if self._is_recent else want // 2,
         )
+
+    def take_passed(
+        self, connection: BaseDatabaseWrapper, passed: Passed, *, free: int
+    ) -> tuple[list[Claimed], bool]:
+        """Take in the tasks that took over places.
+
+        Also whether other partitions are to be claimed from.
+        """
         self.last = Limited(claimed=passed.claimed, has_others=passed.has_others)
         self.has_news = False
         self.is_alone = not (passed.has_news or passed.has_others)
@@ -153,9 +147,9 @@ class LimitedClaims:
         self._held.update(passed.passing)
         self._remember(lane for lane in self._known if passed.claimed)
         if self.is_alone:
-            self._claimed_at = now
+            self._claimed_at = time.monotonic()
             return passed.claimed, False
-        has_more = not is_recent or len(passed.claimed) < free
+        has_more = not self._is_recent or len(passed.claimed) < free
         if passed.has_freed and not has_more:  # This worker has enough: others may take them.
             dialect_for(connection).wake_sleeping(connection, PLACES)
         return passed.claimed, has_more

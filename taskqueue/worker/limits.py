@@ -13,11 +13,15 @@ class Room:
     """How many more tasks of the limited queues and definitions a worker may take.
 
     It goes with one request, in which several claims may share it. No entry: no limit.
+    `has_bounds`: whether any but the definitions that are left to other workers has one.
     """
 
-    def __init__(self, queues: Mapping[str, int], definitions: Mapping[str, int]) -> None:
+    def __init__(
+        self, queues: Mapping[str, int], definitions: Mapping[str, int], *, has_bounds: bool = True
+    ) -> None:
         self.queues = dict(queues)
         self.definitions = dict(definitions)
+        self.has_bounds = has_bounds
 
     def is_in(self, queue_name: str) -> bool:
         """Whether anything of this queue may be taken."""
@@ -63,7 +67,7 @@ class Room:
                 self.definitions[task.name] -= 1
 
 
-NO_LIMITS = Room({}, {})
+NO_LIMITS = Room({}, {}, has_bounds=False)
 
 
 class SlotLimits:
@@ -94,4 +98,5 @@ class SlotLimits:
         return Room(
             {name: most - in_queues[name] for name, most in queues.items()},
             {name: most - in_definitions[name] for name, most in definitions.items()},
+            has_bounds=bool(queues or self.definitions),
         )

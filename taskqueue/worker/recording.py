@@ -13,7 +13,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.log_text import one_line
 from taskqueue.core.outcomes import Recorded
 from taskqueue.engine.connections import transaction
-from taskqueue.engine.record import record, record_each, write_logs, write_notes
+from taskqueue.engine.record import (
+    RecordAtOnce,
+    record,
+    record_at_once,
+    record_each,
+    write_logs,
+    write_notes,
+)
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.tally import Tally
@@ -73,3 +80,11 @@ def record_and_claim(
     recorded = record_each(connection, outcomes, policy=policy, tally=tally)
     with transaction(connection):
         return recorded, claim(recorded)
+
+
+def record_by_statement(
+    exchange: Exchange, succeed: RecordAtOnce, batch: Batch
+) -> dict[int, Recorded] | None:
+    """Record a batch of successes by one statement; None, and nothing, where that cannot be."""
+    outcomes = all_aged(exchange.outcomes, time.monotonic())
+    return record_at_once(outcomes, succeed, policy=batch.policy, tally=batch.tally)

@@ -94,7 +94,7 @@ def test_the_page_of_a_task_tells_what_limits_it(limit: Limit, log_in_as: LogIn)
     waiting = Task.objects.filter(status="ready", args=[1]).exclude(id=task.id).first()
     assert waiting is not None
     shown = client.get(page("task_change", waiting.id)).content.decode()
-    assert "is held for 1 by 2 tasks" in " ".join(shown.split())
+    assert "is full for 1. Tasks that hold it: 2;" in " ".join(shown.split())
 
 
 def limit_rate() -> Any:

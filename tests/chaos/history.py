@@ -7,7 +7,7 @@ monotonic clock, which all processes of a host share. `tests.chaos.gathering` re
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -198,6 +198,8 @@ class Stall(NamedTuple):
     since: float
     until: float
     seconds: float
+    waited: Sequence[tuple[int, float]] = ()
+    """The parents of workers that were not frozen, and how long each waited for a processor."""
 
 
 class Sample(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.history import Fault, History, Line
+from tests.chaos.history import Fault, History, Line, Stall
 from tests.chaos.limit_rows import LeftRow, LimitChange, LimitedRow, ServingRow
 from tests.chaos.story import Story, found
 
@@ -149,6 +149,16 @@ def test_a_task_may_wait_for_a_place(story: Story) -> None:
 
 def test_a_task_may_wait_while_its_workers_are_frozen(story: Story) -> None:
     assert found(waits(story, faults=(Fault("freeze", 0.0, 1020.0, ("ada",)),))) == set()
+
+
+@pytest.mark.parametrize(
+    ("least", "since", "is_bad"), [(9.0, 1000.0, False), (1.0, 1000.0, True), (9.0, 980.0, True)]
+)
+def test_a_task_may_wait_while_every_worker_waits_for_a_processor(
+    story: Story, least: float, since: float, is_bad: bool
+) -> None:
+    stalls = (Stall(since, since + 20, 0.0, ((7, 19.0), (8, 2 * least))),)
+    assert found(waits(story, stalls=stalls)) == ({13} if is_bad else set())
 
 
 def test_a_task_may_wait_while_the_database_is_away(story: Story) -> None:

@@ -14,6 +14,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency, Fair, Rate
 from taskqueue.engine.connections import transaction
+from taskqueue.engine.limit_rows import PassingTerms
 from taskqueue.engine.postgresql.limit_pass import Passed, pass_on
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
@@ -64,15 +65,7 @@ def end_and_pass_within(
         policy=EndPolicy.of(get_settings()),
         passing=list(ended) if kind == OutcomeKind.SUCCEEDED else (),
     )
-    return pass_on(
-        connection,
-        ended,
-        worker="w1",
-        served=queues,
-        unknown=unknown,
-        lease_duration=LEASE,
-        most=most,
-    )
+    return pass_on(connection, ended, PassingTerms("w1", list(queues), list(unknown), LEASE, most))
 
 
 def _claimed(lease: Lease) -> Any:

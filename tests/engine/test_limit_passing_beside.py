@@ -13,6 +13,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.limits import Concurrency
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.notify import PLACES
+from taskqueue.engine.postgresql.limit_pass import pass_on
 from taskqueue.engine.record import record
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.models import Task, Worker
@@ -74,10 +75,9 @@ def test_places_that_a_busy_worker_gives_back_wake_others(monkeypatch: pytest.Mo
         listener.cursor().execute("LISTEN taskqueue")
         with transaction(connection):
             passing = claims.passing(connection, ended, 2)
-            recorded = record(
-                connection, ended, policy=EndPolicy.of(get_settings()), passing=passing
-            )
-            claimed, has_more = claims.pass_on(connection, passing, recorded, [], want=2, free=1)
+            record(connection, ended, policy=EndPolicy.of(get_settings()), passing=passing)
+            passed = pass_on(connection, passing, claims.passing_terms([], want=2))
+            claimed, has_more = claims.take_passed(connection, passed, free=1)
         assert (args(claimed), has_more) == (["[1, 1]"], False)
         session: Any = listener.connection
         [notice] = session.notifies(timeout=60, stop_after=1)

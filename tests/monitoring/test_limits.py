@@ -132,7 +132,7 @@ def test_a_full_limit_names_the_oldest_of_its_holders() -> None:
     assert reason.details["most"] == 1
     assert reason.details["task"] == str(holder.id)
     assert reason.moment == Lease.objects.get().claimed_at
-    assert "is held by 1 tasks" in reason.sentence or "(1)" in reason.sentence
+    assert "Tasks that hold it: 1;" in reason.sentence
 
 
 def test_a_limit_of_zero_says_so() -> None:
@@ -196,6 +196,7 @@ def test_tags_that_no_worker_has_are_told(worker: Worker) -> None:
     [finding] = [each for each in look_at_work(connection) if "require the tags" in each.seen]
     assert (finding.check, finding.severity) == ("queues", "problem")
     assert "--tags eu,gpu" in finding.remedy
+    assert told(result).keys() == {"tags_missing"}, "Its workers take other tasks."
     Worker.objects.update(tags=["eu", "gpu"])
     assert told(result).keys() == {"in_line"}
     assert all("require the tags" not in each.seen for each in look_at_work(connection))

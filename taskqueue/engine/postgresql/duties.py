@@ -138,7 +138,7 @@ SELECT
     succeeded, failed, lost, stopped, returned, tasks_succeeded, tasks_failed, tasks_cancelled,
     run_seconds, run_times::jsonb, wait_seconds, wait_times::jsonb, slowest_seconds,
     slowest_task_id
-FROM jsonb_to_recordset(%s::jsonb) AS part (
+FROM jsonb_to_recordset(%(rollups)s::jsonb) AS part (
     id uuid, queue_name text, name text, succeeded bigint, failed bigint, lost bigint,
     stopped bigint, returned bigint, tasks_succeeded bigint, tasks_failed bigint,
     tasks_cancelled bigint, run_seconds float8, run_times text, wait_seconds float8,
@@ -163,10 +163,13 @@ SELECT queue_name, name, sum(number)::bigint, count(*) FROM taken GROUP BY queue
 
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
     """Insert the rows, or set the figures of those that are there."""
-    # One text: an array for each column costs psycopg a millisecond.
-    parameters = (json.dumps([row._asdict() for row in rows]),)
     with kept_plan(connection):
-        change(connection, WRITE_ROLLUPS, parameters)
+        change(connection, WRITE_ROLLUPS, {"rollups": rollups_text(rows)})
+
+
+def rollups_text(rows: Sequence[RollupRow]) -> str:
+    """Return rows as one text: an array for each column costs psycopg a millisecond."""
+    return json.dumps([row._asdict() for row in rows])
 
 
 def take_arrivals(

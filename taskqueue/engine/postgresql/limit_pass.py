@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.engine.limit_rows import PassingTerms
 from taskqueue.engine.postgresql.claim import CLAIMED
 from taskqueue.engine.postgresql.limit_lock import bare
 from taskqueue.engine.postgresql.limit_tasks import IS_KNOWN, MAY_START
@@ -16,10 +16,10 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
-# The caller has recorded these leases in the same transaction, and left their places. Each goes to
-# the next task of the same partition. Places that are taken stay as many as they were, so that
-# nothing is to be locked but the tasks: whoever counts under the lock of a limiter sees either the
-# one lease or the other.
+# These leases were recorded in the same transaction, and their places left. Each goes to the next
+# task of the same partition. Places that are taken stay as many as they were, so that nothing is to
+# be locked but the tasks: whoever counts under the lock of a limiter sees either the one lease or
+# the other.
 #
 # Not where another partition waits for one of the limiters, its limit allows fewer now (places that
 # leases of other partitions leave here count too, for these may pass on as well), or the queue is
@@ -30,12 +30,13 @@ from taskqueue.engine.statement import fetch
 # A partition stays as it is. It waits for a limiter alone, so that its place among others says
 # nothing, and the end of the last of these leases opens it.
 #
-# Locks: ready tasks by the order of the claim, skipping locked ones. The caller has locked the
-# leases, and with them their places.
-PASS_ON = f"""
-WITH clock AS MATERIALIZED (
-    SELECT statement_timestamp() AS now WHERE {KEEPS_PLAN}
-), other AS MATERIALIZED (
+# Locks: ready tasks by the order of the claim, skipping locked ones. The leases are locked already,
+# and with them their places.
+#
+# The parts in double braces differ where the same statement records the leases: see
+# `limit_pass_at_once`.
+PASSING = f"""\
+other AS MATERIALIZED (
     SELECT
         EXISTS (SELECT 1 FROM taskqueue_limitnote)
         OR EXISTS (SELECT 1 FROM taskqueue_partition WHERE opens_at <= statement_timestamp())
@@ -49,13 +50,15 @@ WITH clock AS MATERIALIZED (
         ended.lease_id, ended.partition, place.number AS places,
         row_number() OVER (PARTITION BY ended.partition ORDER BY ended.lease_id) AS turn,
         row_number() OVER () AS number
-    FROM unnest(%(leases)s::bigint[], %(partitions)s::uuid[]) AS ended (lease_id, partition)
+    FROM unnest(%(passing)s::bigint[], %(partitions)s::uuid[]) AS ended (lease_id, partition)
+    {{ended}}
     CROSS JOIN LATERAL (
         SELECT count(*) AS number FROM taskqueue_slot WHERE lease_id = ended.lease_id
     ) AS place
 ), asked AS MATERIALIZED (
     SELECT
         partition AS id, min(places) AS least, max(places) AS most,
+        array_agg(given.lease_id) AS leases,
         count(*) FILTER (
             WHERE given.number <= %(most)s OR NOT (other.has_news OR other.has_others)
         ) AS number
@@ -87,10 +90,7 @@ WITH clock AS MATERIALIZED (
             CROSS JOIN LATERAL (
                 SELECT 1
                 FROM taskqueue_lease
-                WHERE id = slot.lease_id AND (
-                    finished_at IS NULL
-                    OR id = ANY (ARRAY(SELECT lease_id FROM given WHERE partition <> asked.id))
-                )
+                WHERE id = slot.lease_id AND {{is_taken}}
                 LIMIT 1
             ) AS lease
             WHERE slot.limiter_id = limiter.id
@@ -103,7 +103,9 @@ WITH clock AS MATERIALIZED (
                 ) AS waiting
             )
     ) AS bound
-    WHERE asked.least = asked.most
+    CROSS JOIN clock
+    WHERE {{is_new}}
+        AND asked.least = asked.most
         AND asked.most = jsonb_array_length(own.limiters)
         AND bound.number = asked.most
         AND own.queue_name = ANY (%(served)s::text[])
@@ -164,12 +166,37 @@ WITH clock AS MATERIALIZED (
     INSERT INTO taskqueue_limitnote (subject) SELECT limiter_id FROM freed
 )
 SELECT
-    other.has_news, other.has_others, EXISTS (SELECT 1 FROM freed), task.passed_in::text,
+    {{check}}, other.has_news, other.has_others, EXISTS (SELECT 1 FROM freed), task.passed_in::text,
     lease_id, {CLAIMED.format(failures="task.failures")}
 FROM other
+{{checked}}
 LEFT JOIN claimed AS task ON true
 ORDER BY priority DESC, run_after, id
 """  # noqa: S608  (of constants)
+
+
+def passing(opening: str, **parts: str) -> str:
+    """Return a statement that passes places on, with `clock` in its opening."""
+    statement = PASSING
+    for name, text in parts.items():
+        statement = statement.replace(f"{{{name}}}", text)
+    return f"{opening}, {statement}"
+
+
+PASS_ON = passing(
+    f"""
+WITH clock AS MATERIALIZED (
+    SELECT statement_timestamp() AS now WHERE {KEEPS_PLAN}
+)""",
+    ended="",
+    is_taken="""(
+                    finished_at IS NULL
+                    OR id = ANY (ARRAY(SELECT lease_id FROM given WHERE partition <> asked.id))
+                )""",
+    is_new="true",
+    check="NULL",
+    checked="",
+)
 
 
 class Passed(NamedTuple):
@@ -187,36 +214,29 @@ class Passed(NamedTuple):
 
 
 def pass_on(
-    connection: BaseDatabaseWrapper,
-    ended: Mapping[int, str],
-    *,
-    worker: str,
-    served: Collection[str],
-    unknown: Sequence[str],
-    lease_duration: timedelta,
-    most: int,
+    connection: BaseDatabaseWrapper, ended: Mapping[int, str], terms: PassingTerms
 ) -> Passed:
     """Lease the tasks that follow those of these leases in their partitions, in their places.
 
-    The caller's transaction has recorded the leases. Where something else may be there to claim, up
-    to `most`, or else all of them. `served`: the queues of this worker.
+    The caller's transaction has recorded the leases.
     """
     parameters = {
-        "leases": numbers(list(ended)),
+        "passing": numbers(list(ended)),
         "partitions": list(ended.values()),
-        "served": list(served),
-        "unknown": list(unknown),
-        "worker": worker,
-        "lease_duration": lease_duration,
-        "most": most,
+        **terms._asdict(),
     }
     with kept_plan(connection) as series:
         rows = fetch(connection, PASS_ON, parameters | {"series": series})
-    has_news, has_others, has_freed = rows[0][:3]
-    claimed = [Claimed._make((*row[4:], True)) for row in rows if row[4] is not None]
+    return passed_of(rows)
+
+
+def passed_of(rows: Sequence[tuple[Any, ...]]) -> Passed:
+    """Return what such a statement has passed on."""
+    _, has_news, has_others, has_freed = rows[0][:4]
+    found = [row for row in rows if row[5] is not None]
     return Passed(
-        claimed=claimed,
-        passing={row[4]: bare(row[3]) for row in rows if row[4] is not None},
+        claimed=[Claimed._make((*row[5:], True)) for row in found],
+        passing={row[5]: bare(row[4]) for row in found},
         has_news=has_news or has_freed,
         has_freed=has_freed,
         has_others=has_others,

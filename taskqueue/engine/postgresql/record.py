@@ -35,7 +35,7 @@ PRUNE_SUCCEEDED = PRUNE_AFTER.format(
     finished_at="held.finished_at", kept_for="%(kept_for)s::interval"
 )
 # A record of successes is made of these parts, in their order.
-_ENDED = f"""
+ENDED = f"""
 WITH held AS MATERIALIZED (
     SELECT
         lease.id, lease.task_id, outcome.return_value, lease.worker_id,
@@ -70,7 +70,7 @@ WITH held AS MATERIALIZED (
     WHERE lease.id = ANY (ARRAY[held.id])
 )
 """  # noqa: S608  (of constants)
-_SUCCEEDED = f"""\
+SUCCEEDED = f"""\
 UPDATE taskqueue_task AS task
 SET status = 'succeeded',
     return_value = held.return_value::jsonb,
@@ -93,9 +93,9 @@ SELECT lease_id, step_id
 FROM done
 """  # noqa: S608  (of constants)
 
-RECORD_SUCCESSES = _ENDED + _SUCCEEDED + _RETURNED
+RECORD_SUCCESSES = ENDED + SUCCEEDED + _RETURNED
 # With their events.
-RECORD_WITH_EVENTS = _ENDED + ", done AS (\n" + _SUCCEEDED + _EVENTS
+RECORD_WITH_EVENTS = ENDED + ", done AS (\n" + SUCCEEDED + _EVENTS
 
 PRUNE_ENDED = PRUNE_AFTER.format(
     finished_at="clock_timestamp()",
@@ -238,15 +238,7 @@ def record_successes(
 
     The places of the leases `passing` are left to the caller.
     """
-    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
-    parameters = {
-        "lease_id": numbers(lease_ids),
-        "return_value": texts(return_values),
-        "started": microseconds(started),
-        "ended": microseconds(ended),
-        "kept_for": kept_for,
-        "passing": numbers(list(passing)),
-    }
+    parameters = successes_parameters(outcomes, kept_for, passing)
     with (
         published_by_statement(connection, EventKind.TASK_SUCCEEDED, len(outcomes)) as publishes,
         kept_plan(connection) as series,
@@ -255,6 +247,21 @@ def record_successes(
         rows = fetch(connection, statement, parameters | {"series": series})
     return {
         lease_id: SUCCESS if step_id is None else success_of(step_id) for lease_id, step_id in rows
+    }
+
+
+def successes_parameters(
+    outcomes: Sequence[Outcome], kept_for: timedelta | None, passing: Collection[int]
+) -> dict[str, Any]:
+    """Return the parameters of a statement that records successes."""
+    lease_ids, _, ended, started, return_values = list(zip(*outcomes, strict=True))[:5]
+    return {
+        "lease_id": numbers(lease_ids),
+        "return_value": texts(return_values),
+        "started": microseconds(started),
+        "ended": microseconds(ended),
+        "kept_for": kept_for,
+        "passing": numbers(list(passing)),
     }
 
 

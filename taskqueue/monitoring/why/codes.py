@@ -70,16 +70,16 @@ SENTENCES: dict[Code, str] = {
     "in_line": _("It is next: it runs as soon as a worker of its queue has a free slot."),
     "tags_missing": _("No running worker of the queue {queue} has the tags {subject}."),
     "queue_full": _(
-        "The queue {subject} may run {most} tasks at once, and runs {number}: the oldest is"
+        "The queue {subject} is full ({most} at once). Tasks that run: {number}; the oldest is"
         " {task}, since {moment}."
     ),
     "limit_full": _(
-        "The limit {subject} ({most}) is held by {number} tasks: the oldest is {task}, since"
-        " {moment}."
+        "The limit {subject} ({most}) is full. Tasks that hold it: {number}; the oldest is {task},"
+        " since {moment}."
     ),
     "own_full": _(
-        "The limit {subject} ({most}) is held by {number} tasks on {key}: the oldest is {task},"
-        " since {moment}."
+        "The limit {subject} ({most}) is full on {key}. Tasks that hold it: {number}; the oldest"
+        " is {task}, since {moment}."
     ),
     "limit_zero": _("The limit {subject} is set to 0, which holds all its tasks."),
     "rate_used": _("The rate {rate} of {subject} is used up: the next start is at {moment}."),
@@ -91,8 +91,8 @@ SENTENCES: dict[Code, str] = {
         "The task {subject} of its sequence comes first. It is {status}, and due at {moment}."
     ),
     "sequence_runs": _("The task {subject} of its sequence comes first. It is {status}."),
-    "behind_in_sequence": _("Ahead of it in its sequence: {number} tasks."),
-    "behind_in_limits": _("Ahead of it under the same limits: {number} tasks."),
+    "behind_in_sequence": _("Tasks ahead of it in its sequence: {number}."),
+    "behind_in_limits": _("Tasks ahead of it under the same limits: {number}."),
     "tenants_ahead": _("Tenants that have their turn on the queue {subject} before: {number}."),
     "steps_wait": _("It waits for these steps of its workflow: {subject}."),
     "member_runs": _(
@@ -192,8 +192,8 @@ FULLER: dict[Code, tuple[str, ...]] = {
     "behind": (_("At least {at_least} tasks are ahead of it in the queue {subject}."),),
     "limit_full": (
         _(
-            "The limit {subject} ({most}) is held for {key} by {number} tasks: the oldest is"
-            " {task}, since {moment}."
+            "The limit {subject} ({most}) is full for {key}. Tasks that hold it: {number}; the"
+            " oldest is {task}, since {moment}."
         ),
     ),
     "rate_used": (

@@ -35,7 +35,6 @@ def why_pending(around: Surroundings) -> list[Reason]:
         *of_several(around),
         *_stays(around),
         *without_workers(around),
-        *without_tags(around),
     ]
     # To be told of by several workers, or none yet, keeps nobody from taking it.
     if all(reason.code in ("more_workers", "unseated", "stays") for reason in reasons):
@@ -227,6 +226,8 @@ def without_workers(around: Surroundings) -> Iterator[Reason]:
             return
     if not serving:
         yield because("unserved", task.queue_name)
+    elif untagged := list(without_tags(around)):
+        yield from untagged
     elif not around.takers:
         yield because("not_taking", task.queue_name)
     elif all(worker.trouble for worker in around.takers):

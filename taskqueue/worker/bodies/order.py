@@ -34,6 +34,11 @@ class Order(NamedTuple):
         """False: what a child records itself are successes."""
         return False
 
+    @property
+    def is_step(self) -> bool:
+        """Whether it belongs to a step of a workflow."""
+        return bool(self.options) and snapshots.STEP in snapshots.loaded(self.options)
+
     def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
         """The context that its body sees."""
         snapshot = snapshots.loaded(self.options) if self.options else {}

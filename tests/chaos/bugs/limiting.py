@@ -147,8 +147,8 @@ def holder_forgotten_on_retry(planting: Planting) -> None:
 
 def places_not_passed(planting: Planting) -> None:
     """A task takes over the turn of another one, but not its places."""
-    planting.rewrite(
-        f"{ENGINE}.postgresql.limit_pass:PASS_ON",
+    _rewrite_passing(
+        planting,
         "WHERE slot.lease_id = ANY (ARRAY[claimed.before])",
         "WHERE slot.lease_id = ANY (ARRAY[claimed.before]) AND false",
     )
@@ -156,19 +156,13 @@ def places_not_passed(planting: Planting) -> None:
 
 def passed_beyond_the_limit(planting: Planting) -> None:
     """Places pass on although the limit allows fewer by now."""
-    planting.rewrite(
-        f"{ENGINE}.postgresql.limit_pass:PASS_ON",
-        "LEAST(asked.number, bound.left_over)",
-        "asked.number",
-    )
+    _rewrite_passing(planting, "LEAST(asked.number, bound.left_over)", "asked.number")
 
 
 def passed_places_not_noted(planting: Planting) -> None:
     """Nobody is told of a place that could not pass on."""
-    planting.rewrite(
-        f"{ENGINE}.postgresql.limit_pass:PASS_ON",
-        "SELECT limiter_id FROM freed\n)",
-        "SELECT limiter_id FROM freed WHERE false\n)",
+    _rewrite_passing(
+        planting, "SELECT limiter_id FROM freed\n)", "SELECT limiter_id FROM freed WHERE false\n)"
     )
 
 
@@ -227,6 +221,12 @@ def _leave_slots(planting: Planting) -> None:
         return claimed
 
     before = _replaced(planting, "take_limited", take)
+
+
+def _rewrite_passing(planting: Planting, old: str, new: str) -> None:
+    """Put other words into the statements that pass places on."""
+    planting.rewrite(f"{ENGINE}.postgresql.limit_pass:PASS_ON", old, new)
+    planting.rewrite(f"{ENGINE}.postgresql.limit_pass_at_once:RECORD_AND_PASS", old, new)
 
 
 def _replaced(planting: Planting, verb: str, function: Any) -> Any:

@@ -18,7 +18,7 @@ from tests.chaos.history import (
     Line,
     TaskRow,
 )
-from tests.chaos.pace import kept
+from tests.chaos.pace import kept, kept_from_workers
 
 EXPIRED = "The lease ran out"
 """How the message of a lease begins that was taken over."""
@@ -189,6 +189,10 @@ class Evidence:
     def kept(self, since: float, until: float) -> float:
         """How many seconds of that span the machine kept from whoever had something to do."""
         return kept(self.history.stalls, since, until)
+
+    def kept_from_workers(self, since: float, until: float) -> float:
+        """How many seconds of that span it kept from every worker."""
+        return max(self.kept(since, until), kept_from_workers(self.history.stalls, since, until))
 
 
 def is_finished(status: str) -> bool:

@@ -20,7 +20,8 @@ Span = tuple[float, float]
 def nobody_waits_beside_a_place(evidence: Evidence) -> Iterator[Violation]:
     """No task waits for five seconds in which its limits have places and a worker has a slot.
 
-    Unless those are served meanwhile who came before.
+    Unless those are served meanwhile who came before. The time in which the worker that had to wait
+    least waited for a processor does not count.
     """
     waiting: dict[str, list[tuple[str, float, float]]] = defaultdict(list)
     needs: dict[str, Any] = {}
@@ -51,8 +52,9 @@ def nobody_waits_beside_a_place(evidence: Evidence) -> Iterator[Violation]:
                 # Most pauses are short, and a busy host has thousands of stalls to look at.
                 if ended - began <= LONGEST_WAIT:
                     continue
-                if ended - began - evidence.kept(began, ended) > LONGEST_WAIT:
-                    details = f"{ended - began:.1f} s from {began}, {key}"
+                kept = evidence.kept_from_workers(began, ended)
+                if ended - began - kept > LONGEST_WAIT:
+                    details = f"{ended - began:.1f} s from {began}, {kept:.1f} of them kept, {key}"
                     yield Violation(13, "A task waited beside a place.", task_id, details)
                     break
 

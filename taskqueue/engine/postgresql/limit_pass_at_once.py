@@ -1,0 +1,82 @@
+"""Recording successes, counting them and passing their places on, by a single statement.
+
+While nothing else waits, that is all that a worker under limits asks of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.outcomes import Outcome
+from taskqueue.engine.limit_rows import PassingTerms
+from taskqueue.engine.postgresql.duties import WRITE_ROLLUPS, rollups_text
+from taskqueue.engine.postgresql.limit_pass import Passed, passed_of, passing
+from taskqueue.engine.postgresql.record import ENDED, SUCCEEDED, successes_parameters
+from taskqueue.engine.rows import RollupRow
+from taskqueue.engine.sessions import NO_EVENTS, WANTED, kept_plan, owns_session
+from taskqueue.engine.statement import fetch
+
+# As `RECORD_SUCCESSES`, `WRITE_ROLLUPS` and `PASS_ON`, by one snapshot. It has seen these leases
+# run, and nothing that was committed while the statement waited for them: a pause, a lower limit, a
+# partition that waits. Who has waited passes nothing on, but gives the places back.
+#
+# Counts are those of all leases. So it fails, and changes nothing, unless it records every one of
+# them, and none of a workflow, which would have to be told; or where it has waited for so long that
+# the counts may have been merged, and would be counted again.
+#
+# Locks: leases by id, then their tasks; then the rollups of this process; then ready tasks by the
+# order of the claim, skipping locked ones. `clock` reads what was recorded, and `given` sorts it,
+# so that all of the former are locked by then.
+RECORD_AND_PASS = passing(
+    f"""{ENDED}, done AS (
+{SUCCEEDED}RETURNING held.id AS lease_id, task.step_id
+), counted AS ({WRITE_ROLLUPS}), clock AS MATERIALIZED (
+    -- Only then, as a row of the count.
+    SELECT clock_timestamp() AS now, whole.number, whole.steps
+    FROM (SELECT count(*) AS number, count(step_id) AS steps FROM done) AS whole
+)""",  # noqa: S608  (of constants)
+    ended="JOIN done ON done.lease_id = ended.lease_id",
+    is_taken="finished_at IS NULL AND id <> ALL (asked.leases)",
+    is_new="clock.now < statement_timestamp() + interval '0.1 seconds'",
+    check="""CASE
+        WHEN whole.number < %(expected)s::int OR whole.steps > 0
+            OR clock_timestamp() > statement_timestamp() + interval '30 seconds'
+        THEN (whole.number || ' of ' || %(expected)s::int || ' are recorded')::int
+    END""",
+    checked="CROSS JOIN clock AS whole",
+)
+
+
+def may_pass_at_once(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether this session may record in a transaction of one statement.
+
+    It keeps the plan, and nobody wants events, of which that writes none of many at once.
+    """
+    return owns_session(connection) and connection.settings_dict.get(WANTED) == NO_EVENTS
+
+
+def record_and_pass(
+    connection: BaseDatabaseWrapper,
+    outcomes: Sequence[Outcome],
+    kept_for: timedelta | None,
+    rollups: Sequence[RollupRow],
+    *,
+    ended: Mapping[int, str],
+    terms: PassingTerms,
+) -> Passed:
+    """Record these successes, write rollups, and pass places on as `pass_on` does.
+
+    `ended`: all of their leases, with their partitions. Raises what the database raises, also where
+    not all are recorded. Then nothing is.
+    """
+    parameters = successes_parameters(outcomes, kept_for, list(ended)) | {
+        "expected": len(outcomes),
+        "partitions": list(ended.values()),
+        "rollups": rollups_text(rollups),
+        **terms._asdict(),
+    }
+    with kept_plan(connection) as series:
+        return passed_of(fetch(connection, RECORD_AND_PASS, parameters | {"series": series}))
