@@ -16,7 +16,7 @@ LAST_PLACE = 2**31 - 1
 # The next members, a row for each of their steps: places and results as JSON lists, the bytes of
 # the results, and whether a task that has succeeded has none. What is beyond `largest` bytes is
 # left out. A task that did not succeed, or was deleted, has null.
-READ = Statement(
+_READ = Statement(
     postgresql="""
         SELECT
             step_id, '[' || string_agg(place::text, ',') || ']',
@@ -31,7 +31,7 @@ READ = Statement(
             FROM (
                 SELECT step_id, place, task_id
                 FROM taskqueue_member
-                WHERE step_id = ANY (%(steps)s::bigint[])
+                WHERE {steps}
                     AND place >= %(start)s AND place < %(stop)s
                     AND (step_id, place) > (%(last_step)s, %(last_place)s)
                 ORDER BY step_id, place
@@ -73,7 +73,7 @@ READ = Statement(
                 FROM (
                     SELECT step_id, place, task_id
                     FROM taskqueue_member
-                    WHERE step_id IN (SELECT value FROM json_each(%(steps)s))
+                    WHERE {steps}
                         AND place >= %(start)s AND place < %(stop)s
                         AND (step_id, place) > (%(last_step)s, %(last_place)s)
                     ORDER BY step_id, place
@@ -86,6 +86,18 @@ READ = Statement(
         ORDER BY step_id
     """,
 )  # fmt: skip
+
+
+def _read_of(steps: Statement) -> Statement:
+    return Statement(
+        postgresql=_READ.postgresql.format(steps=steps.postgresql),
+        sqlite=_READ.sqlite.format(steps=steps.sqlite),
+    )
+
+
+READ_MANY = _read_of(Statement.of("step_id {in steps bigint}"))
+# In the order of the index: PostgreSQL before 17 would sort what it finds by a list.
+READ_ONE = _read_of(Statement.of("step_id = %(step)s"))
 
 
 class MemberPage(NamedTuple):
@@ -119,11 +131,13 @@ def pages_of(
     A result beyond that many bytes of one read is None; the sizes tell.
     """
     last_step, last_place, read = 0, -1, number
+    is_one = len(step_ids) == 1
+    wanted: dict[str, Any] = {"step": step_ids[0]} if is_one else {"steps": list(step_ids)}
     while read == number:
         rows = select(
             connection,
-            READ,
-            steps=list(step_ids),
+            READ_ONE if is_one else READ_MANY,
+            **wanted,
             start=start,
             stop=LAST_PLACE if stop is None else stop,
             last_step=last_step,
