@@ -26,11 +26,11 @@ logger = logging.getLogger("taskqueue.worker")
 # A step that lacks more members than this is folded at most so often, in seconds; but not where it
 # lacks few for what this worker has ended since: of the last ones each record is folded at once.
 WIDE, WIDE_PAUSE, NEARLY = 64, 0.05, 8
-# A step of which all members were sent is folded more rarely the more it lacks, in members that end
-# in a second at most: long before it may be complete.
-FASTEST, WIDEST_PAUSE = 40_000, 0.5
+# A step of which all members were sent is folded more rarely the more it lacks: long before it may
+# be complete, by the members that end in a second at most.
+FASTEST, SHORTEST_PAUSE, WIDEST_PAUSE = 40_000, 0.01, 0.5
 # Seconds for which what waits to be folded is left to the next record, then a request comes for it.
-LATER = 0.01
+LATER = 0.005
 # With so many tasks claimed ahead, ends need not hurry: to advance many workflows takes little more
 # time than one. A worker then rests for a multiple of the time that the last advance took.
 MANY, REST, LONGEST_REST = 32, 4.0, 0.05
@@ -83,7 +83,7 @@ class Rest:
 def _pause(step: Folded) -> float:
     if step.is_due:
         return WIDE_PAUSE
-    return min(WIDEST_PAUSE, max(WIDE_PAUSE, step.lacking / FASTEST))
+    return min(WIDEST_PAUSE, max(SHORTEST_PAUSE, step.lacking / FASTEST))
 
 
 class StepEnds:

@@ -39,6 +39,12 @@ def recorded(tasks: list[Claimed]) -> Exchange:
         return Exchange(recorded=record(connection, ends, policy=policy()))
 
 
+@pytest.fixture
+def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflows, "SHORTEST_PAUSE", workflows.WIDEST_PAUSE)
+
+
+@pytest.mark.usefixtures("long_pauses")
 def test_the_last_members_of_a_wide_map_are_counted_with_the_record_that_ends_them() -> None:
     run = add.starmap((n, 1) for n in range(300)).enqueue()
     tasks = claim(300)
@@ -53,6 +59,7 @@ def test_the_last_members_of_a_wide_map_are_counted_with_the_record_that_ends_th
     assert_settled(run)
 
 
+@pytest.mark.usefixtures("long_pauses")
 def test_what_waits_to_be_counted_is_counted_by_a_request_without_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -77,7 +84,7 @@ def test_the_more_members_a_step_lacks_the_more_rarely_it_is_counted() -> None:
     def pause(lacking: int, *, is_due: bool = False) -> float:
         return workflows._pause(Folded(1, "", is_due, lacking))
 
-    assert pause(100) == pause(1000) == workflows.WIDE_PAUSE
+    assert pause(100) == workflows.SHORTEST_PAUSE
     assert pause(8000) == 0.2
     assert pause(10**6) == workflows.WIDEST_PAUSE
     assert pause(10**6, is_due=True) == workflows.WIDE_PAUSE, "Its ends let others be sent."
