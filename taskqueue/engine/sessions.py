@@ -67,6 +67,8 @@ FROM (
     OFFSET 0
 ) AS session
 """  # noqa: S608  (of constants)
+# For this transaction alone.
+COMMIT_LAZILY = "SELECT set_config('synchronous_commit', 'off', true)"
 # For this transaction alone, in one round trip.
 PLAN_TRANSACTION = LIMIT_IDLENESS + "".join(
     f", set_config('{name}', {value}, true)"
@@ -190,6 +192,15 @@ def limit_idleness(connection: BaseDatabaseWrapper) -> None:
     """Have the server end the session if it falls silent for too long in this transaction."""
     if is_postgresql(connection):
         fetch(connection, LIMIT_IDLENESS, (_silence(),))
+
+
+def commit_lazily(connection: BaseDatabaseWrapper) -> None:
+    """Let the COMMIT of this transaction not wait for the disk: a crash of the server may undo it.
+
+    Only for what is done again then.
+    """
+    if is_postgresql(connection):
+        fetch(connection, COMMIT_LAZILY)
 
 
 def take_write_lock(connection: BaseDatabaseWrapper) -> None:

@@ -117,7 +117,7 @@ class Coordinator:
     def begin(self, now: float) -> None:
         """Connect while the children start; their first claim goes before the first duties."""
         self.timetable.begin(now)
-        self._database.send(Exchange())
+        self._database.send(Exchange(looks_ahead=True))
 
     def is_due(self, now: float) -> bool:
         """Whether there is a reason to send a request."""
@@ -160,6 +160,7 @@ class Coordinator:
     def _moments(self, now: float) -> Iterator[float]:
         yield now + LONGEST_SLEEP
         yield self.timetable.limited_at
+        yield self.timetable.fold_at
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:
@@ -181,6 +182,7 @@ class Coordinator:
             request = self._all_else(now, arriving)
             request.with_duties = are_due and request.is_empty
         self.timetable.are_duties_next = are_due and not request.with_duties
+        self.timetable.fold_at = math.inf  # Every request counts them, and tells when it is next.
         self._database.send(request)
         self._sent_at = now
 

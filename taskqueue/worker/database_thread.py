@@ -20,6 +20,7 @@ from taskqueue.engine.connections import project_connection
 from taskqueue.engine.notify import Listener
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.transient_errors import is_outage
+from taskqueue.engine.workflows.any_workflows import is_any_running
 from taskqueue.worker.connections import close_quietly
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.late_imports import PAUSE, LateImports
@@ -44,12 +45,13 @@ class DatabaseThread:
         wake: Callable[[], None],
         make_duties: Callable[[], Duties] | None = None,
         imports: LateImports | None = None,
+        step_ends: StepEnds | None = None,
     ) -> None:
         self._session = session
         self._imports = imports or LateImports()
         self._make_duties = make_duties
         self._duties: Duties | None = None
-        self._step_ends = StepEnds(self._imports)
+        self._step_ends = step_ends or StepEnds(self._imports)
         self._wake = wake
         self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
         self._reports: SimpleQueue[Exchange] = SimpleQueue()
@@ -131,6 +133,8 @@ class DatabaseThread:
                 self._session.claim_released(exchange)
                 self._session.leave_stopped(exchange)
                 give_inputs(self._session.connection, exchange)
+                if exchange.looks_ahead:
+                    exchange.has_steps = is_any_running(self._session.connection)
                 if exchange.with_duties and self._make_duties is not None:
                     self._serve(self._make_duties, exchange)
             except (DatabaseError, InterfaceError, OSError) as error:
@@ -151,7 +155,7 @@ class DatabaseThread:
         close_quietly(project_connection())
 
     def _serve(self, make_duties: Callable[[], Duties], exchange: Exchange) -> None:
-        if not self._imports.are_over:
+        if not self._imports.have_duties:
             exchange.duties_at = time.monotonic() + PAUSE
             return
         duties = self._duties = self._duties or make_duties()

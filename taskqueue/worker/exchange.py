@@ -36,13 +36,15 @@ class Exchange:
     # Whether the last claim left nothing behind, and nothing was announced since.
     has_looked: bool = False
     with_duties: bool = False
+    # Whether to find out if there are workflows to be advanced.
+    looks_ahead: bool = False
 
     # Whether a batch was recorded meanwhile, which the duties may not have seen.
     is_overtaken: bool = False
     is_recorded: bool = False  # Whether all was written, and the claim answered.
     recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)
-    has_steps: bool = False  # Whether any of them belongs to a step of a workflow.
+    has_steps: bool = False  # Whether any of them belongs to a workflow, or one was seen.
     claimed_at: float = 0.0
     ended: Collection[int] = ()  # Of the unsure ones, those that had ended.
     running: Collection[int] = ()  # Of the unsure ones, those that had not.
@@ -51,6 +53,8 @@ class Exchange:
     duties_at: float | None = None  # When they are to be served next.
     are_duties_cut: bool = False  # Whether some that are due are left to the next turn.
     step_ends_at: float = math.inf  # When the duties are to count ends of steps that were left.
+    # When a request is to come that counts ends of steps which wait for that; None: as it was.
+    fold_at: float | None = None
     # Seconds that it took to move workflows on after the ends that were recorded.
     advance_seconds: float | None = None
     has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.

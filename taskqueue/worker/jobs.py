@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,24 @@ from taskqueue.worker.memory import LOOK_INTERVAL
 
 # The share of a lease after which a child that nobody renewed dies, and no body starts.
 FENCE = 0.6
+
+
+@lru_cache(maxsize=256)
+def _told_by(options: str) -> Mapping[str, Any]:
+    """Return the attributes of a job that its options tell; jobs of one definition share them."""
+    snapshot = snapshots.loaded(options)
+    # Whatever somebody stored must not end a worker.
+    if not isinstance(snapshot, dict):
+        return {}
+    return {
+        "snapshot": snapshot,
+        "timeout": snapshot.get("timeout"),
+        "max_memory": snapshot.get("max_memory"),
+        "renews_limit": snapshot.get("timeout_from") == "progress",
+        "stays": snapshot.get("retry_on") == "same",
+        "is_scheduled": "schedule" in snapshot,
+        "is_step": snapshots.STEP in snapshot,
+    }
 
 
 class Job:
@@ -59,16 +78,7 @@ class Job:
             self.deadline_at = claimed_at + claimed.deadline_in
         self.ping_seconds = claimed.ping_seconds
         if claimed.options:
-            snapshot = snapshots.loaded(claimed.options)
-            # Whatever somebody stored must not end a worker.
-            if isinstance(snapshot, dict):
-                self.snapshot = snapshot
-                self.timeout = snapshot.get("timeout")
-                self.max_memory = snapshot.get("max_memory")
-                self.renews_limit = snapshot.get("timeout_from") == "progress"
-                self.stays = snapshot.get("retry_on") == "same"
-                self.is_scheduled = "schedule" in snapshot
-                self.is_step = snapshots.STEP in snapshot
+            self.__dict__.update(_told_by(claimed.options))
         if claimed.waited is not None:
             self.ready_at = claimed_at - claimed.waited
         # The first fields of Claimed are those of an Order, in the same order.

@@ -2,7 +2,8 @@
 
 A worker's first claim waits for no module that it does not need. What advances workflows and the
 duties are much of the engine: were they imported by the thread that claims and records, its tasks
-would wait for that. Until they are there, what needs them is put off.
+would wait for that. Until they are there, what needs them is put off. A worker that starts while
+workflows run imports what advances them while its children start.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from importlib import import_module
 
 logger = logging.getLogger("taskqueue.worker")
 
-# In the order in which they are needed.
-MODULES = ("taskqueue.engine.workflows.rounds", "taskqueue.worker.duties")
+# What advances workflows, and the duties, which need much more of the engine.
+WORKFLOWS, DUTIES = "taskqueue.engine.workflows.rounds", "taskqueue.worker.duties"
 # Seconds until another look whether they are there.
 PAUSE = 0.01
 
@@ -24,27 +25,37 @@ class LateImports:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._threads: dict[str, threading.Thread] = {}
 
-    def begin(self) -> None:
-        """Begin, unless they have begun."""
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=_import_all, name="taskqueue-imports", daemon=True
-                )
-                self._thread.start()
+    def begin(self, name: str = WORKFLOWS) -> None:
+        """Begin to import a module, unless that has begun."""
+        self._thread_of(name)
 
     @property
-    def are_over(self) -> bool:
-        """Whether nobody has to wait for them any longer; they begin at the latest now."""
-        self.begin()
-        return self._thread is not None and not self._thread.is_alive()
+    def have_workflows(self) -> bool:
+        """Whether nobody has to wait for what advances workflows; it begins at the latest now."""
+        return not self._thread_of(WORKFLOWS).is_alive()
+
+    @property
+    def have_duties(self) -> bool:
+        """The same of the duties."""
+        return not self._thread_of(DUTIES).is_alive()
+
+    def _thread_of(self, name: str) -> threading.Thread:
+        with self._lock:
+            thread = self._threads.get(name)
+            if thread is None:
+                thread = self._threads[name] = threading.Thread(
+                    target=_import, args=(name,), name="taskqueue-imports", daemon=True
+                )
+                thread.start()
+            return thread
 
 
-def _import_all() -> None:
+def _import(name: str) -> None:
     try:
-        for name in MODULES:
-            import_module(name)
+        # First what the duties need too: two threads that import the same wait for each other.
+        for each in (WORKFLOWS, name):
+            import_module(each)
     except Exception:  # Whoever needs the module meets the error where it matters.
-        logger.debug("Modules not imported ahead", exc_info=True)
+        logger.debug("Module not imported ahead name=%s", name, exc_info=True)

@@ -97,7 +97,8 @@ def _is_success(row: Recorded | None) -> bool:
     """Whether a task has succeeded, and the thread that records was told of it."""
     if row is SUCCESS:
         return True
-    return row is not None and row.step_id is not None and row[:2] == SUCCESS[:2]
+    # By position: this runs once for every attempt of a step.
+    return row is not None and row[2] is not None and row[0] == row[1] == SUCCESS[1]
 
 
 def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:

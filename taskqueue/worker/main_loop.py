@@ -29,6 +29,7 @@ from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
 from taskqueue.worker.worker_session import WorkerSession
+from taskqueue.worker.workflows import StepEnds
 
 if TYPE_CHECKING:
     from taskqueue.worker.duties import Duties
@@ -62,8 +63,13 @@ class MainLoop:
         session = WorkerSession(state, heard=self._hear, tally=tally)
         batch_session = WorkerSession(state, heard=None, tally=batch_tally)
         make_duties, imports = partial(_make_duties, state, tally), LateImports()
-        self._database = DatabaseThread(session, state.wake, make_duties, imports=imports)
-        self._batches = DatabaseThread(batch_session, state.wake, imports=imports)
+        step_ends = StepEnds(imports)
+        self._database = DatabaseThread(
+            session, state.wake, make_duties, imports=imports, step_ends=step_ends
+        )
+        self._batches = DatabaseThread(
+            batch_session, state.wake, imports=imports, step_ends=step_ends
+        )
         self._recorder = Recorder(self._batches, dispatcher, self._database)
         self._coordinator = Coordinator(dispatcher, self._leases, self._database, self._recorder)
         self._stopper = Stopper(dispatcher)

@@ -10,7 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.declarations.snapshots import STEP
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
-from taskqueue.engine.workflows.any_stopping import is_any_stopping
+from taskqueue.engine.workflows.any_workflows import is_any_stopping
 from taskqueue.worker.exchange import Exchange
 
 logger = logging.getLogger("taskqueue.worker")

@@ -51,6 +51,7 @@ class Timetable:
         self.limited: Room | None = None
         self._limited_later = LIMITED_LATER
         self.limited_at = math.inf  # When the next token comes for what waits for one.
+        self.fold_at = math.inf  # When a request counts ends of steps which wait for that.
         # Seconds for which a first outcome waits for others, after a claim under limits.
         self._linger = 0.0
         self._limited_claim_at = -math.inf
@@ -118,6 +119,7 @@ class Timetable:
         """Plan what follows ends that were recorded, and workflows that were moved on."""
         if report.is_recorded:
             self.serve_duties_by(report.step_ends_at)
+            self.fold_at = self.fold_at if report.fold_at is None else report.fold_at
             if report.advance_seconds is not None and self.full_claims == 0:
                 # What was released may be due later: the duties look when.
                 self.serve_duties_by(now + RELEASED_LATER)

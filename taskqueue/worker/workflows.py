@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.outcomes import Recorded
 from taskqueue.core.states import FINISHED
 from taskqueue.declarations.workflows.reference_data import MARK
+from taskqueue.engine.rows import Folded
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.late_imports import PAUSE as IMPORTS_PAUSE
 from taskqueue.worker.late_imports import LateImports
@@ -24,8 +26,11 @@ logger = logging.getLogger("taskqueue.worker")
 # A step that lacks more members than this is folded at most so often, in seconds; but not where it
 # lacks few for what this worker has ended since: of the last ones each record is folded at once.
 WIDE, WIDE_PAUSE, NEARLY = 64, 0.05, 8
-# Seconds until another try where another worker was folding the same step.
-LOCKED_PAUSE = 0.01
+# A step of which all members were sent is folded more rarely the more it lacks: long before it may
+# be complete, by the members that end in a second at most.
+FASTEST, SHORTEST_PAUSE, WIDEST_PAUSE = 40_000, 0.01, 0.5
+# Seconds for which what waits to be folded is left to the next record, then a request comes for it.
+LATER = 0.005
 # With so many tasks claimed ahead, ends need not hurry: to advance many workflows takes little more
 # time than one. A worker then rests for a multiple of the time that the last advance took.
 MANY, REST, LONGEST_REST = 32, 4.0, 0.05
@@ -75,15 +80,29 @@ class Rest:
         return now >= self.until or left <= max(WIDE, NEARLY * self.ended)
 
 
+def _pause(step: Folded) -> float:
+    if step.is_due:
+        return WIDE_PAUSE
+    return min(WIDEST_PAUSE, max(SHORTEST_PAUSE, step.lacking / FASTEST))
+
+
 class StepEnds:
-    """Folds what one thread has recorded, and advances workflows; what it leaves is the duties'."""
+    """Folds what a worker has recorded, and advances workflows; what it leaves is the duties'.
+
+    Its threads share it: one of them folds at a time.
+    """
 
     def __init__(self, imports: LateImports | None = None) -> None:
         self._imports = imports
+        self._lock = threading.Lock()
         self._rests: dict[int, Rest] = {}
-        # When to fold again while much is claimed ahead, and the steps that wait for that.
+        # When to fold again while much is claimed ahead.
         self._next_at = 0.0
+        # Steps with ends that are still to be counted, and those that others had locked last time.
         self._waiting: set[int] = set()
+        self._refused: set[int] = set()
+        # When requests are to fold that have recorded no end.
+        self._fold_at = math.inf
 
     def take(self, connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
         """Fold the steps of the ends that an exchange has recorded, and tell it what is left.
@@ -91,50 +110,60 @@ class StepEnds:
         Raises OperationalError, InterfaceError and InternalError when the session is in trouble.
         """
         counts = ended_steps(exchange.recorded.values())
-        ended = self._waiting | counts.keys()
-        if not ended:
+        if not (counts or time.monotonic() >= self._fold_at):
             return
+        if not self._lock.acquire(blocking=bool(counts)):
+            return
+        try:
+            self._take(connection, exchange, counts)
+        finally:
+            self._lock.release()
+        exchange.fold_at = self._fold_at
+
+    def _take(
+        self, connection: BaseDatabaseWrapper, exchange: Exchange, counts: Counter[int]
+    ) -> None:
+        self._waiting |= counts.keys()
         now = time.monotonic()
         for step_id, number in counts.items():
             if step_id in self._rests:
                 self._rests[step_id].ended += number
-        if self._imports is not None and not self._imports.are_over:
+        if self._imports is not None and not self._imports.have_workflows:
             # Tasks that have nothing to do with workflows do not wait for that.
-            self._waiting = ended
-            exchange.step_ends_at = now + IMPORTS_PAUSE
+            self._fold_at = now + IMPORTS_PAUSE
             return
         if now < self._next_at and exchange.claimed_ahead >= MANY:
-            self._waiting = ended
             # The next record comes sooner: so many tasks ahead are short ones.
-            exchange.step_ends_at = self._next_at + LONGEST_REST
+            self._fold_at = self._next_at + LONGEST_REST
             return
-        self._waiting = set()
-        resting = {id for id in ended if id in self._rests and not self._rests[id].is_over(now)}
-        moments = [self._rests[id].until for id in resting]
-        try:
-            moments += self._fold(connection, ended - resting, exchange, now)
-        except (OperationalError, InterfaceError, InternalError):
-            self._waiting = ended
-            raise
-        except Exception:
-            logger.exception("Workflows not advanced")
-            exchange.has_released = True  # As far as anybody knows.
-            exchange.released_queues.add(None)
-            moments.append(now + TROUBLE_PAUSE)
-        exchange.step_ends_at = min(moments, default=math.inf)
+        rests = self._rests
+        resting = {id for id in self._waiting if id in rests and not rests[id].is_over(now)}
+        self._fold(connection, self._waiting - resting, exchange, now)
         took = time.monotonic() - now
         self._next_at = now + took + min(REST * took, LONGEST_REST)
+        moments = (rests[id].until if id in rests else now for id in self._waiting)
+        self._fold_at = LATER + min(moments, default=math.inf)
 
     def _fold(
         self, connection: BaseDatabaseWrapper, step_ids: set[int], exchange: Exchange, now: float
-    ) -> list[float]:
-        """Fold these steps; when what others had locked is to be looked at again."""
+    ) -> None:
+        """Fold these steps; those that others had locked wait, the second time for the duties."""
         if not step_ids:
-            return []
+            return
         # Only here, see `late_imports`.
         from taskqueue.engine.workflows.rounds import fold_and_advance
 
-        advanced = fold_and_advance(connection, step_ids)
+        try:
+            advanced = fold_and_advance(connection, step_ids)
+        except (OperationalError, InterfaceError, InternalError):
+            raise
+        except Exception:
+            logger.exception("Workflows not advanced")
+            self._waiting -= step_ids
+            exchange.has_released = True  # As far as anybody knows.
+            exchange.released_queues.add(None)
+            exchange.step_ends_at = now + TROUBLE_PAUSE
+            return
         folded = advanced.folded
         exchange.released_queues |= advanced.queues
         if any(step.is_due for step in folded):
@@ -144,7 +173,14 @@ class StepEnds:
         for step in folded:
             exchange.has_released = exchange.has_released or step.is_due
             if step.lacking > WIDE:
-                self._rests[step.step_id] = Rest(now + WIDE_PAUSE, step.lacking)
+                self._rests[step.step_id] = Rest(now + _pause(step), step.lacking)
             else:
                 self._rests.pop(step.step_id, None)
-        return [now + LOCKED_PAUSE] if len(folded) < len(step_ids) else []
+        refused = step_ids - {step.step_id for step in folded}
+        if refused & self._refused:
+            exchange.step_ends_at = now + LATER
+        again = refused - self._refused
+        for id in again:
+            self._rests.pop(id, None)
+        self._waiting = self._waiting - step_ids | again
+        self._refused = again

@@ -227,6 +227,8 @@ class Bounds:
     """Until a signal is seen; a claim that was under way then may still come."""
     clock: float = 0.002
     """How far two readings of the database's clock may be off: SQLite's gives milliseconds."""
+    looks_again: bool = False
+    """Whether a lease that has run out is looked at for a while before it is taken over: SQLite."""
     healing: float | None = None
     """Within how many seconds after the last fault every due task has ended; None: not asked."""
 

@@ -101,6 +101,27 @@ def test_what_the_machine_kept_from_all_makes_nobody_late(story: Story) -> None:
         assert found(story.history(stalls=(stall,))) == expected
 
 
+def test_a_stall_that_lets_a_worker_begin_its_looks_anew_costs_all_of_these(story: Story) -> None:
+    task = story.enqueue()
+    lease = story.claim(task)
+    expires_at = story.leases[lease].expires_at
+    allowed = story.bounds.takeover_interval + story.bounds.slack
+    story.now = expires_at + allowed + 0.2
+    story.lose(lease)
+    story.move(task, "ready")
+    story.end(story.claim(task), "succeeded")
+    sqlite = replace(story.bounds, looks_again=True)
+    at_once = Stall(expires_at + 1, expires_at + 1.7, 0.4)
+    before = at_once._replace(since=expires_at - 3, until=expires_at - 2.3)
+    spread = at_once._replace(until=story.now)
+    assert found(story.history(stalls=(at_once,))) == {8}, "Elsewhere one look is enough."
+    for stall, expected in ((at_once, set()), (before, {8}), (spread, {8})):
+        assert found(story.history(bounds=sqlite, stalls=(stall,))) == expected
+    for_long = story.leases[lease]._replace(expires_at=expires_at - 1)
+    story.leases[lease] = for_long
+    assert found(story.history(bounds=sqlite, stalls=(at_once,))) == {8}, "It excuses no more."
+
+
 def test_who_was_kept_from_seeing_that_it_was_told_may_claim_meanwhile(story: Story) -> None:
     told_at = story.now
     task = story.enqueue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ from django.db import connection
 
 from taskqueue.models import Step
 from taskqueue.worker import late_imports
+from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.late_imports import LateImports
 from taskqueue.worker.workflows import StepEnds
 from tests.engine.steps import claim
 from tests.sample.tasks import add
 from tests.worker.played import NOW, PlayedWorker
+from tests.worker.played_session import played_session
 from tests.worker_process import wait_until
 from tests.workflows.steps_of import assert_settled
 from tests.workflows.test_step_ends import recorded
@@ -23,7 +26,7 @@ from tests.workflows.test_step_ends import recorded
 class PlayedImports:
     """Imports that are over when the test says so."""
 
-    are_over = False
+    have_workflows = False
 
 
 def played() -> tuple[StepEnds, PlayedImports]:
@@ -49,11 +52,11 @@ def test_ends_of_steps_that_are_recorded_meanwhile_are_counted_afterwards() -> N
     exchange = recorded(claim(2))
     ends.take(connection, exchange)
     assert Step.objects.get().ended == 0
-    assert exchange.step_ends_at < float("inf"), "The duties come soon, in case nothing else does."
-    imports.are_over = True
+    assert exchange.fold_at is not None
+    assert exchange.fold_at < float("inf"), "A request comes soon, in case nothing else does."
+    imports.have_workflows = True
     later = Exchange()
-    ends.take(connection, later)
-    assert later.has_released
+    wait_until(lambda: ends.take(connection, later) or later.has_released)
     run.refresh()
     assert run.status == "succeeded"
     assert_settled(run)
@@ -62,9 +65,40 @@ def test_ends_of_steps_that_are_recorded_meanwhile_are_counted_afterwards() -> N
 def test_a_module_that_cannot_be_imported_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(late_imports, "MODULES", ("no_such_module_anywhere",))
+    monkeypatch.setattr(late_imports, "WORKFLOWS", "no_such_module_anywhere")
     imports = LateImports()
-    wait_until(lambda: imports.are_over)
+    wait_until(lambda: imports.have_workflows)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("has_workflow", [True, False])
+def test_a_worker_that_starts_beside_workflows_imports_before_its_first_task(
+    has_workflow: bool,
+) -> None:
+    if has_workflow:
+        (add.s(1, 1) | add.s(1)).enqueue()
+    begun: list[str] = []
+    imports: Any = SimpleNamespace(begin=lambda: begun.append("workflows"))
+    with played_session() as session:
+        thread = DatabaseThread(session, lambda: None, imports=imports)
+        thread.send(Exchange(looks_ahead=True))
+        wait_until(lambda: thread.report() is not None)
+        thread.stop()
+    assert begun == ["workflows"] * has_workflow
+
+
+def test_a_request_comes_for_ends_of_steps_that_wait_to_be_counted() -> None:
+    worker = PlayedWorker(slots=0).rest()
+    worker.timetable.fold_at = NOW + 0.05
+    assert worker.next_request(NOW + 0.04) is None
+    request = worker.next_request(NOW + 0.05)
+    assert request is not None
+    assert request.is_empty
+    assert not request.with_duties
+    request.fold_at = NOW + 0.1
+    worker.answer(now=NOW + 0.06)
+    assert worker.next_request(NOW + 0.09) is None
+    assert worker.next_request(NOW + 0.1) is not None
 
 
 def test_duties_that_wait_for_it_are_asked_for_again_and_a_drain_goes_on(

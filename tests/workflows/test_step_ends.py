@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +14,14 @@ from taskqueue import group
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
-from taskqueue.engine.rows import Claimed
+from taskqueue.engine.rows import Claimed, Folded
+from taskqueue.engine.sessions import commit_lazily
 from taskqueue.engine.statement import fetch
+from taskqueue.engine.workflows import rounds
 from taskqueue.engine.workflows.closing import Closing
 from taskqueue.engine.workflows.rounds import fold_and_advance
 from taskqueue.models import Step, Task, Worker
+from taskqueue.worker import workflows
 from taskqueue.worker.exchange import Exchange
 from taskqueue.worker.workflows import StepEnds
 from tests.engine.steps import another_connection, claim, outcome, policy
@@ -34,6 +39,12 @@ def recorded(tasks: list[Claimed]) -> Exchange:
         return Exchange(recorded=record(connection, ends, policy=policy()))
 
 
+@pytest.fixture
+def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workflows, "SHORTEST_PAUSE", workflows.WIDEST_PAUSE)
+
+
+@pytest.mark.usefixtures("long_pauses")
 def test_the_last_members_of_a_wide_map_are_counted_with_the_record_that_ends_them() -> None:
     run = add.starmap((n, 1) for n in range(300)).enqueue()
     tasks = claim(300)
@@ -46,6 +57,77 @@ def test_the_last_members_of_a_wide_map_are_counted_with_the_record_that_ends_th
     run.refresh()
     assert run.status == "succeeded"
     assert_settled(run)
+
+
+@pytest.mark.usefixtures("long_pauses")
+def test_what_waits_to_be_counted_is_counted_by_a_request_without_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add.starmap((n, 1) for n in range(300)).enqueue()
+    tasks = claim(300)
+    ends = StepEnds()
+    ends.take(connection, recorded(tasks[:10]))
+    waiting = recorded(tasks[10:20])
+    ends.take(connection, waiting)
+    assert waiting.fold_at is not None
+    early = Exchange()
+    ends.take(connection, early)
+    assert (early.fold_at, Step.objects.get().ended) == (None, 10)
+    clock = SimpleNamespace(monotonic=lambda: waiting.fold_at)
+    monkeypatch.setattr("taskqueue.worker.workflows.time", clock)
+    later = Exchange()
+    ends.take(connection, later)
+    assert (later.fold_at, Step.objects.get().ended) == (inf, 20)
+
+
+def test_the_more_members_a_step_lacks_the_more_rarely_it_is_counted() -> None:
+    def pause(lacking: int, *, is_due: bool = False) -> float:
+        return workflows._pause(Folded(1, "", is_due, lacking))
+
+    assert pause(100) == workflows.SHORTEST_PAUSE
+    assert pause(8000) == 0.2
+    assert pause(10**6) == workflows.WIDEST_PAUSE
+    assert pause(10**6, is_due=True) == workflows.WIDE_PAUSE, "Its ends let others be sent."
+
+
+@pytest.mark.postgresql_only
+def test_what_another_worker_counts_is_left_to_it_and_then_to_the_duties() -> None:
+    add.starmap((n, 1) for n in range(300)).enqueue()
+    first, second, third = claim(3)
+    ends = StepEnds()
+    with another_connection() as own, transaction(own):
+        fetch(own, "SELECT id FROM taskqueue_step FOR UPDATE")
+        once, twice = recorded([first]), recorded([second])
+        ends.take(connection, once)
+        assert once.fold_at is not None
+        assert once.fold_at < once.step_ends_at == inf
+        ends.take(connection, twice)
+        assert twice.step_ends_at < inf == twice.fold_at
+    ends.take(connection, recorded([third]))
+    assert Step.objects.get().ended == 3
+
+
+@pytest.mark.postgresql_only
+def test_a_count_that_decides_nothing_need_not_outlive_a_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: list[str] = []
+
+    def noted(own: Any) -> None:
+        commit_lazily(own)
+        found.append(fetch(own, "SHOW synchronous_commit")[0][0])
+
+    monkeypatch.setattr(rounds, "commit_lazily", noted)
+    add.starmap((n, 1) for n in range(2)).enqueue()
+    recorded(claim(1))
+    step = Step.objects.get()
+    fold_and_advance(connection, [step.id])
+    assert found == ["off"]
+    assert fetch(connection, "SHOW synchronous_commit")[0][0] == "on"
+    recorded(claim(1))
+    with atomic():  # Somebody else's transaction.
+        fold_and_advance(connection, [step.id])
+    assert found == ["off"]
 
 
 @pytest.mark.postgresql_only

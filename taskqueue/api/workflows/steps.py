@@ -10,7 +10,7 @@ from taskqueue.access.permissions import VIEW_TASKS, VIEW_WORKFLOWS
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Text
 from taskqueue.api.problems import Problem
-from taskqueue.api.views import WHOLE, Paged, page, page_of, rows_after
+from taskqueue.api.views import Digits, Paged, page, page_of, rows_after
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.core.workflow_states import StepStatus
 from taskqueue.models import Step, Workflow
@@ -49,7 +49,7 @@ class WorkflowSteps(ApiView):
         rows = steps_of(row_of(workflow_id).id)
         if "status" in self.parameters:
             rows = rows.filter(status=self.parameters["status"])
-        found = rows_after(rows, "id", self.parameters, _number)
+        found = rows_after(rows, "id", self.parameters, Digits().run_validation)
         return page(self, found, "id", lambda rows: shown_steps(rows, request.user))
 
 
@@ -73,7 +73,7 @@ class WorkflowTasks(ApiView):
     def get(self, request: Request, workflow_id: str) -> Response:
         """The tasks of a step that were sent, by their places; a single one has the place 0."""
         step = step_of(row_of(workflow_id), self.parameters["step"])
-        found = rows_after(members_of(step), "place", self.parameters, _number)
+        found = rows_after(members_of(step), "place", self.parameters, Digits().run_validation)
         return page(self, found, "place", shown_members)
 
 
@@ -86,9 +86,3 @@ def step_of(workflow: Workflow, name: str) -> Step:
         detail = f"The workflow has no step {name!r}.{hint}"
         raise Problem(404, "step_not_found", detail)
     return step
-
-
-def _number(text: str) -> int:
-    if not WHOLE.fullmatch(text):
-        raise ValueError(text)
-    return int(text)

@@ -2,54 +2,134 @@
 
 from __future__ import annotations
 
-from taskqueue.engine.statement import Statement
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
-# The members of steps that have ended, and those that did not succeed. What is noted is left out:
-# it is still to be added, and one snapshot sees an end and its note, or neither. A member whose
-# calls run in its place ends with them. Each member's task is looked up by its key: a join would be
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.engine.dialect import select
+from taskqueue.engine.sessions import is_sqlite
+from taskqueue.engine.statement import Statement, change, fetch
+
+# Members of wide steps that one statement counts.
+MOST_COUNTED = 10_000
+LAST_PLACE = 2**31 - 1
+
+# What is noted of steps is left out, for it is still to be added: one snapshot sees an end and its
+# note, or neither.
+_NOTED = """
+    SELECT
+        step_id, -sum(number), -sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)
+    FROM taskqueue_stepend
+    WHERE workflow_id {in workflows uuid} AND step_id {in steps bigint}
+    GROUP BY step_id
+"""
+_CHILDREN = """
+    SELECT parent_step_id, count(*), count(*) FILTER (WHERE status <> 'succeeded')
+    FROM taskqueue_workflow
+    WHERE parent_step_id {in steps bigint} AND finished_at IS NOT NULL
+    GROUP BY parent_step_id
+"""
+# How a member has ended; empty where it has not. Its task is looked up by its key: a join would be
 # planned by statistics from when nothing had ended, and compare all members with all tasks. A
-# member whose task somebody has deleted has ended without success: nobody will ever run it.
-COUNTED = Statement.of("""
-    WITH ended (step_id, status) AS MATERIALIZED (
-        SELECT
-            member.step_id,
-            COALESCE(
-                (
-                    SELECT CASE
-                        WHEN task.finished_at IS NULL THEN ''
-                        WHEN fan.id IS NULL THEN task.status
-                        WHEN fan.finished_at IS NOT NULL THEN fan.status
-                        ELSE ''
-                    END
-                    FROM taskqueue_task AS task
-                    LEFT JOIN taskqueue_step AS fan
-                        ON fan.parent_step_id = member.step_id AND fan.parent_place = member.place
-                    WHERE task.id = member.task_id
-                ),
-                'deleted'
-            )
-        FROM taskqueue_member AS member
-        WHERE member.step_id {in steps bigint} AND member.place >= 0
-    )
-    SELECT step_id, sum(ended), sum(failures)
-    FROM (
-        SELECT
-            step_id, count(*) AS ended,
-            count(*) FILTER (WHERE status <> 'succeeded') AS failures
-        FROM ended
+# member whose calls run in its place ends with them. One whose task somebody has deleted has ended
+# without success: nobody will ever run it.
+_STATUS = """
+    COALESCE(
+        (
+            SELECT CASE
+                WHEN task.finished_at IS NULL THEN ''
+                WHEN fan.id IS NULL THEN task.status
+                WHEN fan.finished_at IS NOT NULL THEN fan.status
+                ELSE ''
+            END
+            FROM taskqueue_task AS task
+            LEFT JOIN taskqueue_step AS fan
+                ON fan.parent_step_id = member.step_id AND fan.parent_place = member.place
+            WHERE task.id = member.task_id
+        ),
+        'deleted'
+    ) AS status
+"""
+# What is to be added up of steps: their members that have ended, and those that did not succeed.
+# PostgreSQL makes a row of a part when it is fetched.
+COUNTED = Statement(
+    postgresql=f"""
+        {Statement.of(_NOTED).postgresql}
+        UNION ALL
+        {Statement.of(_CHILDREN).postgresql}
+        UNION ALL
+        SELECT part.step_id, found.ended, found.failures
+        FROM unnest(%(parts)s::bigint[], %(firsts)s::int[], %(stops)s::int[])
+            AS part (step_id, first, stop)
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS ended, count(*) FILTER (WHERE status <> 'succeeded') AS failures
+            FROM (
+                SELECT {_STATUS}
+                FROM taskqueue_member AS member
+                WHERE member.step_id = part.step_id
+                    AND member.place >= part.first AND member.place < part.stop
+                OFFSET 0
+            ) AS member
+            WHERE status <> ''
+        ) AS found
+    """,  # noqa: S608  (of constants)
+    sqlite=f"""
+        {Statement.of(_NOTED).sqlite}
+        UNION ALL
+        {Statement.of(_CHILDREN).sqlite}
+        UNION ALL
+        SELECT step_id, count(*), count(*) FILTER (WHERE status <> 'succeeded')
+        FROM (
+            SELECT member.step_id, {_STATUS}
+            FROM taskqueue_member AS member
+            WHERE member.step_id IN (SELECT value FROM json_each(%(steps)s)) AND member.place >= 0
+        )
         WHERE status <> ''
         GROUP BY step_id
-        UNION ALL
-        SELECT parent_step_id, count(*), count(*) FILTER (WHERE status <> 'succeeded')
-        FROM taskqueue_workflow
-        WHERE parent_step_id {in steps bigint} AND finished_at IS NOT NULL
-        GROUP BY parent_step_id
-        UNION ALL
-        SELECT
-            step_id, -sum(number), -sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)
-        FROM taskqueue_stepend
-        WHERE workflow_id {in workflows uuid} AND step_id {in steps bigint}
-        GROUP BY step_id
-    ) AS found
-    GROUP BY step_id
-""")
+    """,  # noqa: S608  (of constants)
+)
+CURSOR = "taskqueue_counted"
+
+
+def counted(
+    connection: BaseDatabaseWrapper, members: Mapping[int, int], workflow_ids: Sequence[UUID]
+) -> dict[int, tuple[int, int]]:
+    """Return `ended` and `failures` of steps as they should be, in the caller's transaction.
+
+    `members`: how many each of the steps has. The caller has locked them, so that no fold moves
+    them.
+    """
+    sums = dict.fromkeys(members, (0, 0))
+    for step_id, ended, failures in _rows(connection, members, workflow_ids):
+        before = sums[step_id]
+        sums[step_id] = before[0] + int(ended), before[1] + int(failures)
+    return sums
+
+
+def _rows(
+    connection: BaseDatabaseWrapper, members: Mapping[int, int], workflow_ids: Sequence[UUID]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what is to be added up.
+
+    On PostgreSQL by a cursor, all of whose rows are of one snapshot: each statement counts a
+    bounded number of members, however wide a step is.
+    """
+    ids = {"steps": list(members), "workflows": [id.hex for id in workflow_ids]}
+    if not members:
+        return
+    if is_sqlite(connection):
+        yield from select(connection, COUNTED, **ids)
+        return
+    parts: dict[str, list[int]] = {"parts": [], "firsts": [], "stops": []}
+    for step_id, number in members.items():
+        firsts = [*range(0, max(1, number), MOST_COUNTED)]
+        parts["parts"] += [step_id] * len(firsts)
+        parts["firsts"] += firsts
+        parts["stops"] += [*firsts[1:], LAST_PLACE]
+    widest = min(MOST_COUNTED, max(1, *members.values()))
+    change(connection, f"DECLARE {CURSOR} NO SCROLL CURSOR FOR {COUNTED.postgresql}", ids | parts)
+    while rows := fetch(connection, f"FETCH {MOST_COUNTED // widest} FROM {CURSOR}"):
+        yield from rows
+    change(connection, f"CLOSE {CURSOR}")

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
-from django.db.models import Q, TextField
-from django.db.models.functions import Cast
+from django.db import connections
 
-from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
+from taskqueue.engine.workflows.member_pages import pages_of
 from taskqueue.engine.workflows.requests import has_parts
 from taskqueue.exceptions import InvalidWorkflow
-from taskqueue.models import Member, Step, Workflow
+from taskqueue.models import Step, Workflow
 
 # Bytes of JSON of a list that is read whole.
 LARGEST_LIST = 64 * 1024 * 1024
 # Members that a lazy sequence reads at once.
 PAGE = 200
-# Steps, and members, of one query; more members, up to so many, where a query has found fewer bytes
-# than that.
-BATCH, ROWS = 500, 500
-MOST_ROWS, SMALL_PAGE = 4000, 1024 * 1024
+# Steps, and members, of one query.
+BATCH, ROWS = 500, 10_000
 
 # Returns the result of a step that is a workflow of its own, or of such a member of a map.
 ReadChild = Callable[[Step, int | None], Any]
@@ -56,10 +52,18 @@ class MemberResults:
         has_none = False
         for first in range(0, len(steps), BATCH):
             ids = [step.id for step in steps[first : first + BATCH]]
-            for step_id, place, status, text in self._rows(ids, start=start, stop=stop):
-                has_succeeded = status == TaskStatus.SUCCEEDED
-                has_none = has_none or (text is None and has_succeeded)
-                found[step_id][place] = self._decoded(text) if has_succeeded else None
+            pages = pages_of(
+                connections[self._alias],
+                ids,
+                start=start,
+                stop=stop,
+                number=ROWS,
+                largest=LARGEST_LIST,
+            )
+            for page in pages:
+                self._count(page.size)
+                has_none = has_none or page.has_none
+                found[page.step_id].update(page.results())
         if has_none:
             self._read_fans(found, start=start, stop=stop)
         for step in steps:
@@ -67,28 +71,10 @@ class MemberResults:
                 found[step.id] = self._with_children(step, found[step.id], start, stop)
             elif step.kind == StepKind.MAP and step.status == StepStatus.SUCCEEDED:
                 found[step.id] = _with_deleted(step, found[step.id], start, stop)
-        return {step_id: list(values.values()) for step_id, values in found.items()}
-
-    def _rows(
-        self, step_ids: Sequence[int], *, start: int, stop: int | None
-    ) -> Iterator[tuple[int, int, str, str | None]]:
-        """Yield members with their results as JSON text, some at a time."""
-        rows = Member.objects.using(self._alias).filter(step_id__in=step_ids, place__gte=start)
-        if stop is not None:
-            rows = rows.filter(place__lt=stop)
-        read = rows.order_by("step_id", "place").values_list(
-            "step_id", "place", "task__status", Cast("task__return_value", TextField())
-        )
-        size = ROWS
-        found = list(read[:size])
-        yield from found
-        while len(found) == size:
-            step_id, place, *_ = found[-1]
-            behind = Q(step_id=step_id, place__gt=place) | Q(step_id__gt=step_id)
-            is_small = sum(len(text or "") for *_, text in found) < SMALL_PAGE
-            size = min(2 * size, MOST_ROWS) if is_small else ROWS
-            found = list(read.filter(behind)[:size])
-            yield from found
+        return {
+            step_id: [values[place] for place in sorted(values)]
+            for step_id, values in found.items()
+        }
 
     def _with_children(
         self, step: Step, values: dict[int, Any], start: int, stop: int | None
@@ -124,17 +110,14 @@ class MemberResults:
             value = inner[fan.id] if fan.id in inner else self._read_child(fan, None)
             found[fan.parent_step_id][fan.parent_place] = value
 
-    def _decoded(self, text: str | None) -> Any:
-        if text is None:
-            return None
-        self._bytes += len(text) if text.isascii() else len(text.encode())
+    def _count(self, size: int) -> None:
+        self._bytes += size
         if self._bytes > LARGEST_LIST:
             raise InvalidWorkflow(
                 "The results of a step's members are larger than a list may be, "
                 f"{LARGEST_LIST:,} bytes of JSON. Give the step that reads them "
                 "parts.lazy(), a sequence that is read in pages."
             )
-        return json.loads(text)
 
 
 def _with_deleted(

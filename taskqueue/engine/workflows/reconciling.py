@@ -19,9 +19,9 @@ from django.db.models import Max
 from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.graph import FORMAT
 from taskqueue.engine.connections import orm_transaction
-from taskqueue.engine.dialect import dialect_for, execute, select
+from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.statement import Moment, Statement
-from taskqueue.engine.workflows.counting import COUNTED
+from taskqueue.engine.workflows.counting import counted
 from taskqueue.engine.workflows.counts import count_repairs
 from taskqueue.engine.workflows.inserting import STILL
 from taskqueue.engine.workflows.rounds import look_again
@@ -91,11 +91,11 @@ def _put_off(
         workflow__in=[*workflows], status=StepStatus.RUNNING, counted_at__isnull=False
     )
     last = running.values_list("workflow").annotate(Max("counted_at")).order_by()
-    counted = dict(last)
+    counted_at = dict(last)
     still: list[Workflow] = []
     waits: dict[str, float] = {}
     for workflow in workflows.values():
-        idle = now - max(workflow.moved_at, counted.get(workflow.id, workflow.moved_at))
+        idle = now - max(workflow.moved_at, counted_at.get(workflow.id, workflow.moved_at))
         wait = STILL - idle
         if idle >= STILL:
             wait = min(idle, LONGEST)
@@ -111,15 +111,12 @@ def _repair(connection: BaseDatabaseWrapper, workflows: Sequence[Workflow]) -> N
     rows = Step.objects.using(connection.alias).filter(workflow__in=[*known])
     running = rows.filter(status=StepStatus.RUNNING).order_by("id")
     locked = {step.id: step for step in running.only(*_COUNTS).select_for_update()}
-    ids = {"steps": list(locked), "workflows": [id.hex for id in known]}
-    counted = {
-        step_id: (int(ended), int(failures))
-        for step_id, ended, failures in select(connection, COUNTED, **ids)
-    }
+    members = {step.id: step.members or 0 for step in locked.values()}
+    found = counted(connection, members, list(known))
     repaired = []
     for step in locked.values():
         workflow = known[step.workflow_id]
-        before, after = (step.ended, step.failures), counted.get(step.id, (0, 0))
+        before, after = (step.ended, step.failures), found[step.id]
         step.ended, step.failures = after
         if before != after or (not step.is_due and _is_overlooked(workflow, step)):
             logger.error(

@@ -19,9 +19,9 @@ from django.db.models import QuerySet
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine import multi_worker
-from taskqueue.engine.dialect import as_uuid, select
+from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.ready import make_blocked
-from taskqueue.engine.workflows.counting import COUNTED
+from taskqueue.engine.workflows.counting import counted
 from taskqueue.engine.workflows.discarding import discard_below
 from taskqueue.engine.workflows.pruning import delete_members
 from taskqueue.engine.workflows.requests import has_parts, source_of
@@ -219,13 +219,12 @@ def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None
     """Count what has ended of these steps."""
     if not steps:
         return
-    workflows = {step.workflow_id.hex for step in steps}
-    ids = {"steps": sorted(step.id for step in steps), "workflows": sorted(workflows)}
-    found = {row[0]: row[1:] for row in select(connection, COUNTED, **ids)}
+    members = {step.id: step.members or 0 for step in steps}
+    found = counted(connection, members, sorted({step.workflow_id for step in steps}))
     changed = []
     for step in steps:
         before = step.ended, step.failures
-        step.ended, step.failures = map(int, found.get(step.id, (0, 0)))
+        step.ended, step.failures = found[step.id]
         if step.held or before != (step.ended, step.failures):
             changed.append(step)
     Step.objects.using(connection.alias).bulk_update(changed, COUNTS, batch_size=200)

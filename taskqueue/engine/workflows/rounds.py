@@ -17,7 +17,13 @@ from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.engine.connections import orm_transaction, transaction
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.rows import Folded
-from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan, owns_session
+from taskqueue.engine.sessions import (
+    KEEPS_PLAN,
+    commit_lazily,
+    is_sqlite,
+    kept_plan,
+    owns_session,
+)
 from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.advancing import (
     MOST_FOLDED,
@@ -132,6 +138,9 @@ def _fold_and_advance_at_once(
             if locked is not None and len(locked.workflows) == len(due):
                 step = Advance(connection, locked.workflows, now=locked.now, is_lazy=is_lazy)
                 step.run(locked.due)
+        if step is None and is_lazy:
+            # Its notes are on the disk: after a crash of the server they are counted again.
+            commit_lazily(connection)
     if step is None:
         # Others may have been refused the locks of those that are not due.
         due |= left_of(connection, others, ())

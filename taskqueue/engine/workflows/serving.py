@@ -34,35 +34,40 @@ NEXT_WORKFLOW_DEADLINE = Moment.of("""
 """)
 # What is left to do of any workflow: a step of which ends were noted, or null where a step is due
 # or a stop goes on.
-LEFT = Statement.of("""
-    SELECT workflow_id, step_id FROM
-        (SELECT workflow_id, step_id FROM taskqueue_stepend LIMIT 1000) AS noted
-    UNION
-    SELECT workflow_id, NULL FROM
-        (SELECT workflow_id FROM taskqueue_step WHERE is_due LIMIT 1000) AS due
-    UNION
-    SELECT id, NULL FROM
+MOST_LEFT = 1000
+LEFT = Statement.of(f"""
+    SELECT workflow_id, step_id, count(*) FROM
+        (SELECT workflow_id, step_id FROM taskqueue_stepend LIMIT {MOST_LEFT}) AS noted
+    GROUP BY workflow_id, step_id
+    UNION ALL
+    SELECT workflow_id, NULL, 0 FROM
+        (SELECT workflow_id FROM taskqueue_step WHERE is_due LIMIT {MOST_LEFT}) AS due
+    UNION ALL
+    SELECT id, NULL, 0 FROM
         (
             SELECT id
             FROM taskqueue_workflow
-            WHERE status = 'stopping' AND (stops_again_at IS NULL OR stops_again_at <= {now})
-            LIMIT 1000
+            WHERE status = 'stopping' AND (stops_again_at IS NULL OR stops_again_at <= {{now}})
+            LIMIT {MOST_LEFT}
         ) AS stopping
-""")
+""")  # noqa: S608  (of constants)
 # How often a cancel comes back to what others held, and after how many seconds.
 STOP_TRIES, STOP_PAUSE = 4, 0.05
 
 
 def serve(connection: BaseDatabaseWrapper) -> bool:
-    """Do what is left to do of any workflow; whether there was something that could be done."""
+    """Do what is left to do of any workflow; whether there may be more of it.
+
+    Ends that decide nothing are counted once: workers note more all the time, and count them.
+    """
     with installed(connection):
         rows = select(connection, LEFT)
-        steps = {step_id for _, step_id in rows if step_id is not None}
-        due = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
+        steps = {step_id for _, step_id, _ in rows if step_id is not None}
+        due = {as_uuid(workflow_id) for workflow_id, step_id, _ in rows if step_id is None}
         folded = fold(connection, steps) if steps else []
         due |= {as_uuid(step.workflow_id) for step in folded if step.is_due}
-        has_counted = any(not step.is_due for step in folded)
-        return advance(connection, due) or has_counted
+        has_more = bool(folded) and sum(number for _, _, number in rows) == MOST_LEFT
+        return advance(connection, due) or has_more
 
 
 def end_overdue(connection: BaseDatabaseWrapper) -> bool:

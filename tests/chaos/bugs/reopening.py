@@ -42,7 +42,7 @@ def retry_without_lock(planting: Planting) -> None:
 def recount_keeps_notes(planting: Planting) -> None:
     """A recount counts ends too that are noted and still to be added."""
     planting.rewrite(
-        f"{ENGINE}.workflows.reconciling:COUNTED",
+        f"{ENGINE}.workflows.counting:COUNTED",
         "step_id, -sum(number), -sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)",
         "step_id, 0, 0",
     )
