@@ -27,7 +27,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     bodies = "\n\n".join(each.blocks("python")[0] for each in BODIES)
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").touch()
-    (tmp_path / "shop" / "tasks.py").write_text(f"{DEFINITION}\n\n{bodies}")
+    counting = README.block("python", "def count_receipts")
+    (tmp_path / "shop" / "tasks.py").write_text(f"{DEFINITION}\n\n{bodies}\n\n{counting}")
     (tmp_path / "shop_settings.py").write_text(SETTINGS)
     monkeypatch.syspath_prepend(tmp_path)
     registered = dict(definitions.registry._definitions)
@@ -42,6 +43,7 @@ def test_the_examples_run(shop: dict[str, str], start_worker: StartWorker) -> No
     start_worker(env=shop)
     names: dict[str, object] = {}
     exec(CALL, names)
+    exec(README.block("python", "send_receipt.map"), names)
     exec(page("enqueue.md").block("python", "enqueue_many"), names)
     exec(page("workflows.md").block("python", "close_day.enqueue"), names)
     from shop.tasks import (  # type: ignore[import-not-found]
