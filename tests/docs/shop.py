@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.core.management.color import no_style
+from django.db import connection
 from django.utils import timezone
 
 from taskqueue import Sequence, task, workflow
@@ -64,6 +66,10 @@ def furnish() -> None:
         id=DELIVERY, endpoint=endpoint, seq=1, kind="task.failed", status="failed", attempts=1,
         task_id=_waiting().id,
     )  # fmt: skip
+    # On PostgreSQL a sequence may have come to just before an id that was given here.
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Endpoint, Incident]):
+            cursor.execute(statement)
 
 
 def task_for(verb: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from taskqueue import definitions
+from taskqueue import builtin, definitions
 from taskqueue.declarations.workflows.workflow import workflows
 from tests.api.conftest import ApiClient
 from tests.docs import shop
@@ -40,10 +40,12 @@ def blocks_with(language: str, text: str) -> list[Block]:
 @pytest.fixture
 def _shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Any) -> None:
     """The shop, whose definitions are forgotten afterwards."""
+    definitions.registry.all()  # The modules of tasks are imported with the settings of the tests.
     for registry in (definitions.registry, workflows):
         monkeypatch.setattr(registry, "_definitions", dict(registry._definitions))
     settings.TASKQUEUE = {**settings.TASKQUEUE, "BUILTIN_TASKS": {"command": ["clearsessions"]}}
     monkeypatch.chdir(tmp_path)
+    builtin.declare()
     shop.declare()
     shop.furnish()
 
