@@ -182,7 +182,9 @@ class Coordinator:
             request = self._all_else(now, arriving)
             request.with_duties = are_due and request.is_empty
         self.timetable.are_duties_next = are_due and not request.with_duties
-        self.timetable.fold_at = math.inf  # Every request counts them, and tells when it is next.
+        if now >= self.timetable.fold_at:
+            # This request counts them, and tells when it is next.
+            self.timetable.fold_at = math.inf
         self._database.send(request)
         self._sent_at = now
 

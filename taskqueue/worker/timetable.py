@@ -119,7 +119,9 @@ class Timetable:
         """Plan what follows ends that were recorded, and workflows that were moved on."""
         if report.is_recorded:
             self.serve_duties_by(report.step_ends_at)
-            self.fold_at = self.fold_at if report.fold_at is None else report.fold_at
+            if report.fold_at is not None:
+                # The first of them: the other thread may have told of later ends meanwhile.
+                self.fold_at = min(self.fold_at, report.fold_at)
             if report.advance_seconds is not None and self.full_claims == 0:
                 # What was released may be due later: the duties look when.
                 self.serve_duties_by(now + RELEASED_LATER)

@@ -14,7 +14,7 @@ from django.db import InterfaceError, InternalError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.outcomes import Recorded
-from taskqueue.core.states import FINISHED
+from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.workflows.reference_data import MARK
 from taskqueue.engine.rows import Folded
 from taskqueue.worker.exchange import Exchange
@@ -34,6 +34,7 @@ LATER = 0.005
 # With so many tasks claimed ahead, ends need not hurry: to advance many workflows takes little more
 # time than one. A worker then rests for a multiple of the time that the last advance took.
 MANY, REST, LONGEST_REST = 32, 4.0, 0.05
+FAILURES = FINISHED - {TaskStatus.SUCCEEDED}
 # Seconds until the duties look after what could not be done.
 TROUBLE_PAUSE = 1.0
 # Steps whose pace is remembered.
@@ -128,6 +129,11 @@ class StepEnds:
         for step_id, number in counts.items():
             if step_id in self._rests:
                 self._rests[step_id].ended += number
+        for row in exchange.recorded.values():
+            # A failure may decide something however many members are lacking.
+            if row.step_id in self._rests and row.task_status in FAILURES:
+                rest = self._rests[row.step_id]
+                rest.until = min(rest.until, now + WIDE_PAUSE)
         if self._imports is not None and not self._imports.have_workflows:
             # Tasks that have nothing to do with workflows do not wait for that.
             self._fold_at = now + IMPORTS_PAUSE
@@ -138,6 +144,7 @@ class StepEnds:
             return
         rests = self._rests
         resting = {id for id in self._waiting if id in rests and not rests[id].is_over(now)}
+        self._fold_at = now  # Where the session is in trouble, the next request tries again.
         self._fold(connection, self._waiting - resting, exchange, now)
         took = time.monotonic() - now
         self._next_at = now + took + min(REST * took, LONGEST_REST)

@@ -58,8 +58,8 @@ def test_no_statement_counts_more_than_a_part_of_a_wide_step() -> None:
         reconcile(connection)
     assert (repairs(), Step.objects.get(workflow=run.id).ended) == (1, 5)
     if connection.vendor == "postgresql":
-        # What is noted, then three parts, and none.
-        assert noting.sizes == [1, 1, 1, 1, 0]
+        # Three parts, then what is noted.
+        assert noting.sizes == [1, 1, 1, 1]
 
 
 def test_narrow_steps_are_counted_together() -> None:
@@ -70,6 +70,19 @@ def test_narrow_steps_are_counted_together() -> None:
         reconcile(connection)
     assert repairs() == 0
     assert connection.vendor == "sqlite" or noting.sizes == [5, 0]
+
+
+@pytest.mark.postgresql_only
+def test_narrow_steps_are_counted_together_beside_a_wide_one() -> None:
+    group(add.s(n, 1) for n in range(WIDTH)).enqueue()
+    for _ in range(12):
+        (add.s(1, 2) | add.s(10)).enqueue()
+    noting = fetches()
+    with travelling(61), connection.execute_wrapper(noting):
+        reconcile(connection)
+    assert repairs() == 0
+    assert sum(noting.sizes) == 3 + 12
+    assert len(noting.sizes) <= 6, "Not one for each of them."
 
 
 @pytest.mark.postgresql_only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,7 @@ from taskqueue.worker.workflows import StepEnds
 from tests.engine.steps import another_connection, claim, outcome, policy
 from tests.engine.test_workers import registered
 from tests.sample.tasks import add, echo
+from tests.worker.played import NOW, PlayedWorker
 from tests.workflows.steps_of import assert_settled
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,6 +80,36 @@ def test_what_waits_to_be_counted_is_counted_by_a_request_without_ends(
     later = Exchange()
     ends.take(connection, later)
     assert (later.fold_at, Step.objects.get().ended) == (inf, 20)
+
+
+def test_a_failure_among_many_members_waits_for_no_long_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for pause in ("SHORTEST_PAUSE", "WIDEST_PAUSE"):
+        monkeypatch.setattr(workflows, pause, 600)
+    add.using(max_attempts=1).starmap((n, 1) for n in range(300)).enqueue()
+    succeeded, failed = claim(2)
+    ends = StepEnds()
+    ends.take(connection, recorded([succeeded]))
+    end = outcome(failed, OutcomeKind.FAILED, error_class="ValueError", retryable=False)
+    with transaction(connection):
+        exchange = Exchange(recorded=record(connection, [end], policy=policy()))
+    before = monotonic()
+    ends.take(connection, exchange)
+    assert exchange.fold_at is not None
+    assert exchange.fold_at < before + 300
+
+
+def test_a_request_for_something_else_leaves_a_planned_count_as_it_is() -> None:
+    worker = PlayedWorker(slots=0).rest()
+    worker.timetable.fold_at = NOW + 0.05
+    worker.timetable.are_duties_next = True
+    worker.timetable.serve_duties_by(NOW)
+    request = worker.next_request(NOW + 0.01)
+    assert request is not None
+    assert request.with_duties
+    worker.answer(now=NOW + 0.02)
+    assert worker.next_request(NOW + 0.05) is not None
 
 
 def test_the_more_members_a_step_lacks_the_more_rarely_it_is_counted() -> None:

@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.workflows.graph import FORMAT
+from taskqueue.engine.connections import transaction
+from taskqueue.engine.record import record
 from taskqueue.engine.workflows import serving
 from taskqueue.engine.workflows.rounds import _note_trouble
 from taskqueue.engine.workflows.serving import serve
-from taskqueue.models import Step, Workflow
-from tests.engine.steps import another_connection
+from taskqueue.models import Step, StepEnd, Workflow
+from tests.engine.steps import another_connection, claim, outcome, policy
 from tests.sample.tasks import add
 from tests.workflows.test_reconciling import end_without_folding
 
@@ -100,3 +104,17 @@ def test_trouble_that_the_row_refuses_stops_nobody(
             cursor.execute(REFUSE[connection.vendor][1])
     assert running_steps() == 1
     assert "Trouble of a workflow not noted" in caplog.text
+
+
+def test_many_notes_of_a_workflow_that_waits_for_a_newer_worker_keep_no_duty_busy() -> None:
+    add.starmap((n, 1) for n in range(serving.MOST_LEFT)).enqueue()
+    with transaction(connection):
+        ends = [
+            outcome(task, OutcomeKind.SUCCEEDED, return_value="1")._replace(updates='{"x": 1}')
+            for task in claim(serving.MOST_LEFT)
+        ]
+        record(connection, ends, policy=policy())
+    Workflow.objects.update(format=FORMAT + 1)
+    serve(connection)
+    assert not serve(connection)
+    assert StepEnd.objects.count() == serving.MOST_LEFT

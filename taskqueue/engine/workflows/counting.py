@@ -56,10 +56,6 @@ _STATUS = """
 # PostgreSQL makes a row of a part when it is fetched.
 COUNTED = Statement(
     postgresql=f"""
-        {Statement.of(_NOTED).postgresql}
-        UNION ALL
-        {Statement.of(_CHILDREN).postgresql}
-        UNION ALL
         SELECT part.step_id, found.ended, found.failures
         FROM unnest(%(parts)s::bigint[], %(firsts)s::int[], %(stops)s::int[])
             AS part (step_id, first, stop)
@@ -74,6 +70,10 @@ COUNTED = Statement(
             ) AS member
             WHERE status <> ''
         ) AS found
+        UNION ALL
+        {Statement.of(_NOTED).postgresql}
+        UNION ALL
+        {Statement.of(_CHILDREN).postgresql}
     """,  # noqa: S608  (of constants)
     sqlite=f"""
         {Statement.of(_NOTED).sqlite}
@@ -123,13 +123,27 @@ def _rows(
         yield from select(connection, COUNTED, **ids)
         return
     parts: dict[str, list[int]] = {"parts": [], "firsts": [], "stops": []}
+    widths: list[int] = []
     for step_id, number in members.items():
         firsts = [*range(0, max(1, number), MOST_COUNTED)]
         parts["parts"] += [step_id] * len(firsts)
         parts["firsts"] += firsts
         parts["stops"] += [*firsts[1:], LAST_PLACE]
-    widest = min(MOST_COUNTED, max(1, *members.values()))
+        widths += [MOST_COUNTED] * (len(firsts) - 1) + [max(1, number - firsts[-1])]
     change(connection, f"DECLARE {CURSOR} NO SCROLL CURSOR FOR {COUNTED.postgresql}", ids | parts)
-    while rows := fetch(connection, f"FETCH {MOST_COUNTED // widest} FROM {CURSOR}"):
-        yield from rows
+    for number in _at_once(widths):
+        yield from fetch(connection, f"FETCH {number} FROM {CURSOR}")
+    yield from fetch(connection, f"FETCH ALL FROM {CURSOR}")
     change(connection, f"CLOSE {CURSOR}")
+
+
+def _at_once(widths: Sequence[int]) -> Iterator[int]:
+    """Yield how many parts to count by each statement: so many members at most, or one part."""
+    parts = total = 0
+    for width in widths:
+        if parts and total + width > MOST_COUNTED:
+            yield parts
+            parts = total = 0
+        parts, total = parts + 1, total + width
+    if parts:
+        yield parts

@@ -66,7 +66,9 @@ def serve(connection: BaseDatabaseWrapper) -> bool:
         due = {as_uuid(workflow_id) for workflow_id, step_id, _ in rows if step_id is None}
         folded = fold(connection, steps) if steps else []
         due |= {as_uuid(step.workflow_id) for step in folded if step.is_due}
-        has_more = bool(folded) and sum(number for _, _, number in rows) == MOST_LEFT
+        # Notes that an advance could not apply are there still: their step is due.
+        has_counted = any(not step.is_due for step in folded)
+        has_more = has_counted and sum(number for _, _, number in rows) == MOST_LEFT
         return advance(connection, due) or has_more
 
 
