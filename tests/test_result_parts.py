@@ -206,6 +206,21 @@ def test_every_face_shows_them(log_in_as: LogIn) -> None:  # noqa: F811
     assert client.get(path, {"attempt": 2}).json()["results"] == []
 
 
+def test_a_client_follows_the_parts_of_a_task_that_has_not_started(
+    log_in_as: LogIn,  # noqa: F811
+) -> None:
+    result = noop.enqueue()
+    client: Client = log_in_as("superuser")
+    path = f"/api/v1/tasks/{result.id}/parts/"
+    first = client.get(path).json()
+    following = {"attempt": first["attempt"], "after": first["after"]}
+    assert client.get(path, following).json()["results"] == []
+    write_part(connection, "first", lease_id=claim_one().lease_id)
+    page = client.get(path, following).json()
+    assert [part["value"] for part in page["results"]] == ["first"]
+    assert (page["attempt"], page["after"]) == (1, 0)
+
+
 def test_a_part_that_another_thread_has_just_written_refuses_the_earlier_ones() -> None:
     result = noop.using(max_attempts=2).enqueue()
     first = claim_one()

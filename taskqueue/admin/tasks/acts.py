@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import noted, reason_of
@@ -23,6 +24,7 @@ from taskqueue.admin.tasks.questions import about_deleting, about_lost
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.redaction import REDACTED
+from taskqueue.display import status_word
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.limits import is_halted
 from taskqueue.engine.control.task_verbs import TASK_VERBS
@@ -67,7 +69,7 @@ class TaskActs(ReadOnlyAdmin):
         try:
             shown = self.do(request, task, verb, reason_of(request), **only_pending)
         except TaskQueueError as error:
-            return self.refuse(request, task, str(error))
+            return self.refuse(request, task, _refused(verb, error))
         return back(request, self.links.url("task_change", shown))
 
     def delete_view(
@@ -114,7 +116,7 @@ class TaskActs(ReadOnlyAdmin):
             try:
                 shown = self.do(request, task, verb, reason, **form.arguments())
             except (TaskDoesNotExist, TransitionRefused) as error:
-                return self.refuse(request, task, str(error))
+                return self.refuse(request, task, _refused(verb, error))
             except TaskQueueError as error:
                 form.add_error(None, str(error))
             else:
@@ -167,7 +169,7 @@ class TaskActs(ReadOnlyAdmin):
         if now is None:
             return self.missing(request)
         told = _("Nothing was done. The task is %(status)s now. %(why)s")
-        told %= {"status": now.status, "why": why}
+        told %= {"status": status_word(now.status), "why": why}
         self.message_user(request, told, messages.ERROR)
         return back(request, self.links.url("task_change", task.pk))
 
@@ -184,6 +186,16 @@ class TaskActs(ReadOnlyAdmin):
             return None
         rows = Task.objects.using(database_alias()).filter(pk=task_id)
         return rows.defer("args", "kwargs", "return_value", "error_message").first()
+
+
+def _refused(verb: Verb, error: TaskQueueError) -> str:
+    """Return why the verb was refused, in the user's language where it was for the status."""
+    if isinstance(verb, TaskVerb):
+        with override("en"):
+            allowed = str(verb.allowed)
+        if str(error).endswith(f". {allowed}"):
+            return str(verb.allowed)
+    return str(error)
 
 
 def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:

@@ -19,7 +19,10 @@ from taskqueue.monitoring.read_models.part import PartPage, part_page
 class WhichParts(Strict):
     """The filter of parts."""
 
-    after = Digits(help_text="Only parts behind this place; left out: from the first on.")
+    # -1 is the `after` of an answer without parts.
+    after = Digits(
+        min_value=-1, help_text="Only parts behind this place; left out: from the first on."
+    )
     limit = Digits(default=100, min_value=1, max_value=1000)
     attempt = Digits(
         max_value=LARGEST_ATTEMPT, help_text="Of this attempt; left out: of the latest."

@@ -94,7 +94,7 @@ def refuse_declared(schedule: Schedule, what: str) -> None:
     if schedule.source == ScheduleSource.CODE:
         raise TransitionRefused(
             f"Schedule {schedule.name!r} is declared in code, beside {schedule.task_name}: it is "
-            f"{what} there. pause_schedule() lets it rest meanwhile."
+            f"{what} there. It can be paused meanwhile."
         )
 
 

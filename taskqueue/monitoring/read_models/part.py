@@ -33,7 +33,9 @@ class PartPage:
     """Parts of one attempt, in their order, and the parameter of the next request."""
 
     results: list[ShownPart]
-    attempt: int = about("Whose parts these are; without the parameter, the latest attempt's.")
+    attempt: int = about(
+        "Whose parts these are; without the parameter, the latest attempt's. 0 before the first."
+    )
     after: int = about("The `after` of the next request, also while more may follow.")
     has_more: bool = about("Whether there are more already.")
     status: str = about("The task's status before its parts were read.", choices=STATUSES)
@@ -54,7 +56,8 @@ def part_page(
     if found is None:
         raise TaskDoesNotExist(f"There is no task {task_id}.")
     status, latest = found
-    number = latest if attempt is None else attempt
+    # 0 is the `attempt` of an answer from before the first one: who follows then sees that too.
+    number = attempt or latest
     parts = list(parts_of(task_id, number).filter(place__gt=after)[: limit + 1])
     kept, has_more = parts[:limit], len(parts) > limit
     return PartPage(
