@@ -28,8 +28,8 @@ from taskqueue.engine.statement import fetch
 # the counts may have been merged, and would be counted again.
 #
 # Locks: leases by id, then their tasks; then ready tasks by the order of the claim, skipping locked
-# ones; last the rollups of this process, for nothing reads what `counted` writes. `clock` reads what
-# was recorded, and `given` sorts it, so that leases and their tasks are locked by then.
+# ones; last the rollups of this process, for nothing reads what `counted` writes. `clock` reads
+# what was recorded, and `given` sorts it, so that leases and their tasks are locked by then.
 RECORD_AND_PASS = passing(
     f"""{ENDED}, done AS (
 {SUCCEEDED}RETURNING held.id AS lease_id, task.step_id
