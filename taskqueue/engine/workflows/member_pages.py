@@ -13,6 +13,15 @@ from taskqueue.engine.statement import Statement
 
 LAST_PLACE = 2**31 - 1
 
+_MEMBERS = """
+SELECT step_id, place, task_id
+FROM taskqueue_member
+WHERE {steps}
+    AND place >= %(start)s AND place < %(stop)s
+    AND (step_id, place) > (%(last_step)s, %(last_place)s)
+ORDER BY step_id, place
+LIMIT %(number)s
+"""
 # The next members, a row for each of their steps: places and results as JSON lists, the bytes of
 # the results, and whether a task that has succeeded has none. What is beyond `largest` bytes is
 # left out. A task that did not succeed, or was deleted, has null.
@@ -28,15 +37,7 @@ _READ = Statement(
                 COALESCE(task.text, 'null') AS text,
                 COALESCE(octet_length(task.text), 0) AS size,
                 sum(octet_length(task.text)) OVER (ORDER BY member.step_id, member.place) AS until
-            FROM (
-                SELECT step_id, place, task_id
-                FROM taskqueue_member
-                WHERE {steps}
-                    AND place >= %(start)s AND place < %(stop)s
-                    AND (step_id, place) > (%(last_step)s, %(last_place)s)
-                ORDER BY step_id, place
-                LIMIT %(number)s
-            ) AS member
+            FROM ({members}) AS member
             LEFT JOIN LATERAL (
                 SELECT
                     CASE WHEN status = 'succeeded' THEN return_value::text END AS text,
@@ -70,15 +71,7 @@ _READ = Statement(
                         THEN length(CAST(task.return_value AS BLOB)) END,
                         0
                     ) AS size
-                FROM (
-                    SELECT step_id, place, task_id
-                    FROM taskqueue_member
-                    WHERE {steps}
-                        AND place >= %(start)s AND place < %(stop)s
-                        AND (step_id, place) > (%(last_step)s, %(last_place)s)
-                    ORDER BY step_id, place
-                    LIMIT %(number)s
-                ) AS member
+                FROM ({members}) AS member
                 LEFT JOIN taskqueue_task AS task ON task.id = member.task_id
             )
         )
@@ -90,8 +83,8 @@ _READ = Statement(
 
 def _read_of(steps: Statement) -> Statement:
     return Statement(
-        postgresql=_READ.postgresql.format(steps=steps.postgresql),
-        sqlite=_READ.sqlite.format(steps=steps.sqlite),
+        postgresql=_READ.postgresql.format(members=_MEMBERS.format(steps=steps.postgresql)),
+        sqlite=_READ.sqlite.format(members=_MEMBERS.format(steps=steps.sqlite)),
     )
 
 
