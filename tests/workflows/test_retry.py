@@ -297,6 +297,53 @@ def test_from_a_step_its_cancelled_fan_out_is_made_anew() -> None:
     assert_settled(run)
 
 
+@task
+def canvas() -> Any:
+    return fan_out(group(picky.si(number) for number in range(3)) | total_of.s())
+
+
+def members_of(run: WorkflowRun) -> int:
+    return Workflow.objects.get(id=run.id).members
+
+
+@pytest.mark.parametrize("step", [spread.s(3), canvas.s()], ids=["calls", "canvas"])
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_a_fan_out_that_is_made_anew_is_counted_once(step: Any, is_paused: bool) -> None:
+    BAD.clear()
+    undisturbed = finish(chain(step, echo.s()).enqueue())
+    run = chain(step, echo.s()).enqueue()
+    if is_paused:  # The calls that it returns are kept.
+        run.pause()
+    run_next()
+    serve(connection)
+    run.cancel()
+    assert finish(run).status == "cancelled"
+    run.retry(from_step=next(iter(run.steps)))
+    if is_paused:
+        run.resume()
+    assert finish(run).return_value == undisturbed.return_value
+    assert members_of(run) == members_of(undisturbed)
+    assert_settled(run)
+
+
+def test_a_map_that_is_made_anew_is_counted_once() -> None:
+    @workflow(name="tests.remade_after_a_cancel")
+    def remade(wf: Builder) -> None:
+        numbers = wf.step(listing.s(5), name="numbers")
+        wf.step(picky.map(numbers), name="parts", concurrency=2)
+
+    BAD.clear()
+    run = remade.enqueue()
+    run_next()
+    serve(connection)
+    run.cancel()
+    assert finish(run).step("parts").status == "cancelled"
+    run.retry(from_step="numbers")
+    assert finish(run).return_value == [0, 1, 2, 3, 4]
+    assert members_of(run) == 6
+    assert_settled(run)
+
+
 def test_an_unknown_step_is_suggested() -> None:
     run = finish(forked.enqueue())
     with pytest.raises(WorkflowDoesNotExist, match="Did you mean 'second'"):

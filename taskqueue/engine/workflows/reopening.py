@@ -17,14 +17,14 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.core.states import FINISHED, TaskStatus
-from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
+from taskqueue.core.workflow_states import FINAL_STEPS, StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine import multi_worker
 from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.ready import make_blocked
 from taskqueue.engine.workflows.counting import counted
 from taskqueue.engine.workflows.discarding import discard_below
 from taskqueue.engine.workflows.pruning import delete_members
-from taskqueue.engine.workflows.requests import has_parts, source_of
+from taskqueue.engine.workflows.requests import child_graph, has_parts, source_of
 from taskqueue.engine.workflows.results import RESOLVED
 from taskqueue.engine.workflows.stopping import held_children
 from taskqueue.engine.workflows.tasks import count_blocked, find_tasks
@@ -98,16 +98,15 @@ class Reopener:
         """Discard what belongs to one run of these steps: fan-outs, children, and made calls."""
         made = [id for id in anew if source_of(self._steps[id].request) is not None]
         gone = discard_below(self._connection, self._workflow, list(anew), now=self._now)
+        for id in (*gone, *made):
+            self._workflow.members -= _counted_members(self._connection, self._steps[id])
+        for id in gone:
+            del self._steps[id]
+        self._workflow.total_steps -= len(gone)
         # Those of unlike members are kept, and send them anew.
         StepCalls.objects.using(self._connection.alias).filter(step_id__in=made).delete()
-        for id in gone:
-            step = self._steps.pop(id)
-            self._workflow.members -= step.members or 0
-            self._workflow.total_steps -= 1
         for id in made:
-            step = self._steps[id]
-            self._workflow.members -= step.members or 0
-            step.members, step.released = None, 0
+            self._steps[id].members, self._steps[id].released = None, 0
         for id in anew:
             if has_parts(self._steps[id].request):
                 self._steps[id].released = 0
@@ -228,6 +227,16 @@ def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None
         if step.held or before != (step.ended, step.failures):
             changed.append(step)
     Step.objects.using(connection.alias).bulk_update(changed, COUNTS, batch_size=200)
+
+
+def _counted_members(connection: BaseDatabaseWrapper, step: Step) -> int:
+    """Return with how many members its workflow counts a fan-out, or a map over a result."""
+    if not step.members and step.kind != StepKind.MAP:  # A fan-out that was refused.
+        return 0
+    if step.kind == StepKind.WORKFLOW:
+        return child_graph(step.request).members
+    was_cut = step.status in FINAL_STEPS and step.status != StepStatus.SUCCEEDED
+    return _members(connection, step) if was_cut else step.members or 0
 
 
 def _members(connection: BaseDatabaseWrapper, step: Step) -> int:
