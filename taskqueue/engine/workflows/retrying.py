@@ -159,8 +159,10 @@ class Retry:
         """
         seeds = set(again)
         if self._workflow.stop_requested_at is not None:
-            # What was stopped waits again, whatever it depended on.
-            seeds |= self._with_status(StepStatus.CANCELLED)
+            # What was stopped waits again, whatever it depended on. Fan-outs follow their step: one
+            # that has succeeded without them stays.
+            stopped = self._with_status(StepStatus.CANCELLED)
+            seeds |= {id for id in stopped if self._steps[id].parent_step_id is None}
         # Those too that were to, and were stopped before all of their tasks waited.
         unfinished = {id for id in seeds if self._is_unfinished(self._steps[id])}
         fresh = self._behind_these(seeds | self._resolved, set(anew) | unfinished)
