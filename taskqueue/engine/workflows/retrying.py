@@ -28,7 +28,7 @@ from taskqueue.engine.workflows.dependants import count_anew
 from taskqueue.engine.workflows.discarding import discard_steps
 from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.releasing import has_failed
-from taskqueue.engine.workflows.reopening import Reopener
+from taskqueue.engine.workflows.reopening import Reopener, counted_members
 from taskqueue.engine.workflows.requests import has_parts
 from taskqueue.engine.workflows.results import RESOLVED, Results
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
@@ -88,7 +88,7 @@ class Retry:
             return set()
         for id in discard_steps(self._connection, self._workflow, run, now=self._now):
             step = self._steps.pop(id)
-            self._workflow.members -= step.members or 0
+            self._workflow.members -= counted_members(self._connection, step)
             self._workflow.total_steps -= 1
         return {id for id, step in self._steps.items() if step.parent_step_id is None}
 
@@ -107,11 +107,18 @@ class Retry:
         }
 
     def step(self, name: str) -> Step:
-        """Return the step with that name. Raises `WorkflowDoesNotExist`."""
+        """Return the step with that name.
+
+        Raises `WorkflowDoesNotExist`, and `TransitionRefused` for a compensation.
+        """
         named = {step.name: step for step in self._steps.values() if step.parent_step_id is None}
         if name not in named:
             raise WorkflowDoesNotExist(
                 f"Workflow {self._workflow.id} has no step {name!r}.{did_you_mean(name, named)}"
+            )
+        if named[name].compensates_id is not None:
+            raise TransitionRefused(
+                f"Step {name!r} is a compensation: retry the workflow, which runs all steps anew."
             )
         return named[name]
 
