@@ -25,7 +25,9 @@ def choice_text(which: TaskFilter, query: str) -> str:
         return f"by a {'search for' if query else 'filter of'} {' and '.join(hidden)}"
     if query:
         return query
-    return f"{len(which.ids)} chosen tasks" if which.ids is not None else "by a filter"
+    if which.ids is None:
+        return "by a filter"
+    return "1 chosen task" if len(which.ids) == 1 else f"{len(which.ids)} chosen tasks"
 
 
 def told_arguments(
