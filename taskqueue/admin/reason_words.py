@@ -97,7 +97,7 @@ DETAILS = (
 )
 # Patterns of the gaps; other gaps match any text.
 GAPS = {
-    "number": r"\d+",
+    "number": r"[\d,]+",
     "seconds": r"\S+",
     "time": r"\S+",
     "task": r"\S+",

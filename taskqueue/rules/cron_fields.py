@@ -230,9 +230,11 @@ def _check_text(expression: str, name: str) -> None:
 def _check_fields(texts: list[str], name: str) -> None:
     if len(texts) not in (5, 6):
         years = _(" Years are not supported: use start and end.") if len(texts) == 7 else ""
+        number = len(texts)
+        fields = _("1 field") if number == 1 else _("{number} fields", number=number)
         raise InvalidSchedule(_(
-            "{name} has {count} fields. {write} A sixth field, at the end, is the second.{years}",
-            name=name, count=len(texts), write=_WRITE, years=years,
+            "{name} has {fields}. {write} A sixth field, at the end, is the second.{years}",
+            name=name, fields=fields, write=_WRITE, years=years,
         ))  # fmt: skip
     if texts[5:] and "?" in texts[5]:
         raise InvalidSchedule(_(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.transaction import atomic
 
 from taskqueue.core.refusals import refusal as _
+from taskqueue.core.words import counted
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.batches.firing import fire_group as fire_all
 from taskqueue.engine.connections import project_connection
@@ -29,6 +30,6 @@ def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> l
                 group=group, name=name,
             ))  # fmt: skip
         events = sum(batch.events for batch in fired)
-        detail = f"group {group!r}: {events} events in {len(fired)} tasks"
+        detail = f"group {group!r}: {counted(events, 'event')} in {counted(len(fired), 'task')}"
         audit(connection, "group", "fire", [Act(name, detail=detail)], person=person(by, reason))
     return fired

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from taskqueue.core.words import counted
 from taskqueue.declarations.call_differences import Difference, cut, value_differences
 from taskqueue.engine.control.calls import AnyDefinition
 from taskqueue.engine.control.filters import TaskFilter
@@ -27,7 +28,7 @@ def choice_text(which: TaskFilter, query: str) -> str:
         return query
     if which.ids is None:
         return "by a filter"
-    return "1 chosen task" if len(which.ids) == 1 else f"{len(which.ids)} chosen tasks"
+    return counted(len(which.ids), "chosen task")
 
 
 def told_arguments(
