@@ -33,7 +33,8 @@ def refusal(template: str, **values: Any) -> Refusal:
 def joined(parts: Iterable[str], separator: str = "\n") -> Refusal:
     """Return several texts as one."""
     values = {f"part{place}": part for place, part in enumerate(parts)}
-    return refusal(separator.join(f"{{{name}}}" for name in values), **values)
+    template = "{separator}".join(f"{{{name}}}" for name in values)
+    return refusal(template, **values, separator=separator)
 
 
 def why(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ from tests.admin.conftest import LogIn
 from tests.admin.schedule_rows import messages_of
 from tests.admin.test_admin import read, url
 from tests.alerts.steps import look_now, make_rule
-from tests.monitoring.rows import HOUR, ago, make_task, make_worker
+from tests.catalogue import PACKAGE
+from tests.monitoring.rows import HOUR, ago, make_running, make_task, make_worker
 from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
@@ -153,6 +155,16 @@ def test_a_status_within_a_refusal_is_translated_too() -> None:
     assert f"Task {task.id} is cancelled. Only" in str(caught.value)
 
 
+def test_what_joins_the_texts_of_a_refusal_is_translated_too() -> None:
+    task = make_running("w1").task
+    changes = {"deadline": timedelta(hours=1), "metadata": {"a": 1}}
+    with pytest.raises(TaskQueueError) as caught:
+        control.update(task.id, changes)
+    assert "Its deadline and metadata can only be changed" in str(caught.value)
+    with override("zh-hans"):
+        assert "其 deadline 和 metadata 只能在等待时更改。" in refused(caught.value)
+
+
 def test_an_unknown_error_is_told_as_it_is() -> None:
     with override("zh-hans"):
         assert refused(ValueError("what the project raised")) == "what the project raised"
@@ -206,3 +218,18 @@ def test_a_colon_between_two_texts_is_that_of_the_language() -> None:
     with override("zh-hans"):
         assert labelled("已创建", "daily") == "已创建\uff1adaily"
     assert labelled("Created", "daily") == "Created: daily"
+
+
+COLON = re.compile(r"(?:%\}|\}\}): ?(?:<q>|\{\{|\{%)")
+NAMED = {"task/error.html"}
+"""What joins an error class and its message, as Python does."""
+
+
+def test_no_template_joins_texts_by_a_colon_of_its_own() -> None:
+    folder = PACKAGE / "templates" / "admin" / "taskqueue"
+    found = [
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*.html"))
+        if COLON.search(path.read_text(encoding="utf-8"))
+    ]
+    assert set(found) - NAMED == set()

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.refusals import joined
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import PENDING, TaskStatus
@@ -39,7 +40,7 @@ OF_WORKFLOW = _(
 def require_waiting(task: Task, parts: Sequence[str]) -> None:
     """Raise `TransitionRefused` unless the locked task waits."""
     if parts and task.status not in PENDING:
-        named = " and ".join(parts)
+        named = joined(parts, _(" and "))
         raise TransitionRefused(_(
             "Task {task} is {status}. Its {named} can only be changed while it waits.",
             task=task.id, status=task.status, named=named,
