@@ -37,6 +37,7 @@ from django.db.models import Model
 from django.utils.dateparse import parse_duration
 from django.utils.duration import duration_iso_string
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.argument_kinds import Kind, Member, Misfit, OneOf, Plain, Text
 from taskqueue.declarations.compound_kinds import Either, Fields, Items, Row, Values
 from taskqueue.exceptions import UnsupportedType, WrongType
@@ -125,10 +126,18 @@ def misfit(error: Misfit, *, task: str, name: str, what: object) -> WrongType:
     """Return what an enqueue raises. It does not show the value: arguments may be secret."""
     place = "".join(f"[{step!r}]" for step in error.path)
     path = ("args", what) if isinstance(what, int) else ("kwargs", what)
-    wanted = f"the argument {name!r}{place and f', at {place},'} must be {error.wanted}"
+    inside = _(", at {place},", place=place) if place else ""
+    wanted = _(
+        "the argument {name!r}{inside} must be {wanted}",
+        name=name, inside=inside, wanted=error.wanted,
+    )  # fmt: skip
     if issubclass(error.given, _IN_JSON):
-        return WrongType(
-            f"{task}: {wanted}, not {error.given.__name__}.", path=(*path, *error.path)
+        text = _(
+            "{task}: {wanted}, not {type}.", task=task, wanted=wanted, type=error.given.__name__
         )
-    text = f"Unsupported type: {error.given} at {path[0]}[{what!r}]{place}. {task}: {wanted}."
+        return WrongType(text, path=(*path, *error.path))
+    text = _(
+        "Unsupported type: {type} at {place}. {task}: {wanted}.",
+        type=error.given, place=f"{path[0]}[{what!r}]{place}", task=task, wanted=wanted,
+    )  # fmt: skip
     return UnsupportedType(text, path=(*path, *error.path))

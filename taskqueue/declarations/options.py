@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from taskqueue.core.suggestions import nearest_option
+from taskqueue.core.refusals import refusal
+from taskqueue.core.suggestions import hint_of, nearest_option
 from taskqueue.declarations.admission import Admission
 from taskqueue.declarations.batch import Batch, check_batch
 from taskqueue.declarations.key_options import KeyOptions
@@ -119,18 +120,21 @@ def check_options(raw: Mapping[str, Any], *, declared: bool) -> dict[str, Any]:
 
 def _not_allowed(name: str, allowed: Mapping[str, Option]) -> str:
     if name in OPTIONS and name not in _DECLARED:
-        return (
-            f"{name} cannot be defined statically with the @task decorator. "
-            f"Use .using({name}=...) to set it dynamically."
+        return refusal(
+            _(
+                "{name} cannot be defined statically with the @task decorator. "
+                "Use .using({name}=...) to set it dynamically."
+            ),
+            name=name,
         )
     if name in OPTIONS:
-        return f"{name} belongs to the definition: set it in @task({name}=...)."
+        return refusal(
+            _("{name} belongs to the definition: set it in @task({name}=...)."), name=name
+        )
     near = nearest_option(name, OPTIONS)
-    if not near:
-        return f"There is no option {name!r}."
-    if near in allowed:
-        return f"There is no option {name!r}. Did you mean {near!r}?"
-    return f"There is no option {name!r}. {_not_allowed(near, allowed)}"
+    is_other = bool(near) and near not in allowed
+    hint = hint_of("", _not_allowed(near, allowed)) if is_other else hint_of(near)
+    return refusal(_("There is no option {name!r}.{hint}"), name=name, hint=hint)
 
 
 def options_from_json(raw: Mapping[str, Any]) -> dict[str, Any]:

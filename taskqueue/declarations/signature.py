@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.annotations import NULL, hints_of, kind_of, misfit
 from taskqueue.declarations.argument_kinds import Kind, Misfit
 from taskqueue.declarations.compound_kinds import Either
@@ -64,7 +65,10 @@ class Signature:
         except TypeError as error:
             reason = str(error)
         # Not from within `except`: the frames of that error hold the arguments.
-        raise ArgumentsDoNotBind(f"{name}{self} cannot be called with these arguments: {reason}.")
+        raise ArgumentsDoNotBind(_(
+            "{name}{signature} cannot be called with these arguments: {reason}.",
+            name=name, signature=self, reason=reason,
+        ))  # fmt: skip
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
