@@ -39,7 +39,7 @@ class Kind:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Checked(Kind):
     """A kind of a single option, whose check is a function of its own."""
 
@@ -58,7 +58,7 @@ class Switch(Kind):
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Whole(Kind):
     """A whole number within bounds."""
 
@@ -75,7 +75,7 @@ class Whole(Kind):
         raise InvalidTask(f"{name} must be a whole number {bounds}, not {value!r}.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Choice(Kind):
     """One of a few words."""
 
@@ -88,7 +88,7 @@ class Choice(Kind):
         raise InvalidTask(f"{name} must be {words}, not {value!r}.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Name(Kind):
     """A short text of letters, digits and a few signs."""
 
