@@ -21,7 +21,7 @@ from taskqueue.declarations.written import fields_in_text, from_fields
 from taskqueue.exceptions import InvalidTask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class LimitsKind(Kind):
     """One limit of a class, or several."""
 
@@ -53,7 +53,7 @@ class LimitsKind(Kind):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class InstanceKind(Kind):
     """A value of a class; in JSON an object of its fields, such as `{"wait": 5}`.
 

@@ -41,7 +41,7 @@ class Kind:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Checked(Kind):
     """A kind of a single option, whose check is a function of its own."""
 
@@ -62,7 +62,7 @@ class Switch(Kind):
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Whole(Kind):
     """A whole number within bounds."""
 
@@ -85,7 +85,7 @@ class Whole(Kind):
         raise InvalidTask(text)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Choice(Kind):
     """One of a few words."""
 
@@ -102,7 +102,7 @@ class Choice(Kind):
         ))  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Name(Kind):
     """A short text of letters, digits and a few signs."""
 

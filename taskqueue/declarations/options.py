@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taskqueue.core.refusals import refusal
 from taskqueue.core.suggestions import hint_of, nearest_option
@@ -26,8 +26,10 @@ from taskqueue.declarations.option import Option, Use, option
 from taskqueue.declarations.option import gettext_noop as _
 from taskqueue.declarations.option_kinds import Checked, Choice, Name, Switch, Whole
 from taskqueue.declarations.run_options import RunOptions
-from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import InvalidTask
+
+if TYPE_CHECKING:
+    from taskqueue.declarations.scheduled import Scheduled
 
 MOST_PER_SLOT = 1000
 
@@ -38,6 +40,13 @@ def check_sensitive(name: str, value: Any) -> frozenset[str]:
     if not all(isinstance(item, str) for item in names):
         raise InvalidTask(f"{name} must hold names of arguments, not {value!r}.")
     return frozenset(names)
+
+
+def check_schedule(name: str, value: Any) -> tuple[Scheduled, ...]:
+    """Return the schedules; the system checks report what is wrong with one."""
+    from taskqueue.declarations.scheduled import scheduled_of  # With the rules: few tasks have one.
+
+    return scheduled_of(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +69,7 @@ class Options(LimitOptions, KeyOptions, RunOptions):
     pool: str | None = option(Choice((None, "process", "thread")), Use.TASK, label=_("Pool"))
     batch: Batch | None = option(Checked(check_batch), Use.TASK, label=_("Batch"))
     notify: Notify | None = option(Checked(check_notify), Use.TASK)
-    # The system checks report what is wrong with a schedule.
-    schedule: tuple[Scheduled, ...] = option(
-        Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
-    )
+    schedule: tuple[Scheduled, ...] = option(Checked(check_schedule), Use.TASK, ())
 
     @property
     def limits(self) -> Limits:

@@ -13,7 +13,7 @@ from taskqueue.declarations.option_kinds import Whole
 from taskqueue.exceptions import InvalidTask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class PriorityKind(Whole):
     """A priority: a number, or a name such as `high`."""
 

@@ -18,7 +18,7 @@ from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
 Moment = datetime | Duration
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Seconds(Kind):
     """A duration: seconds or a timedelta; in text such as `5m`."""
 
@@ -50,7 +50,7 @@ def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
     return timedelta(seconds=seconds)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class When(Kind):
     """An aware datetime, or a duration from now; in text ISO 8601 or such as `5m`."""
 
