@@ -23,9 +23,10 @@ from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.display import labelled
-from taskqueue.engine.connections import database_alias
+from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
+from taskqueue.engine.control.unknown_names import unknown_queue
 from taskqueue.engine.control.verb import Verb
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.models import Queue
@@ -33,7 +34,7 @@ from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.depths import depths
 from taskqueue.monitoring.durations import MINUTE
 from taskqueue.monitoring.fairness import fairness_of, has_tenants
-from taskqueue.monitoring.read_models.pause import read_pauses
+from taskqueue.monitoring.read_models.pause import pause_of, read_pauses
 from taskqueue.monitoring.read_models.queue import read_queues
 from taskqueue.monitoring.read_models.queue_details import queue_tasks
 from taskqueue.monitoring.read_models.worker import read_workers
@@ -184,6 +185,8 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
             self.message_user(request, refused(error), messages.ERROR)
         else:
             self.message_user(request, verb.told(name), messages.SUCCESS)
+            if verb is PAUSING["pause_definition"] and (hint := pause_of(name).hint):
+                self.message_user(request, hint, messages.WARNING)
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""
@@ -197,6 +200,9 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
             is_done = self.act(request, verb, Queue(name=name), **form.arguments)
             if is_done and verb.name == "delete":
                 return self.links.redirect("queue_changelist")
+            hint = unknown_queue(project_connection(), name) if verb.name == "pause" else ""
+            if is_done and hint:
+                self.message_user(request, hint, messages.WARNING)
         tell_errors(self, request, form)
         return back(request, self.links.queue_url(name))
 

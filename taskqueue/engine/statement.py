@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+
+# Up to so many characters psycopg remembers where the parameters of a statement stand. In a longer
+# one it looks for them each time.
+LONGEST_KEPT = 4096
+PARAMETER = re.compile(r"%\((?P<name>\w+)\)s")
 
 SINCE = re.compile(r"\{since ([\w.]+)\}")
 # What `Statement.of` puts in place of each word, on PostgreSQL and on SQLite.
@@ -68,14 +75,55 @@ def fetch(
     connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()
 ) -> list[tuple[Any, ...]]:
     """Run a statement; its rows."""
-    with connection.cursor() as cursor:
-        # The stubs know neither timedeltas nor lists, which psycopg adapts.
-        cursor.execute(statement, cast(Any, parameters))
+    with _executed(connection, statement, parameters) as cursor:
         return cast("list[tuple[Any, ...]]", cursor.fetchall())
 
 
 def change(connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()) -> int:
     """Run a statement; how many rows it changed."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, cast(Any, parameters))
+    with _executed(connection, statement, parameters) as cursor:
         return int(cursor.rowcount)
+
+
+@contextmanager
+def _executed(
+    connection: BaseDatabaseWrapper, statement: str, parameters: Parameters
+) -> Iterator[Any]:
+    """A cursor that has run a statement."""
+    is_long = len(statement) > LONGEST_KEPT and _sends_parameters_apart(connection)
+    if is_long and isinstance(parameters, Mapping):
+        text, names = numbered(statement)
+        cursor, given = _raw_cursor(connection), [parameters[name] for name in names]
+    else:
+        # The stubs know neither timedeltas nor lists, which psycopg adapts.
+        cursor, text, given = connection.cursor(), statement, cast(Any, parameters)
+    with cursor:
+        cursor.execute(text, given)
+        yield cursor
+
+
+@cache
+def numbered(statement: str) -> tuple[str, list[str]]:
+    """Return a statement with `$1` for each `%(name)s`, and the names in the order of numbers."""
+    names = list(dict.fromkeys(found["name"] for found in PARAMETER.finditer(statement)))
+    text = PARAMETER.sub(lambda found: f"${names.index(found['name']) + 1}", statement)
+    return text.replace("%%", "%"), names
+
+
+def _sends_parameters_apart(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether the server binds parameters, and no log is to put them into the text."""
+    options = connection.settings_dict.get("OPTIONS") or {}
+    return options.get("server_side_binding") is True and not connection.queries_logged
+
+
+def _raw_cursor(connection: Any) -> Any:
+    """Django's cursor around one of psycopg that takes statements as they are."""
+    from psycopg import RawCursor  # SQLite does without it.
+
+    connection.ensure_connection()
+    session = connection.connection
+    usual, session.cursor_factory = session.cursor_factory, RawCursor
+    try:
+        return connection.cursor()
+    finally:
+        session.cursor_factory = usual

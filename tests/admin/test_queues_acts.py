@@ -168,6 +168,17 @@ def test_a_definition_and_everything_are_paused_and_resumed(log_in_as: LogIn) ->
     assert Audit.objects.count() == 4
 
 
+def test_a_name_that_nobody_knows_is_told(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    told = press_for_all(client, "pause_definition", definition=f"{noop.name}p")
+    assert f"Did you mean {noop.name!r}?" in told
+    assert "Did you mean" not in press_for_all(client, "pause_definition", definition=noop.name)
+    told = messages_of(client, LINKS.url("queue_act", "defaul"), {"verb": "pause"})
+    assert "Did you mean 'default'?" in told
+    told = messages_of(client, LINKS.url("queue_act", "default"), {"verb": "pause"})
+    assert "Did you mean" not in told
+
+
 @pytest.mark.parametrize(
     ("verb", "more"),
     [

@@ -9,6 +9,7 @@ import pytest
 
 from taskqueue.models import Audit, Pause
 from tests.api.conftest import ApiClient
+from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
 DEFINITION, EVERYTHING = "pauses/definitions/shop.export/", "pauses/everything/"
@@ -27,6 +28,18 @@ def test_a_definition_is_paused_listed_and_resumed(root: ApiClient) -> None:
     assert list(Audit.objects.order_by("id").values_list("noun", "verb")) == [
         ("definition", "pause"), ("definition", "resume")
     ]  # fmt: skip
+
+
+def test_a_name_that_nobody_knows_is_told(root: ApiClient) -> None:
+    told = root.act(f"pauses/definitions/{noop.name}p/pause/").json()
+    assert told["is_paused"]
+    assert told["hint"].endswith(f"Did you mean {noop.name!r}?")
+    assert root.look("pauses/").json()["results"] == [told]
+    assert root.act(f"pauses/definitions/{noop.name}/pause/").json()["hint"] == ""
+    told = root.act("queues/defaul/pause/").json()
+    assert told["is_paused"]
+    assert told["hint"].endswith("Did you mean 'default'?")
+    assert root.act("queues/default/pause/").json()["hint"] == ""
 
 
 def test_everything_is_paused_and_resumed(root: ApiClient) -> None:

@@ -79,6 +79,20 @@ def test_workers_are_changed() -> None:
     assert run_json("workers", "list")[0]["wanted"] == {"concurrency": 2, "queues": "mail=3@2"}
 
 
+def test_a_name_that_nobody_knows_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    paused = run_json("pause", "--definition", f"{noop.name}p")
+    assert paused["is_paused"]
+    told = capsys.readouterr().err
+    assert told.strip() == paused["hint"]
+    assert f"Did you mean {noop.name!r}?" in told
+    run("pause", "defaul")
+    assert "Did you mean 'default'?" in capsys.readouterr().err
+    assert run_json("pause", "default")["hint"] == ""
+    run("pause", "--definition", noop.name)
+    run("pause", "--all")
+    assert not capsys.readouterr().err
+
+
 def test_pauses_are_noticed_and_told_by_why() -> None:
     task = noop.enqueue()
     registered()

@@ -61,8 +61,8 @@ def own_limiters(
         ids = [limiter_of(*pair) for pair in pairs]
         wanted |= zip(ids, pairs, strict=True)
         found[text] = tuple(id.hex for id in ids)
-    rows = Limiter.objects.using(connection.alias).filter(id__in=list(wanted))
     if wanted:
+        rows = Limiter.objects.using(connection.alias).filter(id__in=list(wanted))
         with orm_transaction(connection):
             if rows.count() < len(wanted):
                 make_limiters(connection, wanted.values())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         record,
         reports,
         values,
+        waking,
         workflows,
     )
 
@@ -35,7 +36,8 @@ class PostgreSQL(metaclass=LateFunctions):
         "taskqueue.engine.postgresql.duties": (
             "write_rollups take_arrivals renew see_stops promote end_overdue prune"
         ),
-        "taskqueue.engine.postgresql.workflows": "fold insert_step_tasks wake_sleeping",
+        "taskqueue.engine.postgresql.workflows": "fold insert_step_tasks",
+        "taskqueue.engine.postgresql.waking": "wake_sleeping",
         "taskqueue.engine.postgresql.limit_lock": "lock_limits",
         "taskqueue.engine.postgresql.limit_count": "count_limits",
         "taskqueue.engine.postgresql.limit_take": "take_limited reopen_partitions",
@@ -64,7 +66,7 @@ class PostgreSQL(metaclass=LateFunctions):
         prune = staticmethod(duties.prune)
         fold = staticmethod(workflows.fold)
         insert_step_tasks = staticmethod(workflows.insert_step_tasks)
-        wake_sleeping = staticmethod(workflows.wake_sleeping)
+        wake_sleeping = staticmethod(waking.wake_sleeping)
         lock_limits = staticmethod(limit_lock.lock_limits)
         count_limits = staticmethod(limit_count.count_limits)
         take_limited = staticmethod(limit_take.take_limited)

@@ -17,6 +17,7 @@ from taskqueue.engine.limit_rows import (
 )
 from taskqueue.engine.postgresql.limit_lock import PARTITION, bare, partitions_from
 from taskqueue.engine.postgresql.limit_tasks import RIVALS, TASKS
+from taskqueue.engine.postgresql.values import numbers, texts, words
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
@@ -197,25 +198,25 @@ def count_limits(
     parameters = {
         # One that came meanwhile of another limiter is left: nothing is opened here that waits
         # for it.
-        "subjects": [*noted, *(row.id for row in partitions)],
-        "noted": noted,
-        "most": [max(1, min(depth, places.get(id, depth))) for id in noted],
-        "partitions": [row.id for row in own],
+        "subjects": words([*noted, *(row.id for row in partitions)]),
+        "noted": words(noted),
+        "most": numbers([max(1, min(depth, places.get(id, depth))) for id in noted]),
+        "partitions": words([row.id for row in own]),
         # No more than could have a place.
-        "sizes": [
-            max(1, min([depth, *(places.get(id, depth) for id in row.limiters)])) for row in own
-        ],
-        "sequences": ["sequence" in (row.limits or {}) for row in own],
-        "of_queues": [row.id for row in of_queues],
-        "queues": [row.queue_name for row in of_queues],
-        "limiters": limiters,
-        "limits": sorted({limiter.limit_id for limiter in locked.limiters}),
-        "fair_queues": [queue_name for queue_name, _ in fair],
-        "fair_lanes": [lane for _, lane in fair],
-        "unknown": list(unknown),
+        "sizes": numbers(
+            [max(1, min([depth, *(places.get(id, depth) for id in row.limiters)])) for row in own]
+        ),
+        "sequences": numbers(["sequence" in (row.limits or {}) for row in own]),
+        "of_queues": words([row.id for row in of_queues]),
+        "queues": texts([row.queue_name for row in of_queues]),
+        "limiters": words(limiters),
+        "limits": numbers(sorted({limiter.limit_id for limiter in locked.limiters})),
+        "fair_queues": texts([queue_name for queue_name, _ in fair]),
+        "fair_lanes": texts([lane for _, lane in fair]),
+        "unknown": texts(unknown),
         "want": want,
         "size": size,
-        "rivals": list(rivals),
+        "rivals": texts(rivals),
     }
     with kept_plan(connection) as series:
         rows = fetch(connection, COUNT, parameters | {"series": series})

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.limit_rows import NO_PLACE, LimiterRow, Locked, PartitionRow, Place
+from taskqueue.engine.postgresql.values import numbers, texts, words
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
@@ -206,10 +207,12 @@ def lock_limits(
     statement = LOCK if waits else LOCK_AT_ONCE
     places = [behind.get(lane, NO_PLACE) for lane in lanes]
     parameters = {
-        "queues": [queue_name for queue_name, _ in lanes], "lanes": [lane for _, lane in lanes],
-        "priorities": [place.priority for place in places],
-        "ranks": [place.rank for place in places], "ids": [place.id for place in places],
-        "own": list(own), "size": size, "most": most, "from": first,
+        "queues": texts([queue_name for queue_name, _ in lanes]),
+        "lanes": texts([lane for _, lane in lanes]),
+        "priorities": numbers([place.priority for place in places]),
+        "ranks": numbers([place.rank for place in places]),
+        "ids": words([place.id for place in places]),
+        "own": words(own), "size": size, "most": most, "from": first,
     }  # fmt: skip
     with kept_plan(connection) as series:
         rows = fetch(connection, statement, parameters | {"series": series})

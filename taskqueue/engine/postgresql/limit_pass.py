@@ -11,7 +11,7 @@ from taskqueue.engine.limit_rows import PassingTerms
 from taskqueue.engine.postgresql.claim import CLAIMED
 from taskqueue.engine.postgresql.limit_lock import bare
 from taskqueue.engine.postgresql.limit_tasks import IS_KNOWN, MAY_START
-from taskqueue.engine.postgresql.values import numbers
+from taskqueue.engine.postgresql.values import numbers, texts, words
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
@@ -213,6 +213,15 @@ class Passed(NamedTuple):
     has_others: bool
 
 
+def passing_parameters(ended: Mapping[int, str], terms: PassingTerms) -> dict[str, Any]:
+    """Return the parameters of such a statement but for the leases."""
+    return terms._asdict() | {
+        "partitions": words(list(ended.values())),
+        "served": texts(terms.served),
+        "unknown": texts(terms.unknown),
+    }
+
+
 def pass_on(
     connection: BaseDatabaseWrapper, ended: Mapping[int, str], terms: PassingTerms
 ) -> Passed:
@@ -222,8 +231,7 @@ def pass_on(
     """
     parameters = {
         "passing": numbers(list(ended)),
-        "partitions": list(ended.values()),
-        **terms._asdict(),
+        **passing_parameters(ended, terms),
     }
     with kept_plan(connection) as series:
         rows = fetch(connection, PASS_ON, parameters | {"series": series})

@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.core.outcomes import Outcome
 from taskqueue.engine.limit_rows import PassingTerms
 from taskqueue.engine.postgresql.duties import WRITE_ROLLUPS, rollups_text
-from taskqueue.engine.postgresql.limit_pass import Passed, passed_of, passing
+from taskqueue.engine.postgresql.limit_pass import Passed, passed_of, passing, passing_parameters
 from taskqueue.engine.postgresql.record import ENDED, SUCCEEDED, successes_parameters
 from taskqueue.engine.rows import RollupRow
 from taskqueue.engine.sessions import NO_EVENTS, WANTED, kept_plan, owns_session
@@ -74,9 +74,8 @@ def record_and_pass(
     """
     parameters = successes_parameters(outcomes, kept_for, list(ended)) | {
         "expected": len(outcomes),
-        "partitions": list(ended.values()),
         "rollups": rollups_text(rollups),
-        **terms._asdict(),
+        **passing_parameters(ended, terms),
     }
     with kept_plan(connection) as series:
         return passed_of(fetch(connection, RECORD_AND_PASS, parameters | {"series": series}))

@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.limit_rows import Counted, PartitionRow, Taking
 from taskqueue.engine.postgresql.claim import CLAIMED
+from taskqueue.engine.postgresql.values import numbers, texts, words
 from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import change, fetch
@@ -136,22 +137,22 @@ def take_limited(
     places = [(id, limiter) for id, limiters in taking.tasks for limiter in limiters]
     moves = taking.moves
     parameters = {
-        "tasks": [id for id, _ in taking.tasks],
-        "partitions": [partition for partition, _ in taking.found_in],
-        "queues": [queue_name for _, queue_name in taking.found_in],
-        "limited": [id for id, _ in places],
-        "limiters": [limiter for _, limiter in places],
-        "ids": [move.id for move in moves],
-        "states": [move.state for move in moves],
-        "ranks": [move.rank for move in moves],
-        "waits": [move.waits_for for move in moves],
-        "opens": [move.opens_at for move in moves],
-        "holders": [move.holder for move in moves],
-        "news": [move.is_news for move in moves],
-        "stays": [move.stays for move in moves],
-        "started": list(taking.starts),
-        "starts": list(map(json.dumps, taking.starts.values())),
-        "again": taking.again,
+        "tasks": words([id for id, _ in taking.tasks]),
+        "partitions": words([partition for partition, _ in taking.found_in]),
+        "queues": texts([queue_name for _, queue_name in taking.found_in]),
+        "limited": words([id for id, _ in places]),
+        "limiters": words([limiter for _, limiter in places]),
+        "ids": words([move.id for move in moves]),
+        "states": words([move.state for move in moves]),
+        "ranks": numbers([move.rank for move in moves]),
+        "waits": words([move.waits_for for move in moves]),
+        "opens": numbers([move.opens_at for move in moves]),
+        "holders": words([move.holder for move in moves]),
+        "news": numbers([move.is_news for move in moves]),
+        "stays": numbers([move.stays for move in moves]),
+        "started": words(list(taking.starts)),
+        "starts": texts(list(map(json.dumps, taking.starts.values()))),
+        "again": words(taking.again),
         "worker": worker,
         "now": counted.now,
         "lease_duration": lease_duration,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -28,8 +28,15 @@ def microseconds(values: Sequence[float | None]) -> str:
     return numbers([None if value is None else int(value * 1e6) for value in values])
 
 
-def texts(values: Sequence[str | None]) -> Any:
-    """An array of texts; the frequent one of nothing but NULLs without psycopg's dumper."""
-    if any(values) or "" in values:
-        return list(values)
-    return "{" + ",".join(["NULL"] * len(values)) + "}"
+def words(values: Sequence[str | None]) -> str:
+    """An array of ids and other words of letters, digits and `-`, as `numbers` makes its own."""
+    return "{" + ",".join(["NULL" if value is None else value for value in values]) + "}"
+
+
+def texts(values: Sequence[str | None]) -> str:
+    """An array of any texts."""
+    return words([None if value is None else _quoted(value) for value in values])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

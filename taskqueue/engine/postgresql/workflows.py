@@ -133,9 +133,6 @@ COPIED = len(OWN_COLUMNS) + 2 + len(SHARED_COLUMNS)
 # The id of a step and a place; of a member the number of its columns before them, and its task.
 PLACE, MEMBER = Struct("!iqii"), Struct("!hiqiii16s")
 
-# The server shares a lock among all that notify at commit: only where a worker sleeps.
-WAKE = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1"
-
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folded]:
     """Count the notes of these steps; the steps, without those that somebody else has locked."""
@@ -242,8 +239,3 @@ def _rows(tasks: Sequence[StepTask], tail: bytes) -> tuple[bytes, bytes]:
         )  # fmt: skip
         members.append(MEMBER.pack(3, 8, step_id, 4, place, 16, id))
     return b"".join(rows), b"".join(members)
-
-
-def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
-    """Wake workers at commit, where any sleeps."""
-    fetch(connection, WAKE, (payload,))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         record,
         reports,
         values,
+        waking,
         workflows,
     )
 
@@ -31,7 +32,8 @@ class SQLite(metaclass=LateFunctions):
         "taskqueue.engine.sqlite.duties": (
             "write_rollups take_arrivals renew see_stops promote end_overdue prune"
         ),
-        "taskqueue.engine.sqlite.workflows": "fold insert_step_tasks wake_sleeping",
+        "taskqueue.engine.sqlite.workflows": "fold insert_step_tasks",
+        "taskqueue.engine.sqlite.waking": "wake_sleeping",
         "taskqueue.engine.sqlite.limit_lock": "lock_limits",
         "taskqueue.engine.sqlite.limit_count": "count_limits",
         "taskqueue.engine.sqlite.limit_take": "take_limited reopen_partitions",
@@ -60,7 +62,7 @@ class SQLite(metaclass=LateFunctions):
         prune = staticmethod(duties.prune)
         fold = staticmethod(workflows.fold)
         insert_step_tasks = staticmethod(workflows.insert_step_tasks)
-        wake_sleeping = staticmethod(workflows.wake_sleeping)
+        wake_sleeping = staticmethod(waking.wake_sleeping)
         lock_limits = staticmethod(limit_lock.lock_limits)
         count_limits = staticmethod(limit_count.count_limits)
         take_limited = staticmethod(limit_take.take_limited)

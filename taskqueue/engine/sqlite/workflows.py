@@ -114,7 +114,3 @@ def insert_step_tasks(
             number += len(tasks)
         if number:
             cursor.execute(ARRIVED, (spec.queue_name, spec.name, number))
-
-
-def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
-    """Nobody listens: workers look often."""

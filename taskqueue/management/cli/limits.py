@@ -36,6 +36,7 @@ from taskqueue.monitoring.read_models.limit import (
 COLUMNS = (
     "name", "per", "concurrency", "rate", "is_overridden", "running", "waiting_count",
 )  # fmt: skip
+KEY_COLUMNS = ("key", "running", "waiting_count", "oldest_seconds", "used")
 RATE = argument(
     "--rate", metavar="RATE", help="how many start in every window, such as 100/m or 5/10s"
 )
@@ -68,7 +69,14 @@ def show(flags: Namespace, output: Output) -> None:
         hint = did_you_mean(flags.name, list(limit_rows().values_list("name", flat=True)[:1000]))
         raise CommandError(f"There is no limit {flags.name!r}.{hint}")
     (shown,) = shown_limits([row])
-    output.sheet({**vars(shown), "keys": keys_of(row)})
+    keys = keys_of(row)
+    if output.is_json:
+        output.sheet({**vars(shown), "keys": keys})
+        return
+    output.sheet(shown)
+    if keys:
+        output.say("")
+        output.models(keys, KEY_COLUMNS)
 
 
 @subcommand(

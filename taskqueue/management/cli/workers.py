@@ -13,6 +13,7 @@ from taskqueue.declarations.serving import MOST_CONCURRENCY
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
+from taskqueue.engine.control.unknown_names import unknown_queue
 from taskqueue.engine.control.worker_changes import CHANGES, checked_changes
 from taskqueue.engine.control.worker_verbs import WORKER_VERBS
 from taskqueue.engine.control.workers import WorkerFilter
@@ -252,14 +253,26 @@ def pause(flags: Namespace, output: Output) -> None:
         _pause_other(flags, output, "pause", until=flags.until)
         return
     QUEUE_VERBS["pause"].act(flags.queue, until=flags.until, **person_of(flags))
-    output.say(QUEUE_VERBS["pause"].told(flags.queue), {"name": flags.queue, "is_paused": True})
+    hint = unknown_queue(project_connection(), flags.queue)
+    _tell(
+        output,
+        QUEUE_VERBS["pause"].told(flags.queue),
+        {"name": flags.queue, "is_paused": True, "hint": hint},
+    )
 
 
 def _pause_other(flags: Namespace, output: Output, verb: str, **arguments: Any) -> None:
     """Pause or resume a definition, or everything."""
     done = ALL_VERBS[f"{verb}_all"] if flags.all else DEFINITION_VERBS[verb]
     done.act(flags.definition or "", **arguments, **person_of(flags))
-    output.say(done.told(flags.definition or ""), pause_of(flags.definition))
+    _tell(output, done.told(flags.definition or ""), vars(pause_of(flags.definition)))
+
+
+def _tell(output: Output, text: str, state: dict[str, Any]) -> None:
+    """Tell that it is done, and of a name that is probably mistyped."""
+    output.say(text, state)
+    if state["hint"]:
+        output.note(state["hint"])
 
 
 @subcommand("pauses", "what is paused beside queues: everything, or definitions")

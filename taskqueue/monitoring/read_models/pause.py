@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from taskqueue.engine.connections import database_alias
+from taskqueue.engine.connections import database_alias, project_connection
+from taskqueue.engine.control.unknown_names import unknown_definitions
 from taskqueue.models import Pause
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.models.pause import EVERYTHING
@@ -26,21 +27,27 @@ class ShownPauseState:
     paused_until: datetime | None
     paused_by: str
     pause_reason: str
+    hint: str = about(
+        "Says that nobody knows the definition here, and which may be meant; empty: it is known."
+    )
 
 
 def read_pauses(*, limit: int = MOST) -> list[ShownPauseState]:
     """Return the pauses that last, that of everything first, then definitions by name."""
-    return list(map(_shown, lasting(_rows().order_by("name")[:limit])))
+    rows = lasting(_rows().order_by("name")[:limit])
+    hints = _hints(row.name for row in rows)
+    return [_shown(row, hints) for row in rows]
 
 
 def pause_of(definition: str | None) -> ShownPauseState:
     """Return whether a definition, or everything, is paused."""
     rows = _rows().filter(name=EVERYTHING if definition is None else definition)
+    hints = _hints([definition or EVERYTHING])
     for row in lasting(rows):
-        return _shown(row)
+        return _shown(row, hints)
     return ShownPauseState(
         definition=definition, is_paused=False, paused_at=None, paused_until=None,
-        paused_by="", pause_reason="",
+        paused_by="", pause_reason="", hint=hints.get(definition, "") if definition else "",
     )  # fmt: skip
 
 
@@ -53,5 +60,13 @@ def _rows() -> Any:
     return Pause.objects.using(database_alias()).annotate(now=DatabaseClock())
 
 
-def _shown(row: Any) -> ShownPauseState:
-    return from_row(ShownPauseState, row, definition=row.name or None, is_paused=True)
+def _hints(names: Iterable[str]) -> dict[str, str]:
+    named = [name for name in names if name != EVERYTHING]
+    return unknown_definitions(project_connection(), named) if named else {}
+
+
+def _shown(row: Any, hints: Mapping[str, str]) -> ShownPauseState:
+    return from_row(
+        ShownPauseState, row,
+        definition=row.name or None, is_paused=True, hint=hints.get(row.name, ""),
+    )  # fmt: skip

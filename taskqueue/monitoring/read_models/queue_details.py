@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.unknown_names import unknown_queue
 from taskqueue.engine.queue_tasks import counts_of
 from taskqueue.monitoring.counts import CAP, Count
 from taskqueue.monitoring.read_models.base import about
@@ -39,6 +40,10 @@ class QueueDetails(ShownQueue):
     per_second: float = about("Attempts of all outcomes that ended within the last hour.")
     failure_rate: float | None = about("Of those, from 0 to 1; null: no attempt ended.")
     workers: list[str] = about("The workers that take from it, by name.")
+    hint: str = about(
+        "Says that no definition, worker or task has had the queue, and which may be meant; empty:"
+        " one has."
+    )
 
 
 def queue_tasks(name: str) -> list[QueueTasks]:
@@ -55,7 +60,7 @@ def queue_tasks(name: str) -> list[QueueTasks]:
 
 
 def details_of(queue: ShownQueue) -> QueueDetails:
-    """Return the queue with what belongs to it, by three statements."""
+    """Return the queue with what belongs to it, by a few statements."""
     workers = read_workers(limit=MOST_WORKERS)
     hour = series("hour", queue_name=queue.name).whole
     failed = hour.failed + hour.lost
@@ -67,4 +72,5 @@ def details_of(queue: ShownQueue) -> QueueDetails:
         workers=[
             worker.name for worker in workers if worker.takes_tasks and worker.serves(queue.name)
         ],
+        hint=unknown_queue(project_connection(), queue.name),
     )

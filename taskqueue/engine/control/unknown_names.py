@@ -1,0 +1,71 @@
+"""Names that nobody knows here. They may be paused, and are most probably mistyped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from taskqueue.core.suggestions import did_you_mean
+from taskqueue.declarations.definition import registry
+from taskqueue.engine.totals import REST
+from taskqueue.models import Arrival, Queue, Total, Worker
+from taskqueue.models.rollup import NAME, QUEUE
+from taskqueue.models.worker import WorkerStatus
+
+# Queues that a hint may name.
+MOST = 1_000
+DEFINITION = "No definition here is named {name!r}, and no task of that name was enqueued."
+LANE = "No definition or worker here names the queue {name!r}, and no task was enqueued there."
+
+
+def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -> dict[str, str]:
+    """Return a sentence for each name that no definition has, and that none was counted with.
+
+    It tells the nearest known name.
+    """
+    declared = {each.name for each in registry.all()}
+    if not (strange := [name for name in names if name not in declared]):
+        return {}
+    counted = _counted(connection, NAME)
+    arrived = Arrival.objects.using(connection.alias).filter(name__in=strange)
+    known = declared | counted | set(arrived.values_list("name", flat=True))
+    return _hints(DEFINITION, strange, known)
+
+
+def unknown_queue(connection: BaseDatabaseWrapper, name: str) -> str:
+    """Return the same of a queue: empty where a definition, a worker or a task has had it."""
+    declared = {each.options.queue_name for each in registry.all()}
+    if name in declared:
+        return ""
+    alias = connection.alias
+    living = Worker.objects.using(alias).exclude(
+        status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST]
+    )
+    served = {queue for queues in living.values_list("queues", flat=True) for queue in queues}
+    arrived = Arrival.objects.using(alias).filter(queue_name=name)
+    known = declared | served | _counted(connection, QUEUE)
+    known |= set(arrived.values_list("queue_name", flat=True)[:1])
+    # A pause makes a row too: of that name itself it tells nothing.
+    rows = Queue.objects.using(alias).filter(deleted_at=None).exclude(name=name)
+    listed = set(rows.values_list("name", flat=True)[:MOST])
+    return _hints(LANE, [name], known, listed).get(name, "")
+
+
+def _counted(connection: BaseDatabaseWrapper, kind: str) -> set[str]:
+    rows = Total.objects.using(connection.alias).filter(kind=kind)
+    return set(rows.values_list("label", flat=True))
+
+
+def _hints(
+    sentence: str, names: Iterable[str], known: set[str], listed: Iterable[str] = ()
+) -> dict[str, str]:
+    # Beyond so many names the totals no longer tell them apart.
+    if REST in known:
+        return {}
+    near = sorted({*known, *listed})
+    return {
+        name: f"{sentence.format(name=name)}{did_you_mean(name, near)}"
+        for name in names
+        if name not in known
+    }

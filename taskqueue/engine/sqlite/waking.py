@@ -1,0 +1,9 @@
+"""Waking workers on SQLite: nobody listens there."""
+
+from __future__ import annotations
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+
+def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
+    """Do nothing: workers look often."""
