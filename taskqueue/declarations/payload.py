@@ -49,7 +49,7 @@ def encode(value: Any, *, limit: int, what: str) -> str:
     Raises `InvalidArguments` or `UnsupportedType`, naming the place of the mistake. `what` is the
     name of the value in the message.
     """
-    text = _text_of_plain(value)
+    text = text_of_plain(value)
     if text is None:
         finder = _Normaliser(what)
         normal = finder.normalise(value, 0)
@@ -99,9 +99,12 @@ def _texts_of_column(items: list[Any]) -> list[str] | None:
     return [_WORDS[item] for item in items] if kinds <= {bool, NoneType} else None
 
 
-def _text_of_plain(value: Any) -> str | None:
-    """Return the JSON text of a list or dict of plain items, which most arguments are, or None."""
-    if type(value) is list:
+def text_of_plain(value: Any) -> str | None:
+    """Return the JSON text of a list, tuple or dict of plain items, or None for anything else.
+
+    Most arguments are such.
+    """
+    if type(value) is list or type(value) is tuple:
         items = list(map(_text_of_item, value))
         return None if None in items else f"[{','.join(items)}]"  # type: ignore[arg-type]
     if type(value) is dict and all(type(key) is str for key in value):

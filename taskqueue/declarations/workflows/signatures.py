@@ -17,9 +17,11 @@ from taskqueue.declarations.workflows.calls import (
     encode,
     require_callee,
     shape_of,
+    text_of_known,
 )
 from taskqueue.declarations.workflows.canvas import Canvas, StepCall, chain_of
 from taskqueue.declarations.workflows.checking import check_call_count
+from taskqueue.declarations.workflows.graph import NO_KEYWORDS
 from taskqueue.declarations.workflows.groups import Group, Map, MapOver, group_of, map_of
 from taskqueue.declarations.workflows.references import Reference
 from taskqueue.declarations.workflows.signing import FanOut, Items, ResultBefore, Signing
@@ -36,12 +38,12 @@ def signature(
     Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`.
     """
     require_callee(callee)
+    shape = shape_of(len(args), tuple(kwargs))
+    if (known := text_of_known(callee, args, kwargs)) is not None:
+        return StepCall(callee, known, NO_KEYWORDS, shape, is_immutable=is_immutable)
     check_call(callee, args, kwargs, is_immutable=is_immutable)
-    (args_text, kwargs_text), references = encode(callee, args, kwargs, is_immutable=is_immutable)
-    return StepCall(
-        callee=callee, args=args_text, kwargs=kwargs_text, shape=shape_of(len(args), tuple(kwargs)),
-        references=tuple(references), is_immutable=is_immutable,
-    )  # fmt: skip
+    texts, references = encode(callee, args, kwargs, is_immutable=is_immutable)
+    return StepCall(callee, *texts, shape, tuple(references), is_immutable=is_immutable)
 
 
 def mapped(callee: Callee, items: Items, spread: Spread, *, size: int = 1) -> Group | Map | MapOver:
