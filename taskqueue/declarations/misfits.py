@@ -1,0 +1,48 @@
+"""The errors of arguments that their annotations do not admit."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskqueue.declarations.argument_kinds import Misfit
+from taskqueue.exceptions import UnsupportedType, WrongType
+
+LONGEST = 60
+_IN_JSON = (str, bytes, int, float, type(None), Mapping, Sequence)
+_WORDS = (bytes, float, bool, type(None))
+
+
+class _Short(reprlib.Repr):
+    """Shows the beginning of a value, and only the type of what JSON does not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = LONGEST
+        self.maxlevel = 2
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        if type(x) not in _WORDS:
+            return f"<{type(x).__qualname__}>"
+        text = repr(x[:LONGEST] if isinstance(x, bytes) else x)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def misfit(error: Misfit, *, task: str, name: str, what: object, is_secret: bool) -> WrongType:
+    """Return what an enqueue raises. It does not show the value of a sensitive argument."""
+    place = "".join(f"[{step!r}]" for step in error.path)
+    path = ("args", what) if isinstance(what, int) else ("kwargs", what)
+    wanted = f"the argument {name!r}{place and f', at {place},'} must be {error.wanted}"
+    if isinstance(error.value, _IN_JSON):
+        given = _given(error.value, is_secret=is_secret)
+        return WrongType(f"{task}: {wanted}, not {given}.", path=(*path, *error.path))
+    text = f"Unsupported type: {type(error.value)} at {path[0]}[{what!r}]{place}. {task}: {wanted}."
+    return UnsupportedType(text, path=(*path, *error.path))
+
+
+def _given(value: object, *, is_secret: bool) -> str:
+    if value is None:
+        return "None"
+    shown = "sensitive, so not shown" if is_secret else _Short().repr(value)
+    return f"{type(value).__name__} ({shown})"
