@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from taskqueue.core.suggestions import VERY_NEAR, did_you_mean
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.base import Rule
 from taskqueue.rules.kinds import AfterEnd, Cron, DailyWindow, Every, Once
@@ -19,6 +20,8 @@ __all__ = ["KINDS", "AfterEnd", "Cron", "DailyWindow", "Every", "Once", "Rule", 
 KINDS: Mapping[str, type[Rule]] = {
     rule.kind: rule for rule in (Cron, Every, AfterEnd, DailyWindow, Once)
 }
+# What `Every` and `AfterEnd` take in Python in place of an interval.
+UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 
 
 def from_json(stored: Mapping[str, Any]) -> Rule:
@@ -38,8 +41,15 @@ def from_json(stored: Mapping[str, Any]) -> Rule:
     values = {name: value for name, value in stored.items() if name != "kind"}
     for name in values:
         if name not in parts:
-            hint = suggestion(name, parts)
+            hint = _hint(name, parts)
             raise InvalidSchedule(f"A rule of the kind {kind!r} has no {shown(name)}.{hint}")
     if missing := sorted(rule.required.keys() - values.keys()):
         raise InvalidSchedule(f"A rule of the kind {kind!r} needs {', '.join(missing)}.")
     return rule(**{name: parts[name].from_json(name, value) for name, value in values.items()})
+
+
+def _hint(name: object, parts: Mapping[str, Any]) -> str:
+    """Return which part was meant: Python's rules take `minutes=5`, stored ones an interval."""
+    if name in UNITS and "interval" in parts:
+        return " Give its interval in seconds."
+    return did_you_mean(name, parts, cutoff=VERY_NEAR, otherwise=f"It has {', '.join(parts)}.")

@@ -16,6 +16,7 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from taskqueue.core.naming import counted
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.values import shown, suggestion
 
@@ -215,7 +216,7 @@ def _check_fields(texts: list[str], name: str) -> None:
     if len(texts) not in (5, 6):
         years = " Years are not supported: use start and end." if len(texts) == 7 else ""
         raise InvalidSchedule(
-            f"{name} has {len(texts)} fields. {_WRITE} "
+            f"{name} has {counted(len(texts), 'field')}. {_WRITE} "
             f"A sixth field, at the end, is the second.{years}"
         )
     if texts[5:] and "?" in texts[5]:

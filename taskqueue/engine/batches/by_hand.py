@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db.transaction import atomic
 
+from taskqueue.core.naming import counted
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.batches.firing import fire_group as fire_all
 from taskqueue.engine.connections import project_connection
@@ -27,6 +28,6 @@ def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> l
                 f"Group {group!r} of {name} has no events, or a worker is about to enqueue them."
             )
         events = sum(batch.events for batch in fired)
-        detail = f"group {group!r}: {events} events in {len(fired)} tasks"
+        detail = f"group {group!r}: {counted(events, 'event')} in {counted(len(fired), 'task')}"
         audit(connection, "group", "fire", [Act(name, detail=detail)], person=person(by, reason))
     return fired
