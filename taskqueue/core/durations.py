@@ -25,6 +25,16 @@ def duration_from_text(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def duration_as_text(span: timedelta) -> str:
+    """Return the duration as it can be typed: in the largest unit that gives a whole number."""
+    count = round(span / timedelta(milliseconds=1))
+    for unit in ("w", "d", "h", "m", "s"):
+        number, rest = divmod(count, int(UNITS[unit] * 1000))
+        if number and not rest:
+            return f"{number}{unit}"
+    return f"{count}ms" if count else "0s"
+
+
 def is_duration(text: str) -> bool:
     """Return whether the text is written as a duration."""
     return _DURATION.fullmatch(text.strip()) is not None

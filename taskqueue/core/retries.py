@@ -104,16 +104,18 @@ class Linear(_Rising):
 
 @dataclass(frozen=True)
 class Exponential(_Rising):
-    """`base` to the power of the number of failures, in seconds, at most `cap`."""
+    """`factor` times `base` to the power of the number of failures, in seconds, at most `cap`."""
 
     policy: ClassVar[str] = "exponential"
     base: Duration = 2.0
     _: KW_ONLY
     jitter: float = 1.0
+    factor: float = 1.0
 
     def base_delay(self, failures: int) -> float:
         try:
-            return float(min(seconds_of(self.cap), seconds_of(self.base) ** failures))
+            power = seconds_of(self.base) ** failures
+            return float(min(seconds_of(self.cap), self.factor * power))
         except OverflowError:
             return seconds_of(self.cap)
 

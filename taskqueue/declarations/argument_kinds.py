@@ -24,7 +24,7 @@ class Misfit(Exception):
 
     def __init__(self, wanted: str, value: object) -> None:
         super().__init__(wanted)
-        self.wanted, self.given = wanted, type(value)
+        self.wanted, self.value = wanted, value
         self.path: list[object] = []
 
 

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from taskqueue.core.refusals import refusal as _
-from taskqueue.declarations.annotations import NULL, hints_of, kind_of, misfit
+from taskqueue.declarations.annotations import NULL, hints_of, kind_of
 from taskqueue.declarations.argument_kinds import Kind, Misfit
 from taskqueue.declarations.compound_kinds import Either
+from taskqueue.declarations.misfits import misfit
 from taskqueue.exceptions import ArgumentsDoNotBind
 
 # Types may be of any number where an annotation admits anything.
@@ -148,7 +149,8 @@ class Signature:
             try:
                 return kind.store(value) if way == "store" else kind.load(value)
             except Misfit as error:
-                found = misfit(error, task=task, name=name, what=what)
+                is_secret = not self._sensitive.isdisjoint((name, what))
+                found = misfit(error, task=task, name=name, what=what, is_secret=is_secret)
             # Not from within `except`: the frames of that error hold the argument.
             raise found
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taskqueue.core.refusals import refusal as _
+from taskqueue.core.suggestions import VERY_NEAR, did_you_mean
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.base import Rule
 from taskqueue.rules.kinds import AfterEnd, Cron, DailyWindow, Every, Once
@@ -20,6 +21,8 @@ __all__ = ["KINDS", "AfterEnd", "Cron", "DailyWindow", "Every", "Once", "Rule", 
 KINDS: Mapping[str, type[Rule]] = {
     rule.kind: rule for rule in (Cron, Every, AfterEnd, DailyWindow, Once)
 }
+# What `Every` and `AfterEnd` take in Python in place of an interval.
+UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 
 
 def from_json(stored: Mapping[str, Any]) -> Rule:
@@ -43,13 +46,21 @@ def from_json(stored: Mapping[str, Any]) -> Rule:
     values = {name: value for name, value in stored.items() if name != "kind"}
     for name in values:
         if name not in parts:
-            hint = suggestion(name, parts)
             raise InvalidSchedule(_(
                 "A rule of the kind {kind!r} has no {shown}.{hint}",
-                kind=kind, shown=shown(name), hint=hint,
+                kind=kind, shown=shown(name), hint=_hint(name, parts),
             ))  # fmt: skip
     if missing := sorted(rule.required.keys() - values.keys()):
         raise InvalidSchedule(_(
             "A rule of the kind {kind!r} needs {names}.", kind=kind, names=", ".join(missing)
         ))  # fmt: skip
     return rule(**{name: parts[name].from_json(name, value) for name, value in values.items()})
+
+
+def _hint(name: object, parts: Mapping[str, Any]) -> str:
+    """Return which part was meant: Python's rules take `minutes=5`, stored ones an interval."""
+    if name in UNITS and "interval" in parts:
+        return _(" Give its interval in seconds.")
+    return did_you_mean(
+        name, parts, cutoff=VERY_NEAR, otherwise=_("It has {names}.", names=", ".join(parts))
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -184,7 +185,8 @@ def test_what_is_declared_in_code_is_not_edited(log_in_as: LogIn) -> None:
     before = Schedule.objects.values().get()
     address = url("schedule", "edit", schedule.pk)
     for answer in (client.get(address, follow=True), client.post(address, filled(), follow=True)):
-        assert "declared in code" in " ".join(map(str, answer.context["messages"]))
+        told = " ".join(map(str, answer.context["messages"]))
+        assert re.search(r"The schedule “.+” is declared in code, next to ", told)
     assert Schedule.objects.values().get() == before
 
 

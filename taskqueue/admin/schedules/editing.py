@@ -82,7 +82,8 @@ class ScheduleEditing(ScheduleRunning):
             return self.links.redirect("schedule_changelist")
         if schedule.source == ScheduleSource.CODE:
             refusal = _(
-                "%(name)s is declared in code, next to %(task)s, and can only be edited there."
+                "The schedule “%(name)s” is declared in code, next to %(task)s, and can only be "
+                "edited there."
             )
             named = {"name": schedule.name, "task": schedule.task_name}
             self.message_user(request, refusal % named, messages.ERROR)

@@ -176,6 +176,10 @@ def _text(name: str, value: object, limit: int) -> str:
 def _threshold(value: object, details: KindDetails) -> float:
     if details.threshold is None:
         raise InvalidAlertRule(_("A rule of this kind has no threshold."))
+    if isinstance(value, timedelta):
+        if details.unit != "seconds":
+            raise InvalidAlertRule(_("The threshold of this kind is a number, not a duration."))
+        value = value.total_seconds()
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not details.least <= value <= details.most:  # type: ignore[operator]
         raise InvalidAlertRule(_(

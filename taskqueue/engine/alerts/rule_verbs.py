@@ -48,9 +48,9 @@ DEFAULT_SILENCE = timedelta(hours=1)
 def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) -> AlertRule:
     """Create an alert rule, which is looked at from now on.
 
-    `kind`, `scope` and `pattern`, `threshold`, `window`, `wait` and `repeat` (seconds or
-    timedeltas), `mail` (addresses), `endpoints` (ids), `url`, `enabled`. Raises
-    `InvalidAlertRule`, and `AlertRuleExists`.
+    `kind`, `scope` and `pattern`, `threshold` (a number; seconds or a timedelta where it is a
+    duration), `window`, `wait` and `repeat` (seconds or timedeltas), `mail` (addresses),
+    `endpoints` (ids), `url`, `enabled`. Raises `InvalidAlertRule`, and `AlertRuleExists`.
     """
     connection = project_connection()
     columns = columns_of(fields)

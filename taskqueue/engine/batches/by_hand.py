@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db.transaction import atomic
 
+from taskqueue.core.naming import counted
 from taskqueue.core.refusals import refusal as _
-from taskqueue.core.words import counted
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.batches.firing import fire_group as fire_all
 from taskqueue.engine.connections import project_connection

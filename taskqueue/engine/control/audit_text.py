@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taskqueue.core.words import counted
+from taskqueue.core.naming import counted
 from taskqueue.declarations.call_differences import Difference, cut, value_differences
 from taskqueue.engine.control.calls import AnyDefinition
 from taskqueue.engine.control.filters import TaskFilter
@@ -26,9 +26,7 @@ def choice_text(which: TaskFilter, query: str) -> str:
         return f"by a {'search for' if query else 'filter of'} {' and '.join(hidden)}"
     if query:
         return query
-    if which.ids is None:
-        return "by a filter"
-    return counted(len(which.ids), "chosen task")
+    return counted(len(which.ids), "chosen task") if which.ids is not None else "by a filter"
 
 
 def told_arguments(

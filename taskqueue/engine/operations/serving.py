@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 from django.db.models.fields.json import KeyTransform
 
-from taskqueue.core.words import counted
+from taskqueue.core.naming import counted
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.control.audit import person

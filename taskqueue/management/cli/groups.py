@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from taskqueue.core.words import counted
+from taskqueue.core.naming import counted
 from taskqueue.engine.verbs import GROUP_VERBS
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (

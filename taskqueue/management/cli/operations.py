@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from taskqueue import control
-from taskqueue.core.words import counted
+from taskqueue.core.naming import counted
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.management.cli.acting import PARAMETERS
