@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,17 +21,36 @@ from tests.management.schedule_steps import create, exit_code, refused, row, run
 
 BERLIN = ("--tz", "Europe/Berlin")
 PROJECT = """
+import json
+import os
+import sys
+from importlib import import_module
+from pkgutil import walk_packages
 import django
 from django.conf import settings
 from django.core.management import execute_from_command_line
-import sys
 settings.configure(
-    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": sys.argv[1]}},
+    DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "db"}},
     INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "taskqueue", "shop"],
     USE_TZ=True,
 )
-execute_from_command_line(["manage.py", *sys.argv[2:]])
+django.setup()
+for name in ("taskqueue.management.cli", "taskqueue.engine"):
+    for module in walk_packages(import_module(name).__path__, name + "."):
+        import_module(module.name)
+assert "shop.tasks" not in sys.modules
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        for number, name in ((1, "said"), (2, "error")):
+            with open(name, "w") as file:
+                os.dup2(file.fileno(), number)
+        execute_from_command_line(["manage.py", *json.loads(line)])
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Run each command in a copy of a process that has loaded all but the project's tasks."""
+BROKEN = "1 / 0"
 CREATE = ("create", "s", "--task", "shop.tasks.noop", "--every", "1h")
 
 
@@ -77,23 +98,30 @@ def test_an_edit_reads_a_time_in_the_zone_that_the_rule_has_then() -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Any:
+def shop(tmp_path: Path) -> Iterator[Any]:
     """Run a command of a project whose tasks are these lines."""
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").write_text("")
-    (tmp_path / "manage.py").write_text(PROJECT)
+    (tmp_path / "shop" / "tasks.py").write_text(BROKEN)
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    with subprocess.Popen(
+        [sys.executable, "-B", "-c", PROJECT],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    ) as project:  # fmt: skip
+        assert project.stdin is not None
+        assert project.stdout is not None
+        asked, answers = project.stdin, project.stdout
 
-    def command(tasks: str, *arguments: str) -> tuple[int, str, str]:
-        (tmp_path / "shop" / "tasks.py").write_text(tasks)
-        ended = subprocess.run(
-            [sys.executable, "-B", "manage.py", "db", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120,
-            env=os.environ | {"PYTHONPATH": path},
-        )  # fmt: skip
-        return ended.returncode, ended.stdout, ended.stderr.rstrip("\n")
+        def command(tasks: str, *arguments: str) -> tuple[int, str, str]:
+            (tmp_path / "shop" / "tasks.py").write_text(tasks)
+            asked.write(json.dumps(arguments) + "\n")
+            asked.flush()
+            code = int(answers.readline())
+            said, error = ((tmp_path / name).read_text() for name in ("said", "error"))
+            return code, said, error.rstrip("\n")
 
-    return command
+        yield command
 
 
 GOOD = "from taskqueue import task\n@task(sensitive=['a'])\ndef noop(a=1): pass\n"
@@ -106,7 +134,7 @@ def test_tasks_that_cannot_be_imported_are_told_in_one_line(shop: Any) -> None:
     broken = {
         "import nowhere": "ModuleNotFoundError: No module named 'nowhere'",
         "def": "SyntaxError",
-        "1 / 0": "ZeroDivisionError: division by zero",
+        BROKEN: "ZeroDivisionError: division by zero",
         GOOD.replace("sensitive", "sensetive"): "Did you mean",
     }
     for tasks, said in broken.items():
@@ -124,7 +152,7 @@ def test_what_needs_no_tasks_is_done_without_them_and_shows_no_arguments(shop: A
     assert shop(GOOD, "taskqueue", "schedules", *CREATE, "--args", '["hush"]')[0] == 0
     for action in (("list", "--format", "json"), ("list",), ("show", "s"), ("preview", "s"),
                    ("history", "s"), ("pause", "s"), ("resume", "s")):  # fmt: skip
-        code, said, error = shop("1 / 0", "taskqueue", "schedules", *action)
+        code, said, error = shop(BROKEN, "taskqueue", "schedules", *action)
         assert (code, error) == (0, ""), (action, error)
         assert "hush" not in said
 
