@@ -6,6 +6,7 @@ import ast
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -70,3 +71,26 @@ def test_every_refusal_that_people_read_can_be_translated(room: str) -> None:
     ]
     assert files
     assert [place for path in files for place in _unmarked(path)] == []
+
+
+def _calls(path: Path) -> Iterator[tuple[int, str, set[str | None]]]:
+    """The templates of a file, with what fills their gaps."""
+    source = path.read_text(encoding="utf-8")
+    if "import refusal as _\n" not in source:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
+            text = node.args[0]
+            assert isinstance(text, ast.Constant) or path.name == "cron_fields.py"
+            if isinstance(text, ast.Constant):
+                yield node.lineno, str(text.value), {given.arg for given in node.keywords}
+
+
+def test_every_gap_of_a_refusal_is_filled() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line, template, given in _calls(path)
+        if {name for _text, name, _spec, _kind in Formatter().parse(template) if name} != given
+    ]
+    assert wrong == []

@@ -96,8 +96,8 @@ SENTENCES: dict[Code, str] = {
     "tenants_ahead": _("Tenants that have their turn on the queue {subject} before: {number}."),
     "steps_wait": _("It waits for these steps of its workflow: {subject}."),
     "member_runs": _(
-        "The step {subject} is running: {ended} of {members} tasks have ended. The oldest of the"
-        " others is {task}, which is {status}."
+        "The step {subject} is running. Tasks that have ended: {ended} of {members}. The oldest of"
+        " those that have not is {task}, which is {status}."
     ),
     "member_parked": _(
         "The task {task} of the step {subject} has been parked since {moment}: no worker that"
