@@ -27,7 +27,7 @@ PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*(?:![rs])?(?::[^{}]*)?\}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SAME = {"JSON Lines", "id", "%(number)s %%", "%(count)s of %(most)s", "%(done)s of %(expected)s",
         "%(busy)s of %(slots)s", "%(act)s %(name)s", "%(act)s?", ", ", ": ", " {hint}",
-        "{name}: {error}", "{who}: {error}", "backoff: {error}"}  # fmt: skip
+        "{name}: {error}", "{who}: {error}", "backoff: {error}", "{type} ({shown})"}  # fmt: skip
 """Texts whose translation needs no Chinese."""
 ENDS = {".": "。", ":": "\uff1a", "?": "\uff1f", "…": "…"}
 
