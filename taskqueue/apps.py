@@ -9,10 +9,16 @@ from django.apps import AppConfig
 from django.core import checks
 from django.utils.translation import gettext_lazy as _
 
+from taskqueue.core.garbage import pause_collections
+
 if TYPE_CHECKING:
     from taskqueue.declarations.definition import BaseDefinition
     from taskqueue.declarations.workflows.graph import Graph
     from taskqueue.results.workflows import WorkflowRun
+
+# Before the models are imported; the command resumes them.
+if sys.argv[1:2] in (["runworker"], ["taskqueue_worker"]):
+    pause_collections()
 
 
 class TaskQueueConfig(AppConfig):

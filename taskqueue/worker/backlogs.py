@@ -55,7 +55,8 @@ class Backlogs:
             return None
         left_out = paused_definitions(connection) | frozenset(unknown)
         if not left_out:
-            self._look_at = now + SHORTEST
+            # Something else has made that claim slow, such as the disk. The next slow one tells.
+            self._used_until, self._look_at = 0.0, now + SHORTEST
             return None
         found = self._beginnings(connection, names, left_out)
         return {

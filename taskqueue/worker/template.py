@@ -23,6 +23,7 @@ from typing import Any, NoReturn, cast
 
 from django.db import connections
 
+from taskqueue.core.garbage import resume_collections
 from taskqueue.worker import child
 
 LARGEST_MESSAGE = 1 << 16
@@ -68,6 +69,7 @@ def be_template(sock: socket.socket, parent: int) -> NoReturn:
         child.load_project()
         gc.collect()
         gc.freeze()
+        resume_collections()
         sys.stdout.flush()
         sys.stderr.flush()
         _serve(sock)

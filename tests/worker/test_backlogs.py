@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from taskqueue.control import pause_definition, resume_definition
 from taskqueue.engine import backlogs as statements
@@ -99,6 +100,21 @@ def test_what_becomes_ready_before_the_beginning_is_claimed_once_that_is_looked_
     assert take(claims, 1) == ["[2]"]
     clock.now += backlogs_module.SHORTEST
     assert take(claims, 1) == ['["older"]']
+
+
+def test_a_claim_that_something_else_made_slow_is_looked_into_once(
+    claims: Claims, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks() -> int:
+        clock.now += backlogs_module.SHORTEST
+        with CaptureQueriesContext(connection) as queries:
+            take(claims, 1)
+        return sum("SELECT name\n    FROM taskqueue_pause" in query["sql"] for query in queries)
+
+    echo.enqueue_many([((number,), {}) for number in range(4)])
+    assert looks() == 0
+    monkeypatch.setattr(backlogs_module, "SLOW_CLAIM", 60.0)
+    assert [looks(), looks(), looks()] == [1, 0, 0]
 
 
 def test_what_is_enqueued_beside_a_look_is_not_left_out() -> None:

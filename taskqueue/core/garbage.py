@@ -1,0 +1,23 @@
+"""The collection of garbage, paused while a worker's process imports what it keeps.
+
+To look for garbage among the modules took a fifth of the time in which Django is set up.
+"""
+
+from __future__ import annotations
+
+import gc
+
+_is_paused = False
+
+
+def pause_collections() -> None:
+    """Collect no garbage until `resume_collections`."""
+    global _is_paused
+    _is_paused = gc.isenabled()
+    gc.disable()
+
+
+def resume_collections() -> None:
+    """Undo `pause_collections`: a project that collects nothing itself is left so."""
+    if _is_paused:
+        gc.enable()
