@@ -9,14 +9,14 @@ from django.apps import AppConfig
 from django.core import checks
 from django.utils.translation import gettext_lazy as _
 
-from taskqueue.core.garbage import pause_collections
+from taskqueue.core.garbage import pause_collections, resume_collections
 
 if TYPE_CHECKING:
     from taskqueue.declarations.definition import BaseDefinition
     from taskqueue.declarations.workflows.graph import Graph
     from taskqueue.results.workflows import WorkflowRun
 
-# Before the models are imported; the command resumes them.
+# Before the models are imported.
 if sys.argv[1:2] in (["runworker"], ["taskqueue_worker"]):
     pause_collections()
 
@@ -29,6 +29,7 @@ class TaskQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        resume_collections()
         from taskqueue import tracing
         from taskqueue.declarations.checks import (
             check_definitions,

@@ -19,5 +19,7 @@ def pause_collections() -> None:
 
 def resume_collections() -> None:
     """Undo `pause_collections`: a project that collects nothing itself is left so."""
+    global _is_paused
     if _is_paused:
         gc.enable()
+    _is_paused = False

@@ -23,7 +23,7 @@ from typing import Any, NoReturn, cast
 
 from django.db import connections
 
-from taskqueue.core.garbage import resume_collections
+from taskqueue.core.garbage import pause_collections, resume_collections
 from taskqueue.worker import child
 
 LARGEST_MESSAGE = 1 << 16
@@ -66,6 +66,7 @@ def be_template(sock: socket.socket, parent: int) -> NoReturn:
         del sys.argv[1:]
         # As in a child that is started clean: whatever looks for the program finds that.
         sys.modules["__main__"] = child
+        pause_collections()
         child.load_project()
         gc.collect()
         gc.freeze()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.worker_process import ROOT
 
-WORDS = ("set up", "worker", "body")
+WORDS = ("models", "set up", "worker", "body")
 TASKS = """
 import gc
 from taskqueue import task
@@ -18,6 +18,10 @@ from taskqueue import task
 @task
 def collects() -> bool:
     return gc.isenabled()
+"""
+MODELS = """
+import gc
+print("models", gc.isenabled())
 """
 STARTED = """
 import gc, sys
@@ -47,15 +51,16 @@ print("body", result.wait(0).return_value)
 @pytest.mark.parametrize(
     ("command", "before", "told"),
     [
-        ("runworker", "on", ["set up False", "worker True", "body True"]),
-        ("migrate", "on", ["set up True", "worker True", "body True"]),
-        ("runworker", "off", ["set up False", "worker False", "body False"]),
+        ("runworker", "on", ["models False", "set up True", "worker True", "body True"]),
+        ("migrate", "on", ["models True", "set up True", "worker True", "body True"]),
+        ("runworker", "off", ["models False", "set up False", "worker False", "body False"]),
     ],
 )
 def test_garbage_is_collected_once_the_worker_is_set_up(
     tmp_path: Path, command: str, before: str, told: list[str]
 ) -> None:
     (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/models.py").write_text(MODELS)
     (tmp_path / "shop/tasks.py").write_text(TASKS)
     done = subprocess.run(
         [sys.executable, "-c", STARTED, command, before],

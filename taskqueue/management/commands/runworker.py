@@ -11,7 +11,6 @@ from django.core import mail
 from django.core.management.base import BaseCommand, CommandError
 
 from taskqueue.core.durations import duration_from_text
-from taskqueue.core.garbage import resume_collections
 from taskqueue.management.checking import Checker
 from taskqueue.worker.forks import Template
 
@@ -74,7 +73,6 @@ class Command(BaseCommand):
             # First of all: threads and connections of the worker must not be in the copies. While
             # one imports the tasks and the other checks, this process imports the worker.
             template.begin()
-            resume_collections()
             if not flags["skip_checks"]:
                 checker.begin(template)
             from taskqueue.management.working import work
