@@ -57,7 +57,8 @@ def test_an_alert_is_raised_and_cleared_by_workers_and_its_mails_say_so(
     start_worker("--queues", "default", env=env, settings=QUICK)
     (first,) = wait_until(lambda: read(folder), PATIENCE, what="a mail")
     assert first["To"] == "ann@example.org"
-    assert first["Subject"] == (
+    # Django 6 folds a long header at once, which leaves a space to Python's parser.
+    assert first["Subject"].strip() == (
         "[taskqueue] Firing: No running worker serves the queue web. Waiting tasks: 1."
     )
     assert "--queues web" in first.get_body(("plain",)).get_content()  # type: ignore[union-attr]
@@ -68,7 +69,7 @@ def test_an_alert_is_raised_and_cleared_by_workers_and_its_mails_say_so(
         lambda: hurry() or (len(found := read(folder)) > 1 and found), PATIENCE, what="the end"
     )
     assert isinstance(mails, list)
-    assert mails[-1]["Subject"].startswith("[taskqueue] Cleared: ")
+    assert mails[-1]["Subject"].strip().startswith("[taskqueue] Cleared: ")
     incident.refresh_from_db()
     assert (incident.status, incident.is_settled) == ("ended", True)
     assert told() == {(incident.pk, "raised"): 1, (incident.pk, "cleared"): 1}

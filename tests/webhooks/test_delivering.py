@@ -9,6 +9,7 @@ from email.utils import format_datetime
 from typing import Any
 from uuid import UUID
 
+import django
 import pytest
 from django.core import mail
 from django.utils import timezone
@@ -30,6 +31,8 @@ from tests.monitoring.rows import make_task
 from tests.sample.tasks import add, log_in
 from tests.webhooks.receiver import Received, Receiver, Reply
 
+# Django 5.2 wants pairs, which 6.1 deprecates.
+BOB = "bob@example.org" if django.VERSION >= (6,) else ("Bob", "bob@example.org")
 pytestmark = pytest.mark.django_db
 ALLOWED = {"WEBHOOK_ALLOW": ["127.0.0.1/32"]}
 
@@ -215,7 +218,7 @@ def test_410_disables_the_endpoint_and_its_owner_is_told(
 def test_an_endpoint_that_fails_for_five_days_is_disabled_once(
     made: webhooks.Secret, receiver: Receiver, settings: Any
 ) -> None:
-    settings.ADMINS = [("Bob", "bob@example.org")]
+    settings.ADMINS = [BOB]
     receiver.answers(500)
     for day in range(7):
         if Endpoint.objects.get().is_enabled:

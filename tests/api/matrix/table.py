@@ -109,6 +109,7 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}parts/": (look("view_task", on="failed"),),
     f"{ONE_TASK}timeline/": (look("view_task", on="failed"),),
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
+    "": (look(),),
     "notices/": (look("view_task"),),
     "doctor/": (look("view_task", "view_worker"),),
     "queues/": (look("view_queue"),),
