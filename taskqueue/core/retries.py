@@ -112,6 +112,12 @@ class Exponential(_Rising):
     jitter: float = 1.0
     factor: float = 1.0
 
+    def snapshot(self) -> dict[str, Any]:
+        stored = super().snapshot()
+        if self.factor == 1:  # Workers that run an older version know no factor.
+            del stored["factor"]
+        return stored
+
     def base_delay(self, failures: int) -> float:
         try:
             power = seconds_of(self.base) ** failures

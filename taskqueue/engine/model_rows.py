@@ -7,7 +7,7 @@ and the constructors of models take as long for each row as the driver does.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -24,9 +24,10 @@ _decode = json.JSONDecoder().raw_decode
 class RowsOf(Generic[Row]):
     """The columns of a model in a statement, and the rows that they make."""
 
-    def __init__(self, model: type[Row]) -> None:
+    def __init__(self, model: type[Row], *, without: Collection[str] = ()) -> None:
+        """`without`: fields that are left out; a row reads one when it is asked for it."""
         self._model = model
-        fields = model._meta.concrete_fields
+        fields = [field for field in model._meta.concrete_fields if field.attname not in without]
         self._columns = [field.column for field in fields]
         self._names = [field.attname for field in fields]
         self._expressions = [field.get_col("") for field in fields]
@@ -45,7 +46,7 @@ class RowsOf(Generic[Row]):
         return ", ".join(["NULL"] * self.count)
 
     def columns(self, table: str) -> str:
-        """All columns of a table, in their order."""
+        """The columns of a table, in their order."""
         return ", ".join(f'{table}."{column}"' for column in self._columns)
 
     def row(self, connection: BaseDatabaseWrapper, values: Sequence[Any]) -> Row:

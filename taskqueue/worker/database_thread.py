@@ -129,6 +129,8 @@ class DatabaseThread:
         while (exchange := self._requests.get()) is not None:
             try:
                 self._session.carry_out(exchange)
+                if exchange.may_advance:
+                    self._wake()  # More may be claimed while workflows are moved on.
                 self._session.advance(self._step_ends, exchange)
                 self._session.claim_released(exchange)
                 self._session.leave_stopped(exchange)

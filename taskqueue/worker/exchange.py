@@ -80,6 +80,11 @@ class Exchange:
         return bool(self.outcomes or self.lines or self.notes)
 
     @property
+    def may_advance(self) -> bool:
+        """Whether ends were recorded that may move workflows on."""
+        return any(row.step_id is not None for row in self.recorded.values())
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write, to claim or to find out."""
         return not (self.writes or self.want or self.unsure or self.held is not None)

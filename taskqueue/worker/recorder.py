@@ -61,7 +61,10 @@ class Recorder:
 
     def wanted(self, now: float) -> int:
         """How many more tasks to claim; none while too many outcomes wait for a batch."""
-        unrecorded = len(self._pending.outcomes) + len(self.outcomes)
+        batch, unrecorded = self._thread.under_way, len(self._pending.outcomes)
+        if batch is not None and not batch.is_recorded:
+            # Of one that is recorded, workflows are still being moved on.
+            unrecorded += len(batch.outcomes)
         is_behind = self.is_busy and unrecorded >= MOST_UNRECORDED
         return 0 if is_behind else self._dispatcher.wanted(now)
 

@@ -171,6 +171,23 @@ def test_nothing_is_claimed_while_too_many_outcomes_wait_for_a_batch(busy: Playe
     assert claimed <= MOST_UNRECORDED
 
 
+def test_a_batch_that_is_recorded_keeps_no_claim_waiting_while_workflows_move(
+    busy: PlayedWorker,
+) -> None:
+    end(busy, MOST_UNRECORDED - BATCH)
+    busy.recorder.send(NOW)
+    end(busy, BATCH)
+    busy.slots, busy.timetable.may_claim = BATCH, True
+    assert busy.next_request() is None, "so many are not recorded"
+
+    busy.second.under_way.is_recorded = True  # Its report comes after the workflows have moved.
+
+    request = busy.next_request()
+    assert request is not None
+    assert request.want == BATCH
+    assert not request.writes
+
+
 def in_overlap_with_duties(busy: PlayedWorker, outcome: Outcome, status: str) -> Exchange:
     """Duties that look before a batch is committed, and report after it."""
     end(busy, BATCH - 1)
