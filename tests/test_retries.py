@@ -150,6 +150,11 @@ def test_a_snapshot_gives_the_policy_back(policy: Backoff) -> None:
     assert from_snapshot(json.loads(json.dumps(policy.snapshot()))) == policy
 
 
+def test_workers_of_an_older_version_read_policies_that_use_nothing_new() -> None:
+    assert Exponential(base=3).snapshot().keys() == {"policy", "base", "cap", "jitter"}
+    assert Exponential(factor=2).snapshot()["factor"] == 2
+
+
 def test_every_policy_has_a_name_for_its_snapshot() -> None:
     assert POLICIES.keys() == {"fixed", "linear", "exponential", "fibonacci"}
     assert from_snapshot(None) == from_snapshot({}) == DEFAULT
