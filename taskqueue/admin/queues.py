@@ -80,6 +80,10 @@ class ActForm(forms.Form):
 PAUSING = {f"{name}_definition": verb for name, verb in DEFINITION_VERBS.items()} | ALL_VERBS
 
 
+# Those that any name allows.
+HINTED = ("pause", "limit")
+
+
 class PauseForm(ActForm):
     """The fields of the buttons for a definition or everything, besides the reason."""
 
@@ -198,7 +202,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
             is_done = self.act(request, verb, Queue(name=name), **form.arguments)
             if is_done and verb.name == "delete":
                 return self.links.redirect("queue_changelist")
-            hint = unknown_queue(project_connection(), name) if verb.name == "pause" else ""
+            hint = unknown_queue(project_connection(), name) if verb.name in HINTED else ""
             if is_done and hint:
                 self.message_user(request, hint, messages.WARNING)
         tell_errors(self, request, form)
