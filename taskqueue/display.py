@@ -30,6 +30,11 @@ def is_empty(shown: object) -> bool:
     return shown in (EMPTY, "-")
 
 
+def labelled(label: object, text: object) -> str:
+    """Return `label: text`, with the colon of the language."""
+    return f"{label}{_(': ')}{text}"
+
+
 def or_empty(value: object) -> object:
     """Return the value, or the placeholder if there is none."""
     return EMPTY if value in (None, "") else value

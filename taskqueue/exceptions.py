@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
+from taskqueue.core.refusals import refusal as _
+
 #: Seconds, or a timedelta.
 Duration = int | float | timedelta
 #: Seconds; no option and no delay may be longer.
@@ -121,7 +123,7 @@ class EnqueuedBefore(TaskQueueError):
     """
 
     def __init__(self, task_id: UUID, name: str) -> None:
-        super().__init__(f"Task {task_id} exists already.")
+        super().__init__(_("Task {task_id} exists already.", task_id=task_id))
         self.task_id = task_id
         self.name = name
 

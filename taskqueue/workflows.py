@@ -9,7 +9,8 @@ from taskqueue.declarations.workflows.builder import Builder
 from taskqueue.declarations.workflows.canvas import Canvas, StepCall
 from taskqueue.declarations.workflows.drawing import mermaid, standalone_svg
 from taskqueue.declarations.workflows.references import Condition, Reference, StepHandle
-from taskqueue.declarations.workflows.signing import FanOut, chain, chord, fan_out, group
+from taskqueue.declarations.workflows.signatures import chain, chord, fan_out, group
+from taskqueue.declarations.workflows.signing import FanOut
 from taskqueue.declarations.workflows.workflow import (
     BaseWorkflow,
     check_workflow,

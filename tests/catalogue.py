@@ -13,12 +13,13 @@ from django.utils.translation.template import templatize
 
 PACKAGE = Path(__file__).resolve().parents[1] / "taskqueue"
 FOLDER = PACKAGE / "locale" / "zh_Hans" / "LC_MESSAGES"
-ONE = ("gettext", "gettext_lazy", "gettext_noop")
+ONE = ("gettext", "gettext_lazy", "gettext_noop", "refusal")
 MANY = ("ngettext", "ngettext_lazy")
 WITH_CONTEXT = ("pgettext", "pgettext_lazy")
 CALL = re.compile(r"\b(_|[np]?gettext)\(")
 MARKING = (
-    "django.utils.translation", "taskqueue.declarations.option", "taskqueue.monitoring.doctor.words"
+    "django.utils.translation", "taskqueue.core.refusals", "taskqueue.declarations.option",
+    "taskqueue.monitoring.doctor.words",
 )  # fmt: skip
 """The modules whose functions mark texts."""
 LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr)(?:\[(\d+)\])? )?(".*")')

@@ -15,10 +15,12 @@ POLICY = (
 class StrictPolicy:
     """Middleware that lets a browser refuse what stands inline or comes from elsewhere."""
 
+    header = "Content-Security-Policy"
+
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        response.headers["Content-Security-Policy"] = POLICY
+        response.headers[self.header] = POLICY
         return response

@@ -18,5 +18,6 @@ LOGGING: dict[str, Any] = {
             "filters": ["context"],
         }
     },
+    "loggers": {"django": {"handlers": []}},
     "root": {"level": "INFO", "handlers": ["console"]},
 }

@@ -72,13 +72,14 @@ SECOND_FORMS = {"thread": "process", "chunks": "few"}
 FORM = re.compile(r"(?<=[\[-])(process|thread|few|chunks)(?=[\]-])")
 """Where the name of a test tells the form."""
 SHARED_OUT = (
-    "admin", "alerts", "api", "browser", "management", "test_demo.py", "testing", "webhooks",
-    "worker",
+    "admin", "alerts", "api", "browser", "docs", "management", "test_backend.py", "test_demo.py",
+    "test_embedded.py", "testing", "tracing", "webhooks", "worker",
 )  # fmt: skip
 NOT_SHARED_OUT = ["alerts/test_judging.py", "api/test_schemathesis.py", "webhooks/test_pump.py"]
-"""Folders of tests that start processes, render pages or send messages, of which each is run on one
-database, whichever: what differs between these is tested on both by what stands below. So is each
-other test that starts workers. Of a test that is there in two forms, each database runs one."""
+"""Tests that start processes, render pages, send messages or run what the documentation shows, of
+which each is run on one database, whichever: what differs between these is tested on both by what
+stands below. So is each other test that starts workers. Of a test that is there in two forms, each
+database runs one."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"

@@ -26,16 +26,13 @@ from django import utils
 
 import taskqueue
 from project import postgres
-from tests.sharing_out import DATABASE, IS_FULL
+from tests.sharing_out import DATABASE
 from tests.worker_process import ROOT, wait_until
 
 pytestmark = pytest.mark.slow
 
 DATABASE_OPTIONS = {"sqlite": [], "postgresql": ["--postgres"]}[DATABASE]
 PASSWORD = "taskqueue-demo"
-once = pytest.mark.skipif(
-    DATABASE == "postgresql" and not IS_FULL, reason="as on SQLite; with TASKQUEUE_FULL=1"
-)
 # Seconds. A demo gives its worker 45 to end, its web server 45, PostgreSQL 30.
 STARTING, ENDING = 180, 200
 
@@ -153,7 +150,6 @@ def most_imported() -> tuple[int, list[list[str]]]:
     return len(paths), [[name, f"{number:,}", f"{number:,}"] for name, number in most]
 
 
-@once
 def test_a_file_that_no_task_can_read_fails_the_demo(start_demo: StartDemo, tmp_path: Path) -> None:
     folder = tmp_path / "sources"
     folder.mkdir()
@@ -186,12 +182,16 @@ def test_the_demo_stays_up_until_it_is_interrupted(start_demo: StartDemo, tmp_pa
     assert "swagger-ui" in browser.get("/api/v1/docs/")
     watched_export(browser)
 
+    second = start_demo("--exit", "--root", _small_folder(tmp_path))
+    assert second.wait() == 1
+    assert "A demo already runs in" in second.output()
+    assert "small.py" in browser.get("/")
+
     demo.interrupt()
     assert demo.wait() == 0, demo.output()
     assert not demo.answers()
 
 
-@once
 def test_a_worker_that_dies_ends_the_demo(start_demo: StartDemo, tmp_path: Path) -> None:
     demo = start_demo("--root", _small_folder(tmp_path))
     demo.wait_until_done()
@@ -202,18 +202,6 @@ def test_a_worker_that_dies_ends_the_demo(start_demo: StartDemo, tmp_path: Path)
     assert "The worker ended early, with exit code -9" in demo.output()
     assert str(demo.directory / "worker.log") in demo.output()
     assert not demo.answers()
-
-
-@once
-def test_a_second_demo_leaves_the_first_alone(start_demo: StartDemo, tmp_path: Path) -> None:
-    first = start_demo("--root", _small_folder(tmp_path))
-    first.wait_until_done()
-
-    second = start_demo("--exit", "--root", _small_folder(tmp_path))
-
-    assert second.wait() == 1
-    assert "A demo already runs in" in second.output()
-    assert "small.py" in Browser(first.address).get("/")
 
 
 class Browser:

@@ -23,10 +23,11 @@ from taskqueue.monitoring.notice_texts import TEXTS
 from tests.catalogue import FOLDER, PACKAGE, Entry, Text, entries, marked_texts
 
 CATALOGUE = entries(FOLDER / "django.po")
-PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
+PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*(?:![rs])?(?::[^{}]*)?\}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SAME = {"JSON Lines", "id", "%(number)s %%", "%(count)s of %(most)s", "%(done)s of %(expected)s",
-        "%(busy)s of %(slots)s", "%(act)s %(name)s", "%(act)s?", ", "}  # fmt: skip
+        "%(busy)s of %(slots)s", "%(act)s %(name)s", "%(act)s?", ", ", ": ", " {hint}",
+        "{name}: {error}", "{who}: {error}", "backoff: {error}"}  # fmt: skip
 """Texts whose translation needs no Chinese."""
 ENDS = {".": "。", ":": "\uff1a", "?": "\uff1f", "…": "…"}
 

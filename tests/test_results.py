@@ -324,6 +324,10 @@ def test_log_lines_are_read_in_their_order_by_attempt_and_level() -> None:
     [warning] = async_to_sync(result.alogs)(level=logging.WARNING)
     assert (warning.attempt, warning.level) == (1, logging.WARNING)
     assert warning.logger == "tests.sample.tasks"
+    for name in ("warning", "WARNING", "Warning"):
+        assert result.logs(level=name) == [warning]
+    with pytest.raises(ValueError, match="No level is named 'loud'"):
+        result.logs(level="loud")
     assert result.logs(attempt=1) == result.logs()
     assert result.logs(attempt=2) == []
     assert taskqueue.get_result(result.id).logs() == result.logs()

@@ -43,6 +43,8 @@ def delays(policy: Backoff, count: int = 8) -> list[float]:
         (Linear(10, cap=35), [10, 20, 30, 35, 35, 35, 35, 35]),
         (Exponential(), [2, 4, 8, 16, 32, 64, 128, 256]),
         (Exponential(base=3, cap=100), [3, 9, 27, 81, 100, 100, 100, 100]),
+        (Exponential(factor=5), [10, 20, 40, 80, 160, 320, 640, 1280]),
+        (Exponential(base=1.5, factor=10, cap=30), [15, 22.5, 30, 30, 30, 30, 30, 30]),
         (Exponential(base=0.5), [0.5**n for n in range(1, 9)]),
         (Fibonacci(), [1, 1, 2, 3, 5, 8, 13, 21]),
         (Fibonacci(10, cap=45), [10, 10, 20, 30, 45, 45, 45, 45]),

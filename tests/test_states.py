@@ -186,6 +186,7 @@ def test_no_outcome_changes_a_task_that_has_finished(status: TaskStatus) -> None
 NOW = timezone.now()
 IMPOSSIBLE_TASKS: dict[str, dict[str, Any]] = {
     "an unknown status": {"status": "running!"},
+    "an unknown status with an end": {"status": "running!", "finished_at": NOW},
     "a priority above the range": {"priority": 101},
     "a priority below the range": {"priority": -101},
     "an end without a final status": {"finished_at": NOW},
@@ -202,6 +203,7 @@ IMPOSSIBLE_TASKS: dict[str, dict[str, Any]] = {
 }
 IMPOSSIBLE_LEASES: dict[str, dict[str, Any]] = {
     "an unknown status": {"status": "held"},
+    "an unknown status with an end": {"status": "held", "finished_at": NOW},
     "running with an end": {"finished_at": NOW},
     **{
         f"{status} without an end": {"status": status}

@@ -31,6 +31,7 @@ from tests.worker_process import ROOT
 
 KEY = UUID("3f2504e0-4f89-11d3-9a0c-0305e82c3301")
 DAY = date(2026, 2, 3)
+SECRET = "a very secret value"
 ORDER = Order(DAY, [Line(KEY, Decimal("1.50")), Line(KEY, Decimal(2), 3)], Colour.GREEN, Order(DAY))
 AS_JSON = {
     "day": "2026-02-03",
@@ -88,17 +89,22 @@ def test_what_the_annotations_admit_is_enqueued(args: Any, kwargs: Any) -> None:
 @pytest.mark.parametrize(
     ("args", "kwargs", "place", "reason"),
     [
-        (("1",), {}, ("args", 0), "the argument 'number' must be int, not str"),
-        ((1.0,), {}, ("args", 0), "the argument 'number' must be int, not float"),
-        ((None,), {}, ("args", 0), "must be int, not NoneType"),
+        (("1",), {}, ("args", 0), r"the argument 'number' must be int, not str \('1'\)\."),
+        ((1.0,), {}, ("args", 0), r"'number' must be int, not float \(1\.0\)\."),
+        ((None,), {}, ("args", 0), r"must be int, not None\."),
         ((1, "2"), {}, ("args", 1), "'ratio' must be float, not str"),
         ((1,), {"text": 2}, ("kwargs", "text"), "'text' must be str, not int"),
         ((1,), {"flag": 1}, ("kwargs", "flag"), "'flag' must be bool, not int"),
-        ((1,), {"choice": "c"}, ("kwargs", "choice"), "one of 'a', 'b' or None, not str"),
-        ((1,), {"items": [1, "2"]}, ("kwargs", "items", 1), r"'items', at \[1\], must be int"),
+        ((1,), {"choice": "c"}, ("kwargs", "choice"), r"'a', 'b' or None, not str \('c'\)\."),
+        (
+            (1,),
+            {"items": [1, "2"]},
+            ("kwargs", "items", 1),
+            r"at \[1\], must be int, not str \('2'\)",
+        ),
         ((1,), {"items": "12"}, ("kwargs", "items"), "'items' must be a list, not str"),
         ((1,), {"table": {"a": "b"}}, ("kwargs", "table", "a"), r"at \['a'\], must be float"),
-        ((1,), {"table": [1]}, ("kwargs", "table"), r"an object \(a dict\), not list"),
+        ((1,), {"table": [1]}, ("kwargs", "table"), r"\(a dict\), not list \(\[1\]\)"),
         ((1,), {"price": "x"}, ("kwargs", "price"), "must be int or None, not str"),
         ((1, 1, "", True, "a", [], {}, 1, "8"), {}, ("args", 8), "'rest' must be int, not str"),
         ((1,), {"ten": 10}, ("kwargs", "ten"), "'extra' must be str, not int"),
@@ -125,11 +131,49 @@ def test_the_check_can_be_left_out() -> None:
 
 
 @pytest.mark.django_db
-def test_an_error_shows_no_value() -> None:
-    with pytest.raises(WrongType) as caught:
-        tasks.hide.enqueue("very secret")
-    assert "very secret" not in str(caught.value)
+@pytest.mark.parametrize("call", [((SECRET,), {}), ((), {"secret": SECRET})])
+def test_an_error_does_not_show_a_sensitive_value(call: Any) -> None:
+    args, kwargs = call
+    with pytest.raises(WrongType, match=r"not str \(sensitive, so not shown\)\.$") as caught:
+        tasks.hide.enqueue(*args, **kwargs)
+    assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.django_db
+def test_an_error_does_not_show_a_keyword_that_is_sensitive_among_others() -> None:
+    with pytest.raises(WrongType, match="'others' must be int, not str") as caught:
+        tasks.hide_keyword.enqueue(token=SECRET)
+    assert SECRET not in str(caught.value)
+    with pytest.raises(WrongType, match=r"not str \('shown'\)"):
+        tasks.hide_keyword.enqueue(page="shown")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "value",
+    [
+        "long" * 1000,
+        b"long" * 1000,
+        [["long"] * 100] * 100,
+        {"k" * 50 + str(n): n for n in range(99)},
+    ],
+)
+def test_an_error_shows_the_beginning_of_a_long_value(value: Any) -> None:
+    with pytest.raises(WrongType) as caught:
+        tasks.plain.enqueue(value)
+    assert len(str(caught.value)) < 500
+    assert "..." in str(caught.value)
+
+
+@pytest.mark.django_db
+def test_an_error_does_not_ask_an_object_how_it_is_shown() -> None:
+    class Asked:
+        def __repr__(self) -> str:
+            raise AssertionError
+
+    with pytest.raises(WrongType, match=r"not list \(\[<.*Asked>\]\)"):
+        tasks.plain.enqueue([Asked()])
 
 
 @pytest.mark.django_db
@@ -150,7 +194,7 @@ def test_richer_values_are_stored_as_readable_json(form: str) -> None:
     [
         ({"at": "soon"}, "must be datetime or None, not str"),
         ({"day": datetime(2026, 1, 1)}, "must be date or None"),
-        ({"day": "2026-02-30"}, "must be date or None, not str"),
+        ({"day": "2026-02-30"}, r"date or None, not str \('2026-02-30'\)"),
         ({"span": "a while"}, "must be timedelta or None"),
         ({"price": "much"}, "must be Decimal or None"),
         ({"price": 1.5}, "must be Decimal or None, not float"),
@@ -252,7 +296,7 @@ def test_what_cannot_be_given_to_the_body_fails_the_task_for_good() -> None:
     run_due()
     result = get_result(result.id)
     assert result.status == "failed"
-    assert result.errors[0].message.endswith("the argument 'day' must be date, not str.")
+    assert result.errors[0].message.endswith("'day' must be date, not str ('never').")
 
 
 @pytest.mark.django_db

@@ -68,7 +68,7 @@ def _fill_key(database: PostgreSQL, count: int) -> None:
         f"{COLUMNS} AND attrelid = 'taskqueue_task'::regclass AND NOT attisdropped"
         " AND attname <> 'id' AND attgenerated = ''"
     )[0][0]
-    database.query("ALTER TABLE taskqueue_task DISABLE TRIGGER taskqueue_note_task")
+    database.query("ALTER TABLE taskqueue_task DISABLE TRIGGER taskqueue_note_new")
     for start in range(0, count, 250_000):
         database.query(
             f"INSERT INTO taskqueue_task (id, {columns}) SELECT uuidv7(), {columns}"
@@ -76,7 +76,7 @@ def _fill_key(database: PostgreSQL, count: int) -> None:
             " generate_series(1, %s)",
             (min(250_000, count - start),),
         )
-    database.query("ALTER TABLE taskqueue_task ENABLE TRIGGER taskqueue_note_task")
+    database.query("ALTER TABLE taskqueue_task ENABLE TRIGGER taskqueue_note_new")
     database.settle()
 
 

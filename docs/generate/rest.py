@@ -23,7 +23,7 @@ def addresses() -> str:
         rows = [
             (
                 method.upper(),
-                code(address.lstrip("/")),
+                code(address.lstrip("/") or "./"),
                 ", ".join(
                     code(need.removeprefix("taskqueue."))
                     for need in needs[address.lstrip("/")].get(method.upper(), ())

@@ -15,7 +15,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
+from taskqueue.admin.refusals import refused
 from taskqueue.declarations.payload import storable
+from taskqueue.display import labelled
 from taskqueue.engine.control.verb import Verb
 from taskqueue.exceptions import RequestedBefore, TaskQueueError
 
@@ -28,15 +30,19 @@ class ActsAdmin(ReadOnlyAdmin):
     def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
         """Do it, and tell so or why not; whether it was done."""
         try:
-            verb.act_by(request.user, row.name, reason=reason_of(request), **arguments)
+            self.do(request, verb, row.name, **arguments)
         except RequestedBefore:
             self.message_user(request, _("This was already done."), messages.WARNING)
             return True
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
             return False
         self.tell(request, verb, row)
         return True
+
+    def do(self, request: HttpRequest, verb: Verb, key: Any, **arguments: Any) -> Any:
+        """Do the verb, for the reason that was given."""
+        return verb.act_by(request.user, key, reason=reason_of(request), **arguments)
 
     def tell(self, request: HttpRequest, verb: Verb, row: Any) -> None:
         """Tell that it was done."""
@@ -78,8 +84,8 @@ class ReasonForm(ActionForm):
 def tell_errors(model_admin: ReadOnlyAdmin, request: HttpRequest, form: forms.Form) -> None:
     """Tell the mistakes of a form that has no page of its own."""
     for field, errors in form.errors.items():
-        name = "" if field == NON_FIELD_ERRORS else f"{field}: "
-        text = f"{name}{' '.join(map(str, errors))}"
+        told = " ".join(map(str, errors))
+        text = told if field == NON_FIELD_ERRORS else labelled(field, told)
         model_admin.message_user(request, text, messages.ERROR)
 
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell, last_digits
-from taskqueue.admin.reason_words import reason_words
+from taskqueue.admin.reason_words import detail_words, reason_words
 from taskqueue.display import badge
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
@@ -36,7 +36,7 @@ class AuditAdmin(ReadOnlyAdmin):
     search_fields = ("subject",)
     search_help_text = _("Search by task id, or by the full name of a queue, worker or schedule.")
     fields = (
-        "id", "at", "actor", "act", "subject", "status_before", "why", "detail",
+        "id", "at", "actor", "act", "subject", "status_before", "why", "shown_detail",
     )  # fmt: skip
 
     def heading(self, row: Audit) -> str:
@@ -45,6 +45,7 @@ class AuditAdmin(ReadOnlyAdmin):
     act = cell(_("verb"), entry_words)
     shown_subject = cell(_("subject"), subject_words, "subject")
     why = cell(_("reason"), reason_words, "reason")
+    shown_detail = cell(_("detail"), detail_words, "detail")
     status_before = cell(_("before"), badge, "before")
 
     def get_search_results(

@@ -14,6 +14,7 @@ from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.acts import LONGEST_NAME, reason_of, tell_errors
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tables import Column, Table, part
 from taskqueue.display import EMPTY
@@ -97,6 +98,6 @@ class GroupsPage(ReadOnlyAdmin):
         try:
             FIRE.act_by(request.user, name, **arguments)
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
         else:
             self.message_user(request, FIRE.told(name), messages.SUCCESS)

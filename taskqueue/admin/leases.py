@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models.functions import Left
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext
@@ -39,7 +40,7 @@ class LeaseAdmin(GanttAdmin, OfTaskAdmin):
     )  # fmt: skip
     list_display = (
         "id", "short_task_link", "attempt", "shown_status", "worker_link",
-        "claimed_at", "finished_at", "wedged_at", "shown_class",
+        "claimed_at", "finished_at", "shown_class",
     )  # fmt: skip
     list_filter = (LeaseStatusFilter, WedgedFilter, WorkerFilter)
     lookups = ("status__exact", "task__id__exact", "worker__name__exact", "wedged")
@@ -63,7 +64,12 @@ class LeaseAdmin(GanttAdmin, OfTaskAdmin):
             "number": row.attempt, "task": row.task_id, "worker": row.worker_id
         }  # fmt: skip
 
-    shown_status = cell(_("status"), badge, "status")
+    @admin.display(description=_("status"))
+    def shown_status(self, lease: Lease) -> SafeString:
+        shown = badge(lease.status)
+        if lease.wedged_at is None or lease.finished_at is not None:
+            return shown
+        return format_html("{} {}", shown, badge("trouble", gettext("seems wedged")))
 
     @admin.display(description=_("worker"))
     def worker_link(self, lease: Lease) -> SafeString:

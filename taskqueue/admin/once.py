@@ -1,21 +1,32 @@
 """Buttons that make something: each page has an id for it, so that pressing twice acts once.
 
 The form has the field `once` (`{% taskqueue_once %}` in templates). Its value is the id of the task
-that is made, or of the request for a run of a schedule.
+that is made, or of the request for a run of a schedule. What has no such id is done within
+`pressed_once`, which keeps the id as REST keeps an Idempotency-Key.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.db.transaction import atomic
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from taskqueue.admin.acts import ReasonForm
+from taskqueue.access.users import identity_of
+from taskqueue.admin.acts import ActsAdmin, ReasonForm
 from taskqueue.core.uuid7 import uuid7
-from taskqueue.exceptions import TaskQueueError
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.control.verb import Verb
+from taskqueue.engine.idempotency import Answer, first_answer, keep_answer
+from taskqueue.exceptions import IdempotencyKeyReused, RequestedBefore, TaskQueueError
 
 # Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time.
 OLDEST = 24 * 3600
@@ -45,3 +56,79 @@ def once_of(request: HttpRequest) -> UUID | None:
     if found.version != 7 or not -AHEAD <= age <= OLDEST:
         raise TaskQueueError(_("This form had expired and has been refreshed. Try again."))
     return found
+
+
+class PressedBefore(RequestedBefore):
+    """The button of that page was pressed before; `made` is what that made."""
+
+    def __init__(self, made: str) -> None:
+        super().__init__("This was already done.")
+        self.made = made
+
+
+@dataclass
+class Press:
+    """One press of a button, and the key of what it makes."""
+
+    made: str = ""
+
+
+@contextmanager
+def pressed_once(request: HttpRequest) -> Iterator[Press]:
+    """Do what is within in a transaction, once for each page that was shown.
+
+    Raises `PressedBefore` at the second press. What is refused can be pressed again.
+    """
+    given = once_of(request)
+    if given is None:
+        yield Press()
+        return
+    press, connection, key = Press(), project_connection(), _key(request, given)
+    with atomic(using=connection.alias):
+        try:
+            first = first_answer(connection, **key, fingerprint=_fingerprint(request))
+        except IdempotencyKeyReused:
+            raise TaskQueueError(
+                _("This form had expired and has been refreshed. Try again.")
+            ) from None
+        if first is not None:
+            raise PressedBefore(first.body)
+        yield press
+        keep_answer(connection, Answer(status=302, body=press.made), **key)
+
+
+def made_before(request: HttpRequest) -> str:
+    """Return what an earlier press made; empty where there was none.
+
+    For a form that is refused since what it is to make is there.
+    """
+    try:
+        with pressed_once(request):
+            raise LookupError
+    except PressedBefore as error:
+        return error.made
+    except (LookupError, TaskQueueError):
+        return ""
+
+
+class ActsOnce(ActsAdmin):
+    """Verbs of `once` are done once for each page."""
+
+    once: frozenset[str] = frozenset()
+
+    def do(self, request: HttpRequest, verb: Verb, key: Any, **arguments: Any) -> Any:
+        """Do the verb. Raises `RequestedBefore` for the second press of one that acts once."""
+        if verb.name not in self.once:
+            return super().do(request, verb, key, **arguments)
+        with pressed_once(request):
+            return super().do(request, verb, key, **arguments)
+
+
+def _key(request: HttpRequest, given: UUID) -> dict[str, str]:
+    """Return whose press it was, and of which page; a key of REST is never the same."""
+    actor = hashlib.sha256(f"admin {identity_of(request.user)}".encode()).hexdigest()
+    return {"actor": actor, "key": str(given)}
+
+
+def _fingerprint(request: HttpRequest) -> str:
+    return hashlib.sha256(request.path.encode()).hexdigest()

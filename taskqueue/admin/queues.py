@@ -18,9 +18,11 @@ from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.depth_chart import depth_chart
 from taskqueue.admin.groups import GroupsPage
 from taskqueue.admin.links import back, finished_within
+from taskqueue.admin.refusals import refused, translated
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
+from taskqueue.display import labelled
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
@@ -176,7 +178,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
             until = {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
             self.pause(request, verb, given["definition"], **until)
         for field, errors in form.errors.items():
-            self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+            self.message_user(request, labelled(field, " ".join(map(str, errors))), messages.ERROR)
         return back(request, self.links.url("queue_changelist"))
 
     def pause(self, request: HttpRequest, verb: Verb, name: str, **arguments: Any) -> None:
@@ -184,11 +186,11 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
         try:
             verb.act_by(request.user, name, reason=reason_of(request), **arguments)
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
         else:
             self.message_user(request, verb.told(name), messages.SUCCESS)
             if verb is PAUSING["pause_definition"] and (hint := pause_of(name).hint):
-                self.message_user(request, hint, messages.WARNING)
+                self.message_user(request, translated(hint), messages.WARNING)
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""
@@ -204,7 +206,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
                 return self.links.redirect("queue_changelist")
             hint = unknown_queue(project_connection(), name) if verb.name in HINTED else ""
             if is_done and hint:
-                self.message_user(request, hint, messages.WARNING)
+                self.message_user(request, translated(hint), messages.WARNING)
         tell_errors(self, request, form)
         return back(request, self.links.queue_url(name))
 

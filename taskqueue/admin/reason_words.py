@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
 from taskqueue.display import status_word
+from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.monitoring.why.reasons import Reason
 
 # The first one that matches counts.
@@ -46,9 +47,63 @@ TEMPLATES = (
     _("Its step was not released."),
     _("Resolved by hand."),
     _("The workflow was stopped."),
+    # Of deliveries of webhooks.
+    _("The receiver answered {status}."),
+    _("No delivery has succeeded since {moment} UTC."),
+    _("No answer came in time."),
+    _("The certificate is not valid: {error}."),
+    _("TLS failed: {error}."),
+    _("The connection failed: {error}."),
+    _("The answer is not HTTP ({error})."),
+    _("The host has no address."),
+    _("The host is not known: {error}."),
+    _("The host was not resolved in time."),
+    _("The delivery is deleted, or another task sends it."),
+    _("The delivery does not wait any more."),
+    _("The endpoint is disabled."),
+    _("The delivery is deleted or cancelled, or another task sends it."),
+)
+# Of entries of the audit: what was done besides.
+DETAILS = (
+    _("until {time}"),
+    _("to {time}"),
+    _("as {id}"),
+    _("of {id}"),
+    _("with other arguments, as {id}"),
+    _("published again"),
+    _("published again: arguments, time, named options"),
+    _("behind task {id}"),
+    _("with workflow {id}"),
+    _("task {id}"),
+    _("workflow {id}"),
+    _("waits"),
+    _("task {id}, with other arguments"),
+    _("workflow {id}, with other arguments"),
+    _("waits, with other arguments"),
+    _("since {time}; operation {id}"),
+    _("another search"),
+    _("shared"),
+    _("no longer shared"),
+    _("arguments changed"),
+    _("{verb}: 1 chosen task"),
+    _("{verb}: {number} chosen tasks"),
+    _("{verb}: by a filter"),
+    _("{verb}: by a search for arguments"),
+    _("{verb}: by a search for workers"),
+    _("{verb}: by a search for arguments and workers"),
+    _("{verb}: by a filter of arguments"),
+    _("{verb}: by a filter of workers"),
+    _("{verb}: by a filter of arguments and workers"),
 )
 # Patterns of the gaps; other gaps match any text.
-GAPS = {"number": r"\d+", "seconds": r"\S+", "time": r"\S+", "task": r"\S+"}
+GAPS = {
+    "number": r"[\d,]+",
+    "seconds": r"\S+",
+    "time": r"\S+",
+    "task": r"\S+",
+    "id": r"[0-9a-f-]{32,36}",
+    "verb": r"\w+",
+}
 
 
 def sentence_of(reason: Reason, show: Callable[[Any], Any]) -> SafeString:
@@ -61,18 +116,29 @@ def sentence_of(reason: Reason, show: Callable[[Any], Any]) -> SafeString:
 
 def reason_words(reason: str) -> str:
     """Return the reason in the language of the page if the engine wrote it."""
-    for template, pattern in _patterns():
-        if found := pattern.fullmatch(reason):
+    return _in_words(reason, TEMPLATES)
+
+
+def detail_words(detail: str) -> str:
+    """Return the detail of an audit entry in the language of the page, where it is a sentence."""
+    return _in_words(detail, DETAILS)
+
+
+def _in_words(text: str, templates: tuple[str, ...]) -> str:
+    for template, pattern in _patterns(templates):
+        if found := pattern.fullmatch(text):
             given = found.groupdict()
             if "reason" in given:  # Of a pause, which may be the engine's own.
                 given["reason"] = reason_words(given["reason"])
+            if "verb" in given and given["verb"] in BULK_VERBS:
+                given["verb"] = str(BULK_VERBS[given["verb"]].label)
             return gettext(template).format(**given)
-    return reason
+    return text
 
 
 @cache
-def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((template, _pattern(template)) for template in TEMPLATES)
+def _patterns(templates: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((template, _pattern(template)) for template in templates)
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -19,6 +19,7 @@ from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, live_report, report
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
+from taskqueue.display import labelled
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.task_verbs import TASK_VERBS
@@ -162,7 +163,9 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         form, shown = ChangeForm(request.POST), worker_named(worker.name)
         if shown is None or not form.is_valid():
             for field, errors in form.errors.items():
-                self.message_user(request, f"{field}: {' '.join(map(str, errors))}", messages.ERROR)
+                self.message_user(
+                    request, labelled(field, " ".join(map(str, errors))), messages.ERROR
+                )
             return
         given = form.cleaned_data
         if given["concurrency"] is None:

@@ -60,7 +60,7 @@ TAGS = {
     "alerts": "What is wrong, and the rules that look for it.",
     "audit": "Actions of people.",
     "stats": "Counts, rates and durations.",
-    "health": "Probes and metrics.",
+    "health": "Probes, metrics and the root.",
 }
 SCHEMA_MISSING = (
     "The schema needs the package drf-spectacular, which is not installed. Install it with"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +79,13 @@ class EventView(ApiView):
         """The filter of the request. Raises 400, and 403 for kinds that are not to be seen."""
         given = self.parameters
         kinds = [kind for kind in given.get("kind", "").split(",") if kind]
-        conditions = {
+        conditions: dict[str, Any] = {
             name: given[name] for name in ("name", "queue", "task", "workflow") if name in given
         }
         try:
             wanted = EventFilter.of(kinds, **conditions)
         except InvalidSubscription as error:
-            raise InvalidQuery({"request": [str(error)]}) from None
+            raise InvalidQuery({_mistaken(conditions): [str(error)]}) from None
         visible = visible_to(self.request.user, wanted)
         if visible is None:
             raise Problem(403, "permission_denied", "You lack the permission to see these events.")
@@ -232,3 +233,13 @@ def _stand(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
 def _shown(page: Page, viewer: Any) -> EventPage:
     events = shown_events(page.events, viewer)
     return EventPage(results=events, after=page.next_seq, has_more=page.has_more)
+
+
+def _mistaken(conditions: Mapping[str, Any]) -> str:
+    """Return the parameter that is wrong, where one is."""
+    for name, value in conditions.items():
+        try:
+            EventFilter.of(**{name: value})
+        except InvalidSubscription:
+            return name
+    return "kind"

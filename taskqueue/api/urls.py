@@ -38,12 +38,33 @@ from taskqueue.api import (
     webhooks,
     workers,
 )
-from taskqueue.api.base import ApiView
+from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.problems import Problem
 from taskqueue.api.tasks import detail, history, lists, parts
 from taskqueue.api.workflows import detail as workflow
 from taskqueue.api.workflows import graph, steps
 from taskqueue.api.workflows import lists as workflows
+
+
+class Root(ApiView):
+    """The root, which leads to everything else."""
+
+    needs = {"GET": ()}
+    tag = "health"
+    has_etag = True
+
+    @endpoint(
+        "getRoot", answers={200: {"type": "object", "additionalProperties": {"type": "string"}}}
+    )
+    def get(self, request: Request) -> Response:
+        """Return the addresses that need no name or id, by the names of what is there."""
+        names = (str(each.name) for each in ADDRESSES if _is_read_as_it_is(each))
+        return self.shown({name: self.address(name) for name in names})
+
+
+def _is_read_as_it_is(address: URLPattern) -> bool:
+    is_read = hasattr(address.callback.cls, "get")  # type: ignore[attr-defined]
+    return is_read and "<" not in str(address.pattern) and address.name != "root"
 
 
 class NotFound(ApiView):
@@ -89,6 +110,7 @@ WORKFLOW = "workflows/<str:workflow_id>/"
 WEBHOOK = "webhooks/<str:endpoint_id>/"
 app_name = "taskqueue-api"
 ADDRESSES: list[URLPattern] = [
+    path("", Root.as_view(), name="root"),
     path("tasks/", lists.TaskList.as_view(), name="tasks"),
     path("tasks/bulk/", lists.TaskBulk.as_view(), name="task-bulk"),
     path(TASK, detail.TaskDetail.as_view(), name="task"),

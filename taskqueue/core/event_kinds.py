@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 
 
@@ -77,13 +78,17 @@ def kinds_of(patterns: Iterable[str]) -> list[str]:
     given = [patterns] if isinstance(patterns, str) else list(patterns)
     for pattern in given:
         if not isinstance(pattern, str):
-            raise ValueError(f"A kind of events is text such as 'task.failed', not {pattern!r}.")
+            raise ValueError(_(
+                "A kind of events is text such as 'task.failed', not {pattern!r}.", pattern=pattern
+            ))  # fmt: skip
         found = [kind for kind in ALL_KINDS if fnmatchcase(kind, pattern)]
         if not found:
             known = f"The kinds are {', '.join(ALL_KINDS)}."
             # Somebody who names a noun alone means all kinds of it.
             meant = [f"{pattern}.*"] if pattern in NOUNS else ALL_KINDS
             hint = did_you_mean(pattern, meant, otherwise=known).strip()
-            raise ValueError(f"No event is of the kind {pattern!r}. {hint}")
+            raise ValueError(_(
+                "No event is of the kind {pattern!r}. {hint}", pattern=pattern, hint=hint
+            ))  # fmt: skip
         wanted.update(found)
     return [kind for kind in ALL_KINDS if kind in wanted or not given]

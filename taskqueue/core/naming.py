@@ -18,6 +18,11 @@ def row_id(value: object) -> int:
     return number if 0 < number <= LARGEST_ID else 0
 
 
+def counted(number: int, noun: str) -> str:
+    """Return such as `1 task` or `2,000 tasks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def shown(value: object) -> str:
     """Return a value as an error message shows it, however large or odd it is."""
     try:

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import Duration
 
 # No policy waits longer than this many seconds.
@@ -20,7 +21,10 @@ def seconds_of(duration: object) -> float:
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if isinstance(duration, bool) or not isinstance(duration, int | float):
-        raise TypeError(f"A duration is a number of seconds or a timedelta, not {duration!r}.")
+        raise TypeError(_(
+            "A duration is a number of seconds or a timedelta, not {duration!r}.",
+            duration=duration,
+        ))  # fmt: skip
     try:
         return float(duration)
     except OverflowError:  # an integer beyond every limit that a caller checks
@@ -45,13 +49,13 @@ class Backoff:
             value = getattr(self, field.name)
             seconds = seconds_of(value)
             if not 0 <= seconds <= LONGEST:
-                raise ValueError(
-                    f"{type(self).__name__}: {field.name} must be between 0 and {LONGEST:g}, "
-                    f"not {value!r}."
-                )
+                raise ValueError(_(
+                    "{type}: {field} must be between 0 and {longest:g}, not {value!r}.",
+                    type=type(self).__name__, field=field.name, longest=LONGEST, value=value,
+                ))  # fmt: skip
             object.__setattr__(self, field.name, seconds)
         if self.jitter > 1:
-            raise ValueError(f"{type(self).__name__}: jitter must be between 0 and 1.")
+            raise ValueError(_("{type}: jitter must be between 0 and 1.", type=type(self).__name__))
 
     def base_delay(self, failures: int) -> float:
         """Return the delay in seconds after this many failures (from 1), before jitter."""
@@ -100,16 +104,18 @@ class Linear(_Rising):
 
 @dataclass(frozen=True)
 class Exponential(_Rising):
-    """`base` to the power of the number of failures, in seconds, at most `cap`."""
+    """`factor` times `base` to the power of the number of failures, in seconds, at most `cap`."""
 
     policy: ClassVar[str] = "exponential"
     base: Duration = 2.0
     _: KW_ONLY
     jitter: float = 1.0
+    factor: float = 1.0
 
     def base_delay(self, failures: int) -> float:
         try:
-            return float(min(seconds_of(self.cap), seconds_of(self.base) ** failures))
+            power = seconds_of(self.base) ** failures
+            return float(min(seconds_of(self.cap), self.factor * power))
         except OverflowError:
             return seconds_of(self.cap)
 
@@ -124,7 +130,7 @@ class Fibonacci(_Rising):
     def base_delay(self, failures: int) -> float:
         cap = seconds_of(self.cap)
         current = following = seconds_of(self.base)
-        for _ in range(failures - 1):
+        for _rest in range(failures - 1):
             if current >= cap or following == 0:
                 break
             current, following = following, current + following

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from taskqueue.core.refusals import refusal as _
+
 # The required similarity to a name that people choose, and to a word of a fixed vocabulary.
 NEAR, VERY_NEAR = 0.6, 0.75
 # The number of characters that are compared: no name is longer.
@@ -72,15 +74,16 @@ def did_you_mean(
     name: object, known: Iterable[str], *, otherwise: str = "", cutoff: float = NEAR
 ) -> str:
     """Return ` Did you mean 'x'?` for the nearest known name, or else the other hint."""
-    return _hint(nearest(name, known, cutoff=cutoff), otherwise)
+    return hint_of(nearest(name, known, cutoff=cutoff), otherwise)
 
 
 def did_you_mean_option(name: object, known: Iterable[str], *, otherwise: str = "") -> str:
     """Return ` Did you mean 'x'?` for the option that is meant, or else the other hint."""
-    return _hint(nearest_option(name, known), otherwise)
+    return hint_of(nearest_option(name, known), otherwise)
 
 
-def _hint(near: str, otherwise: str) -> str:
+def hint_of(near: str, otherwise: str = "") -> str:
+    """Return ` Did you mean 'x'?` for the name, or else the other hint."""
     if near:
-        return f" Did you mean {near!r}?"
-    return f" {otherwise}" if otherwise else ""
+        return _(" Did you mean {near!r}?", near=near)
+    return _(" {hint}", hint=otherwise) if otherwise else ""

@@ -11,6 +11,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from taskqueue.core.addresses import Address, Network, class_of, embedded_in
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 
 LONGEST_URL = 2000
 PORTS = frozenset({443, 8443})
@@ -102,11 +104,11 @@ class Target:
         """Return why this address of the host must not be called; empty: it may be."""
         found = class_of(address)
         if found == "metadata":
-            return "The host has the address of a cloud's metadata service."
+            return _("The host has the address of a cloud's metadata service.")
         if self.is_allowed or allowed.holds(address):
             return ""
         if found:
-            return f"The host has an address that is not public ({found})."
+            return _("The host has an address that is not public ({found}).", found=found)
         return "" if self.is_ordinary else _not_ordinary(self)
 
 
@@ -116,20 +118,20 @@ def target_of(url: str, allowed: Allowed = NOTHING_ALLOWED) -> Target:
     What only its addresses tell is asked of `Target.refusal` before each connection.
     """
     if not isinstance(url, str) or not PRINTABLE.fullmatch(url) or "\\" in url:
-        raise InvalidURL("A URL has printable ASCII characters only; write others encoded.")
+        raise InvalidURL(_("A URL has printable ASCII characters only; write others encoded."))
     if len(url) > LONGEST_URL:
-        raise InvalidURL(f"A URL has at most {LONGEST_URL} characters.")
+        raise InvalidURL(_("A URL has at most {longest_url} characters.", longest_url=LONGEST_URL))
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidURL(f"This is no URL: {error}.") from None
+        raise InvalidURL(_("This is no URL: {error}.", error=why(error))) from None
     if parts.scheme not in DEFAULT_PORTS:
-        raise InvalidURL("The URL must begin with https://.")
+        raise InvalidURL(_("The URL must begin with https://."))
     if "@" in parts.netloc:
-        raise InvalidURL("The URL must not hold a user name or a password.")
+        raise InvalidURL(_("The URL must not hold a user name or a password."))
     if parts.fragment or url.endswith("#"):
-        raise InvalidURL("The URL must have no part behind a #.")
+        raise InvalidURL(_("The URL must have no part behind a #."))
     host, literal = _host(parts.hostname or "", is_bracketed="[" in parts.netloc)
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     path = parts.path or "/"
@@ -151,10 +153,10 @@ def target_of(url: str, allowed: Allowed = NOTHING_ALLOWED) -> Target:
 
 def _not_ordinary(target: Target) -> str:
     if target.scheme != "https":
-        return "The URL must begin with https://. The setting WEBHOOK_ALLOW names exceptions."
-    return (
-        f"The port must be 443 or 8443, not {target.port}. The setting WEBHOOK_ALLOW names "
-        "exceptions."
+        return _("The URL must begin with https://. The setting WEBHOOK_ALLOW names exceptions.")
+    return _(
+        "The port must be 443 or 8443, not {port}. The setting WEBHOOK_ALLOW names exceptions.",
+        port=target.port,
     )
 
 
@@ -168,14 +170,14 @@ def _host(host: str, *, is_bracketed: bool) -> tuple[str, Address | None]:
         try:
             return host, IPv6Address(host if "%" not in host else "")
         except ValueError:
-            raise InvalidURL("The URL holds no valid IPv6 address.") from None
+            raise InvalidURL(_("The URL holds no valid IPv6 address.")) from None
     if NUMBER.fullmatch(host.rpartition(".")[2]):
         try:
             return host, ip_address(host)
         except ValueError:
-            raise InvalidURL(
+            raise InvalidURL(_(
                 "Write an IPv4 address as four decimal numbers, such as 192.0.2.1."
-            ) from None
+            )) from None  # fmt: skip
     if not NAME.fullmatch(host):
-        raise InvalidURL("The URL holds no valid host name; write others in Punycode (xn--…).")
+        raise InvalidURL(_("The URL holds no valid host name; write others in Punycode (xn--…)."))
     return host, None

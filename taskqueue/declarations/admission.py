@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
 from taskqueue.declarations.rates import rate_of
@@ -38,9 +39,10 @@ class Debounce:
         _check_key(self, self.key)
         wait, most = self.wait_seconds, self.most_seconds
         if most is not None and most < wait:
-            raise InvalidTask(
-                f"Debounce(max_wait={self.max_wait!r}) must not be shorter than wait={self.wait!r}."
-            )
+            raise InvalidTask(_(
+                "Debounce(max_wait={max_wait!r}) must not be shorter than wait={wait!r}.",
+                max_wait=self.max_wait, wait=self.wait,
+            ))  # fmt: skip
 
     @property
     def wait_seconds(self) -> float:
@@ -104,15 +106,15 @@ class Capacity:
         number: Any = self.number
         is_whole = isinstance(number, int) and not isinstance(number, bool)
         if not is_whole or not 1 <= number <= MOST_PLACES:
-            raise InvalidTask(
-                f"Capacity(number) must be a whole number from 1 to {MOST_PLACES:,}, not "
-                f"{number!r}."
-            )
+            raise InvalidTask(_(
+                "Capacity(number) must be a whole number from 1 to {most:,}, not {number!r}.",
+                most=MOST_PLACES, number=number,
+            ))  # fmt: skip
         if self.when_full not in ("refuse", "drop", "replace"):
-            raise InvalidTask(
-                "Capacity(when_full=...) must be 'refuse', 'drop' or 'replace', not "
-                f"{self.when_full!r}."
-            )
+            raise InvalidTask(_(
+                "Capacity(when_full=...) must be 'refuse', 'drop' or 'replace', not {when_full!r}.",
+                when_full=self.when_full,
+            ))  # fmt: skip
 
 
 Admission = Debounce | Throttle | Capacity
@@ -134,8 +136,9 @@ def _seconds(what: str, value: Any) -> float:
     is_duration = isinstance(value, int | float | timedelta) and not isinstance(value, bool)
     seconds = seconds_of(value) if is_duration else -1.0
     if not SHORTEST <= seconds <= LONGEST_WAIT:
-        raise InvalidTask(
-            f"{what} must be {SHORTEST} seconds to {LONGEST_WAIT // DAY} days, in seconds or as a "
-            f"timedelta, not {value!r}."
-        )
+        raise InvalidTask(_(
+            "{what} must be {shortest} seconds to {days} days, in seconds or as a timedelta, not "
+            "{value!r}.",
+            what=what, shortest=SHORTEST, days=LONGEST_WAIT // DAY, value=value,
+        ))  # fmt: skip
     return float(seconds)

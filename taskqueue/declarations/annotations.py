@@ -37,11 +37,9 @@ from django.db.models import Model
 from django.utils.dateparse import parse_duration
 from django.utils.duration import duration_iso_string
 
-from taskqueue.declarations.argument_kinds import Kind, Member, Misfit, OneOf, Plain, Text
+from taskqueue.declarations.argument_kinds import Kind, Member, OneOf, Plain, Text
 from taskqueue.declarations.compound_kinds import Either, Fields, Items, Row, Values
-from taskqueue.exceptions import UnsupportedType, WrongType
 
-_IN_JSON = (str, bytes, int, float, type(None), Mapping, Sequence)
 # Types may name themselves; from here on anything will do.
 DEEPEST = 8
 NULL = Plain("None", type(None))
@@ -119,16 +117,3 @@ def hints_of(body: Any) -> dict[str, Any]:
         return get_type_hints(body)
     except Exception:  # Annotations may name what is only there for a type checker.
         return {}
-
-
-def misfit(error: Misfit, *, task: str, name: str, what: object) -> WrongType:
-    """Return what an enqueue raises. It does not show the value: arguments may be secret."""
-    place = "".join(f"[{step!r}]" for step in error.path)
-    path = ("args", what) if isinstance(what, int) else ("kwargs", what)
-    wanted = f"the argument {name!r}{place and f', at {place},'} must be {error.wanted}"
-    if issubclass(error.given, _IN_JSON):
-        return WrongType(
-            f"{task}: {wanted}, not {error.given.__name__}.", path=(*path, *error.path)
-        )
-    text = f"Unsupported type: {error.given} at {path[0]}[{what!r}]{place}. {task}: {wanted}."
-    return UnsupportedType(text, path=(*path, *error.path))

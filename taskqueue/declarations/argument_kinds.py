@@ -10,6 +10,8 @@ from decimal import InvalidOperation
 from enum import Enum
 from typing import Any, NoReturn
 
+from taskqueue.core.refusals import refusal as _
+
 NOTHING: frozenset[type] = frozenset()
 
 
@@ -22,7 +24,7 @@ class Misfit(Exception):
 
     def __init__(self, wanted: str, value: object) -> None:
         super().__init__(wanted)
-        self.wanted, self.given = wanted, type(value)
+        self.wanted, self.value = wanted, value
         self.path: list[object] = []
 
 
@@ -84,7 +86,7 @@ class OneOf(Kind):
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = values
-        self.words = f"one of {', '.join(map(repr, values))}"
+        self.words = _("one of {names}", names=", ".join(map(repr, values)))
 
     def _store(self, value: Any) -> Any:
         is_one = any(type(value) is type(each) and value == each for each in self._values)
@@ -137,7 +139,10 @@ class Member(Kind):
         # What stands for each member.
         self.stored = {each: each.value if is_plain else each.name for each in members}
         self._members = {json.dumps(stored): each for each, stored in self.stored.items()}
-        self.words = f"{made.__name__}, one of {', '.join(map(str, self.stored.values()))}"
+        self.words = _(
+            "{type}, one of {names}",
+            type=made.__name__, names=", ".join(map(str, self.stored.values())),
+        )  # fmt: skip
 
     def _store(self, value: Any) -> Any:
         return self.stored[self._load(value)]

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from django.utils.crypto import salted_hmac
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.declarations.payload import check_text, encode
 from taskqueue.declarations.signature import Signature
 from taskqueue.exceptions import InvalidArguments, InvalidTask
@@ -31,29 +33,32 @@ def checked_call(call: Call, *, what: str = "enqueue_many") -> Call:
             return call
     # Not its text: arguments may be secret.
     size = f" of {len(call)}" if isinstance(call, Sized) else ""
-    raise InvalidArguments(
-        f"Each call of {what} must be a pair of positional and keyword arguments, such as "
-        f"((42,), {{}}); this one is of type {type(call).__name__}{size}."
-    )
+    raise InvalidArguments(_(
+        "Each call of {what} must be a pair of positional and keyword arguments, such as ((42,), "
+        "{{}}); this one is of type {type}{size}.",
+        what=what, type=type(call).__name__, size=size,
+    ))  # fmt: skip
 
 
 def check_unique_key(value: Any) -> str:
     """Return the key. Raises `InvalidTask` if it is not text of 1 to 255 storable characters."""
-    return _check_filled_text("unique_key", value, without="no key")
+    return _check_filled_text("unique_key", value, without=_("no key"))
 
 
 def check_scope(name: str, value: Any) -> str:
     """Return the scope. Raises `InvalidTask` as for a key."""
-    return _check_filled_text(name, value, without="the definition's own name")
+    return _check_filled_text(name, value, without=_("the definition's own name"))
 
 
 def _check_filled_text(name: str, value: Any, *, without: str) -> str:
     try:
         check_text(value, limit=LONGEST_UNIQUE_KEY, what=name)
     except (TypeError, ValueError) as error:
-        raise InvalidTask(str(error)) from None
+        raise InvalidTask(why(error)) from None
     if not value:
-        raise InvalidTask(f"{name} must not be empty. Use None for {without}.")
+        raise InvalidTask(_(
+            "{name} must not be empty. Use None for {without}.", name=name, without=without
+        ))  # fmt: skip
     return str(value)
 
 
@@ -63,9 +68,10 @@ def check_names(name: str, key: UniqueKey | list[str] | None, signature: Signatu
         return
     unknown = [item for item in key if item not in signature.names]
     if unknown:
-        raise InvalidTask(
-            f"unique_key of {name} names the argument {unknown[0]!r}, which the task does not have."
-        )
+        raise InvalidTask(_(
+            "unique_key of {name} names the argument {unknown!r}, which the task does not have.",
+            name=name, unknown=unknown[0],
+        ))  # fmt: skip
 
 
 def make_key(

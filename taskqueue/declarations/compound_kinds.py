@@ -9,6 +9,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import Model
 
+from taskqueue.core.refusals import joined
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.argument_kinds import NOTHING, Kind, Misfit, at
 
 
@@ -56,7 +58,7 @@ class Row(Kind):
 
     def __init__(self, model: type[Model]) -> None:
         self._model: Any = model
-        self.words = f"a saved {model.__name__}, or its primary key"
+        self.words = _("a saved {model}, or its primary key", model=model.__name__)
 
     def _store(self, value: Any) -> Any:
         key = value.pk if isinstance(value, self._model) else value
@@ -93,7 +95,7 @@ class Items(Kind):
     def __init__(self, item: Kind | None, places: Sequence[Kind | None] | None = None) -> None:
         self._item, self._places = item, places
         self.converts = any(kind.converts for kind in (item, *(places or ())) if kind)
-        self.words = "a list" if places is None else f"a list of {len(places)}"
+        self.words = _("a list") if places is None else _("a list of {count}", count=len(places))
         self.exact = frozenset({list, tuple}) if item is None and places is None else NOTHING
 
     @property
@@ -137,7 +139,7 @@ class Values(Kind):
     def __init__(self, value: Kind | None) -> None:
         self._value = value
         self.converts = value is not None and value.converts
-        self.words = "an object (a dict)"
+        self.words = _("an object (a dict)")
         self.exact = frozenset({dict}) if value is None else NOTHING
 
     def _store(self, value: Any) -> Any:
@@ -161,7 +163,7 @@ class Either(Kind):
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._kinds = kinds
         self.converts = any(kind.converts for kind in kinds)
-        self.words = " or ".join(kind.words for kind in kinds)
+        self.words = joined((kind.words for kind in kinds), _(" or "))
         self.exact = frozenset().union(*(kind.exact for kind in kinds if not self.converts))
 
     def _store(self, value: Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from taskqueue.core.log_levels import level_number
 from taskqueue.declarations.payload import encode
 from taskqueue.exceptions import Stopped
 
@@ -60,7 +61,7 @@ class AttemptContext:
 
         `level` is a level of `logging`, as a number or a name. Raises ValueError for another name.
         """
-        self._report_line(self._lease_id, _level_number(level), "", str(message))
+        self._report_line(self._lease_id, level_number(level), "", str(message))
 
     @property
     def stop_requested(self) -> bool:
@@ -87,12 +88,3 @@ class AttemptContext:
         self._limit_error = error
         if not self._is_stopped:
             self._stop_reason = str(error)
-
-
-def _level_number(level: int | str) -> int:
-    if not isinstance(level, str):
-        return int(level)
-    levels = logging.getLevelNamesMapping()
-    if level.upper() not in levels:
-        raise ValueError(f"No level is named {level!r}. Choose one of {', '.join(levels)}.")
-    return levels[level.upper()]

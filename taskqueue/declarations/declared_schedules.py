@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import options_for, options_from_json
@@ -46,15 +48,18 @@ def check_rule(scheduled: Scheduled, name: str) -> None:
     `name` is its own where it has none.
     """
     if not isinstance(scheduled.rule, Rule):
-        raise InvalidSchedule(
-            "A schedule needs a rule such as Cron('0 6 * * *') or Every(minutes=5), "
-            f"not one of type {type(scheduled.rule).__name__}."
-        )
+        raise InvalidSchedule(_(
+            "A schedule needs a rule such as Cron('0 6 * * *') or Every(minutes=5), not one of "
+            "type {type}.",
+            type=type(scheduled.rule).__name__,
+        ))  # fmt: skip
     scheduled.rule.check()
     check_name(scheduled.name or name)
     check_policies(scheduled)
     if not isinstance(scheduled.enabled, bool):
-        raise InvalidSchedule(f"enabled must be True or False, not {scheduled.enabled!r}.")
+        raise InvalidSchedule(_(
+            "enabled must be True or False, not {enabled!r}.", enabled=scheduled.enabled
+        ))  # fmt: skip
 
 
 def encode_call(
@@ -65,23 +70,25 @@ def encode_call(
     try:
         return definition_of(scheduled, definition).encode(scheduled.args, dict(scheduled.kwargs))
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
     except Exception as error:  # A callable unique_key is the project's. It may tell a secret.
-        raise InvalidSchedule(
-            f"Its unique_key raised {type(error).__name__} with these arguments."
-        ) from None
+        raise InvalidSchedule(_(
+            "Its unique_key raised {type} with these arguments.", type=type(error).__name__
+        )) from None  # fmt: skip
 
 
 def require_arguments(scheduled: Scheduled) -> None:
     """Raise `InvalidSchedule` if its arguments are none."""
     if not isinstance(scheduled.args, list | tuple) or not isinstance(scheduled.kwargs, Mapping):
-        raise InvalidSchedule("args must be a list or tuple, and kwargs a mapping.")
+        raise InvalidSchedule(_("args must be a list or tuple, and kwargs a mapping."))
 
 
 def require_options(scheduled: Scheduled) -> None:
     """Raise `InvalidSchedule` if its options are none."""
     if not isinstance(scheduled.options, Mapping):
-        raise InvalidSchedule(f"options must be a mapping, not {scheduled.options!r}.")
+        raise InvalidSchedule(_(
+            "options must be a mapping, not {options!r}.", options=scheduled.options
+        ))  # fmt: skip
 
 
 def definition_of(
@@ -91,15 +98,16 @@ def definition_of(
     require_options(scheduled)
     for option in scheduled.options:
         if option in NOT_SCHEDULED:
-            raise InvalidSchedule(
-                f"{option} is not an option of a schedule: its rule decides when it runs."
-            )
+            raise InvalidSchedule(_(
+                "{option} is not an option of a schedule: its rule decides when it runs.",
+                option=option,
+            ))  # fmt: skip
     if not scheduled.options:
         return definition
     try:
         return definition.using(**options_from_json(scheduled.options))
     except (InvalidTask, TypeError) as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
 
 
 def named(definition: Declares) -> list[tuple[str, Scheduled]]:

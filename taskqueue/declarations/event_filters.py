@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from taskqueue.core.event_kinds import kinds_of
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.exceptions import InvalidSubscription
 
 # Patterns of one subscription.
@@ -50,11 +52,13 @@ class EventFilter:
     ) -> EventFilter:
         """Check the conditions as callers write them. Raises `InvalidSubscription`."""
         if not isinstance(kinds, Iterable):
-            raise InvalidSubscription(f"kinds must be text such as 'task.*', not {kinds!r}.")
+            raise InvalidSubscription(_(
+                "kinds must be text such as 'task.*', not {kinds!r}.", kinds=kinds
+            ))  # fmt: skip
         try:
             wanted = kinds_of([kinds] if isinstance(kinds, str) else kinds)
         except ValueError as error:
-            raise InvalidSubscription(str(error)) from None
+            raise InvalidSubscription(why(error)) from None
         return cls(
             kinds=tuple(wanted),
             names=_patterns(name, "name"),
@@ -92,20 +96,27 @@ def _fits_any(value: str, patterns: Sequence[str]) -> bool:
 
 def _patterns(given: str | Iterable[str], what: str) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
-        raise InvalidSubscription(f"{what} must be a pattern such as 'shop.*', not {given!r}.")
+        raise InvalidSubscription(_(
+            "{what} must be a pattern such as 'shop.*', not {given!r}.", what=what, given=given
+        ))  # fmt: skip
     patterns = (given,) if isinstance(given, str) else tuple(given)
     if len(patterns) > MOST_PATTERNS:
-        raise InvalidSubscription(f"A subscription has at most {MOST_PATTERNS} patterns of {what}.")
+        raise InvalidSubscription(_(
+            "A subscription has at most {most_patterns} patterns of {what}.",
+            most_patterns=MOST_PATTERNS, what=what,
+        ))  # fmt: skip
     for pattern in patterns:
         if not isinstance(pattern, str) or not 0 < len(pattern) <= LONGEST_PATTERN:
-            raise InvalidSubscription(
-                f"{what} must be a pattern of up to {LONGEST_PATTERN} characters, "
-                f"such as 'shop.*', not {pattern!r}."
-            )
+            raise InvalidSubscription(_(
+                "{what} must be a pattern of up to {longest_pattern} characters, such as 'shop.*', "
+                "not {pattern!r}.",
+                what=what, longest_pattern=LONGEST_PATTERN, pattern=pattern,
+            ))  # fmt: skip
         if "[" in pattern or "\x00" in pattern:
-            raise InvalidSubscription(
-                f"A pattern of {what} may have * and ? only, not [: {pattern!r}."
-            )
+            raise InvalidSubscription(_(
+                "A pattern of {what} may have * and ? only, not [: {pattern!r}.",
+                what=what, pattern=pattern,
+            ))  # fmt: skip
     return tuple(dict.fromkeys(patterns))
 
 
@@ -115,4 +126,6 @@ def _uuid(value: UUID | str | None, what: str) -> UUID | None:
     try:
         return UUID(value)
     except (ValueError, AttributeError, TypeError):
-        raise InvalidSubscription(f"{what} must be an id, not {value!r}.") from None
+        raise InvalidSubscription(_(
+            "{what} must be an id, not {value!r}.", what=what, value=value
+        )) from None  # fmt: skip

@@ -17,7 +17,7 @@ from taskqueue.declarations.run_options import YEAR
 from taskqueue.declarations.time_kinds import HoldTime
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class KeyOptions:
     """Options for a call while others of its kind are waiting, running or not long past."""
 

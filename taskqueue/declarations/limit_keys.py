@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.declarations.arguments import digest_of, json_values, values_of
 from taskqueue.declarations.payload import check_text
 from taskqueue.declarations.signature import Signature
@@ -41,10 +43,11 @@ def check_limit_key(what: str, key: object) -> LimitKey:
     else:
         names = ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise InvalidTask(
-            f"{what} must be the name of an argument, a tuple of names, a callable that gets the "
-            f"arguments and returns text, or None, not {key!r}."
-        )
+        raise InvalidTask(_(
+            "{what} must be the name of an argument, a tuple of names, a callable that gets the "
+            "arguments and returns text, or None, not {key!r}.",
+            what=what, key=key,
+        ))  # fmt: skip
     return key if isinstance(key, str) else tuple(dict.fromkeys(map(str, names)))
 
 
@@ -55,9 +58,10 @@ def check_key_names(what: str, key: LimitKey, signature: Signature, *, name: str
     names = (key,) if isinstance(key, str) else key
     unknown = [each for each in names if each not in signature.names]
     if unknown:
-        raise InvalidTask(
-            f"{what} of {name} names the argument {unknown[0]!r}, which the task does not have."
-        )
+        raise InvalidTask(_(
+            "{what} of {name} names the argument {unknown!r}, which the task does not have.",
+            what=what, name=name, unknown=unknown[0],
+        ))  # fmt: skip
 
 
 def key_of_call(
@@ -113,5 +117,5 @@ def _checked(what: str, made: Any) -> str:
     try:
         text = check_text(made, limit=LONGEST_KEY, what=f"The key that {what} makes")
     except (TypeError, ValueError) as error:
-        raise InvalidTask(str(error)) from None
+        raise InvalidTask(why(error)) from None
     return text

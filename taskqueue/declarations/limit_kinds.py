@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.limits import (
     MOST_A_WINDOW,
     Concurrency,
@@ -20,7 +21,7 @@ from taskqueue.declarations.written import fields_in_text, from_fields
 from taskqueue.exceptions import InvalidTask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class LimitsKind(Kind):
     """One limit of a class, or several."""
 
@@ -33,7 +34,10 @@ class LimitsKind(Kind):
         limits = (value,) if isinstance(value, self.by) else value
         is_many = isinstance(limits, list | tuple)
         if not is_many or not all(isinstance(each, self.by) for each in limits):
-            raise InvalidTask(f"{name} must be such as {self.example}, or a list, not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be such as {example}, or a list, not {value!r}.",
+                name=name, example=self.example, value=value,
+            ))  # fmt: skip
         return tuple(limits)
 
     def parse(self, name: str, value: Any) -> Any:
@@ -49,7 +53,7 @@ class LimitsKind(Kind):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class InstanceKind(Kind):
     """A value of a class; in JSON an object of its fields, such as `{"wait": 5}`.
 
@@ -61,14 +65,20 @@ class InstanceKind(Kind):
 
     def check(self, name: str, value: Any) -> object:
         if not isinstance(value, self.by):
-            raise InvalidTask(f"{name} must be such as {self.example}, not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be such as {example}, not {value!r}.",
+                name=name, example=self.example, value=value,
+            ))  # fmt: skip
         return value
 
     def parse(self, name: str, value: Any) -> Any:
         if isinstance(value, str):
             found = fields_in_text(name, self.by, value, example=self.example)
             if len(found) != 1:
-                raise InvalidTask(f"{name} must be one {self.by.__name__}, not {len(found)}.")
+                raise InvalidTask(_(
+                    "{name} must be one {type}, not {count}.",
+                    name=name, type=self.by.__name__, count=len(found),
+                ))  # fmt: skip
             [value] = found
         if not isinstance(value, Mapping):
             return value

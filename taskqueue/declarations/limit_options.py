@@ -11,7 +11,7 @@ from taskqueue.declarations.option import Use, option
 from taskqueue.declarations.option import gettext_noop as _
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LimitOptions:
     """How many tasks run at once, or start in a time, and on which workers."""
 

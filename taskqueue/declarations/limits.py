@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
 from taskqueue.declarations.names import DEFINITION_NAME
 from taskqueue.declarations.rates import RateOf, rate_of
@@ -40,9 +41,11 @@ class Concurrency:
         check_whole("Concurrency(limit)", self.limit, most=MOST_AT_ONCE)
         _check_limit(self)
         if self.per not in (None, "host", "worker"):
-            raise InvalidTask(f"Concurrency(per=...) must be 'host' or 'worker', not {self.per!r}.")
+            raise InvalidTask(_(
+                "Concurrency(per=...) must be 'host' or 'worker', not {per!r}.", per=self.per
+            ))  # fmt: skip
         if self.per is not None and self.key is not None:
-            raise InvalidTask("Concurrency takes a key or per=, not both.")
+            raise InvalidTask(_("Concurrency takes a key or per=, not both."))
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,9 @@ class Rate:
     def __post_init__(self) -> None:
         _check_limit(self)
         if not isinstance(self.smooth, bool):
-            raise InvalidTask(f"Rate(smooth=...) must be True or False, not {self.smooth!r}.")
+            raise InvalidTask(_(
+                "Rate(smooth=...) must be True or False, not {smooth!r}.", smooth=self.smooth
+            ))  # fmt: skip
         self.parsed  # noqa: B018  (raises what is no rate)
 
     @property
@@ -87,7 +92,7 @@ class Fair:
     def __post_init__(self) -> None:
         _set_key(self)
         if self.key is None:
-            raise InvalidTask("Fair(key) must name an argument, or be a callable.")
+            raise InvalidTask(_("Fair(key) must name an argument, or be a callable."))
         if not callable(self.weight):
             check_weight(self.weight)
 
@@ -109,16 +114,20 @@ class Sequence:
     def __post_init__(self) -> None:
         _check_limit(self)
         if self.on_failure not in ("continue", "halt"):
-            raise InvalidTask(
-                f"Sequence(on_failure=...) must be 'continue' or 'halt', not {self.on_failure!r}."
-            )
+            raise InvalidTask(_(
+                "Sequence(on_failure=...) must be 'continue' or 'halt', not {on_failure!r}.",
+                on_failure=self.on_failure,
+            ))  # fmt: skip
 
 
 def check_whole(name: str, value: object, *, most: int) -> int:
     """Return a whole number from 1 on. Raises `InvalidTask`."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if not is_whole or not 1 <= value <= most:  # type: ignore[operator]
-        raise InvalidTask(f"{name} must be a whole number from 1 to {most:,}, not {value!r}.")
+        raise InvalidTask(_(
+            "{name} must be a whole number from 1 to {most:,}, not {value!r}.",
+            name=name, most=most, value=value,
+        ))  # fmt: skip
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
@@ -126,9 +135,10 @@ def check_weight(value: object) -> float:
     """Return a weight. Raises `InvalidTask`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not LEAST_WEIGHT <= value <= MOST_WEIGHT:  # type: ignore[operator]
-        raise InvalidTask(
-            f"A weight must be a number from {LEAST_WEIGHT} to {MOST_WEIGHT:g}, not {value!r}."
-        )
+        raise InvalidTask(_(
+            "A weight must be a number from {least_weight} to {most_weight:g}, not {value!r}.",
+            least_weight=LEAST_WEIGHT, most_weight=MOST_WEIGHT, value=value,
+        ))  # fmt: skip
     return float(value)  # type: ignore[arg-type]
 
 
@@ -136,10 +146,10 @@ def _check_limit(limit: Concurrency | Rate | Sequence) -> None:
     _set_key(limit)
     name: Any = limit.name
     if name is not None and not (isinstance(name, str) and DEFINITION_NAME.fullmatch(name)):
-        raise InvalidTask(
-            f"{type(limit).__name__}(name=...) must be 1 to 255 letters, digits and ._:<>-, not "
-            f"{name!r}."
-        )
+        raise InvalidTask(_(
+            "{type}(name=...) must be 1 to 255 letters, digits and ._:<>-, not {name!r}.",
+            type=type(limit).__name__, name=name,
+        ))  # fmt: skip
 
 
 def _set_key(limit: Concurrency | Rate | Fair | Sequence) -> None:
@@ -178,23 +188,29 @@ def check_limits(name: str, limits: Limits, *, priority: int, is_apart: bool) ->
     """Raise `InvalidTask` where limits of a definition exclude each other, or other options."""
     if not limits.has_any:
         if limits.cost != 1:
-            raise InvalidTask(f"{name}: cost= needs a rate= or fair=.")
+            raise InvalidTask(_("{name}: cost= needs a rate= or fair=.", name=name))
         return
     if is_apart:
-        raise InvalidTask(
-            f"{name}: concurrency, rate, fair, sequence and requires exclude workers, worker_names "
-            "and broadcast."
-        )
+        raise InvalidTask(_(
+            "{name}: concurrency, rate, fair, sequence and requires exclude workers, worker_names "
+            "and broadcast.",
+            name=name,
+        ))  # fmt: skip
     if len(limits.concurrency) + len(limits.rate) > MOST_LIMITERS:
-        raise InvalidTask(f"{name}: at most {MOST_LIMITERS} limits of concurrency and rate.")
+        raise InvalidTask(_(
+            "{name}: at most {most_limiters} limits of concurrency and rate.",
+            name=name, most_limiters=MOST_LIMITERS,
+        ))  # fmt: skip
     if limits.sequence is not None and priority:
-        raise InvalidTask(
-            f"{name}: the tasks of a sequence run in the order of their enqueues; leave out "
-            "priority."
-        )
+        raise InvalidTask(_(
+            "{name}: the tasks of a sequence run in the order of their enqueues; leave out "
+            "priority.",
+            name=name,
+        ))  # fmt: skip
     if isinstance(limits.cost, int):
         for rate in limits.rate:
             if limits.cost > rate.parsed.number:
-                raise InvalidTask(
-                    f"{name}: cost={limits.cost} is more than Rate({rate.rate!r}) ever has."
-                )
+                raise InvalidTask(_(
+                    "{name}: cost={cost} is more than Rate({rate!r}) ever has.",
+                    name=name, cost=limits.cost, rate=rate.rate,
+                ))  # fmt: skip

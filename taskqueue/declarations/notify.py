@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from taskqueue.core.alerts import KINDS, MOST_RECIPIENTS, AlertKind
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.exceptions import Duration, InvalidTask
 
@@ -36,23 +37,26 @@ class Notify:
         object.__setattr__(self, "mail", addresses("Notify(mail=...)", self.mail))
         object.__setattr__(self, "endpoints", texts("Notify(endpoints=...)", self.endpoints))
         if not self.mail and not self.endpoints:
-            raise InvalidTask(
+            raise InvalidTask(_(
                 "notify must name somebody to tell, such as notify=['ops@example.org'] or "
                 "Notify(endpoints=['3'])."
-            )
+            ))  # fmt: skip
         is_whole = isinstance(self.threshold, int) and not isinstance(self.threshold, bool)
         if not is_whole or not 1 <= self.threshold <= MOST_FAILURES:
-            raise InvalidTask(
-                f"Notify(threshold=...) must be a whole number from 1 to {MOST_FAILURES:,}, not "
-                f"{self.threshold!r}."
-            )
+            raise InvalidTask(_(
+                "Notify(threshold=...) must be a whole number from 1 to {most_failures:,}, not "
+                "{threshold!r}.",
+                most_failures=MOST_FAILURES, threshold=self.threshold,
+            ))  # fmt: skip
         is_duration = isinstance(self.window, int | float | timedelta)
         seconds = seconds_of(self.window) if is_duration else -1.0
         if isinstance(self.window, bool) or not SHORTEST_WINDOW <= seconds <= LONGEST_WINDOW:
-            raise InvalidTask(
-                f"Notify(window=...) must be {SHORTEST_WINDOW} to {LONGEST_WINDOW:,} seconds, not "
-                f"{self.window!r}."
-            )
+            raise InvalidTask(_(
+                "Notify(window=...) must be {shortest_window} to {longest_window:,} seconds, not "
+                "{window!r}.",
+                shortest_window=SHORTEST_WINDOW, longest_window=LONGEST_WINDOW,
+                window=self.window,
+            ))  # fmt: skip
 
     @property
     def window_seconds(self) -> int:
@@ -69,14 +73,18 @@ def addresses(name: str, value: object) -> tuple[str, ...]:
     """Return addresses of mail. Raises `InvalidTask`."""
     found = texts(name, value)
     if len(found) > MOST_RECIPIENTS:
-        raise InvalidTask(f"{name} may have at most {MOST_RECIPIENTS} addresses.")
+        raise InvalidTask(_(
+            "{name} may have at most {most_recipients} addresses.",
+            name=name, most_recipients=MOST_RECIPIENTS,
+        ))  # fmt: skip
     for address in found:
         try:
             validate_email(address)
         except ValidationError:
-            raise InvalidTask(
-                f"{name} must be addresses such as ops@example.org, not {address!r}."
-            ) from None
+            raise InvalidTask(_(
+                "{name} must be addresses such as ops@example.org, not {address!r}.",
+                name=name, address=address,
+            )) from None  # fmt: skip
     return found
 
 
@@ -84,8 +92,12 @@ def texts(name: str, value: object) -> tuple[str, ...]:
     """Return texts, without repetitions. Raises `InvalidTask`."""
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, Iterable) or isinstance(given, bytes):
-        raise InvalidTask(f"{name} must be a list of texts, not {value!r}.")
+        raise InvalidTask(_(
+            "{name} must be a list of texts, not {value!r}.", name=name, value=value
+        ))  # fmt: skip
     found = list(given)
     if not all(isinstance(each, str) and each for each in found):
-        raise InvalidTask(f"{name} must be a list of texts, not {value!r}.")
+        raise InvalidTask(_(
+            "{name} must be a list of texts, not {value!r}.", name=name, value=value
+        ))  # fmt: skip
     return tuple(dict.fromkeys(found))

@@ -18,6 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from taskqueue.core.durations import duration_from_text
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.retries import POLICIES, Backoff, class_path
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.discovery import discover_tasks
@@ -52,26 +54,33 @@ def backoff_from_json(value: Mapping[str, Any]) -> Backoff:
     name = values.pop("policy", None)
     if not isinstance(name, str) or name not in POLICIES:
         hint = did_you_mean(name, POLICIES) if isinstance(name, str) else ""
-        raise InvalidTask(f"backoff: policy must be one of {', '.join(POLICIES)}.{hint}")
+        raise InvalidTask(_(
+            "backoff: policy must be one of {names}.{hint}", names=", ".join(POLICIES), hint=hint
+        ))  # fmt: skip
     policy = POLICIES[name]
     known = [field.name for field in fields(policy)]
     for key in values:
         if key not in known:
-            hint = did_you_mean(key, known, otherwise=f"Choose from {', '.join(known)}.")
-            raise InvalidTask(f"backoff: {name} has no {key!r}.{hint}")
+            hint = did_you_mean(
+                key, known, otherwise=_("Choose from {names}.", names=", ".join(known))
+            )
+            raise InvalidTask(_(
+                "backoff: {name} has no {key!r}.{hint}", name=name, key=key, hint=hint
+            ))  # fmt: skip
     try:
         return policy(**values)
     except (TypeError, ValueError) as error:
-        raise InvalidTask(f"backoff: {error}") from None
+        raise InvalidTask(_("backoff: {error}", error=why(error))) from None
 
 
 def backoff_from_text(text: str) -> Backoff:
     """Return the policy of `fixed(5)` or `exponential(base=2, cap=10m)`. Raises `InvalidTask`."""
     match = _POLICY.fullmatch(text)
     if match is None:
-        raise InvalidTask(
-            f"backoff: {text!r} is not a policy: write it as exponential(base=2, cap=600)."
-        )
+        raise InvalidTask(_(
+            "backoff: {text!r} is not a policy: write it as exponential(base=2, cap=600).",
+            text=text,
+        ))  # fmt: skip
     policy = match[1].lower()
     values: dict[str, Any] = {"policy": policy}
     for part in filter(None, map(str.strip, (match[2] or "").split(","))):
@@ -80,7 +89,7 @@ def backoff_from_text(text: str) -> Backoff:
         try:
             values[name] = duration_from_text(number).total_seconds()
         except ValueError as error:
-            raise InvalidTask(f"backoff: {error}") from None
+            raise InvalidTask(_("backoff: {error}", error=why(error))) from None
     return backoff_from_json(values)
 
 
@@ -97,11 +106,12 @@ def exception_class(path: object, name: str = "retry_for") -> type[BaseException
             loaded = _loaded_class(path)
         if loaded is not None:
             return loaded
-    raise InvalidTask(
-        f"{name}: {path!r} is not an exception class that is loaded here. Write the full path "
-        "of one that the project's tasks import, such as 'shop.errors.Busy', or the name of a "
-        "built-in one, such as 'ConnectionError'. Nothing is imported for it."
-    )
+    raise InvalidTask(_(
+        "{name}: {path!r} is not an exception class that is loaded here. Write the full path of "
+        "one that the project's tasks import, such as 'shop.errors.Busy', or the name of a "
+        "built-in one, such as 'ConnectionError'. Nothing is imported for it.",
+        name=name, path=path,
+    ))  # fmt: skip
 
 
 def _loaded_class(path: str) -> type[BaseException] | None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.retries import Backoff
 from taskqueue.declarations.arguments import check_unique_key
 from taskqueue.declarations.option_forms import (
@@ -39,7 +41,7 @@ class Kind:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Checked(Kind):
     """A kind of a single option, whose check is a function of its own."""
 
@@ -54,11 +56,13 @@ class Switch(Kind):
 
     def check(self, name: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise InvalidTask(f"{name} must be True or False, not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be True or False, not {value!r}.", name=name, value=value
+            ))  # fmt: skip
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Whole(Kind):
     """A whole number within bounds."""
 
@@ -69,13 +73,19 @@ class Whole(Kind):
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         if is_whole and self.lowest <= value <= self.highest:
             return int(value)
-        bounds = f"between {self.lowest} and {self.highest}"
+        text = _(
+            "{name} must be a whole number between {lowest} and {highest}, not {value!r}.",
+            name=name, lowest=self.lowest, highest=self.highest, value=value,
+        )  # fmt: skip
         if self.highest == LARGEST_COUNT:
-            bounds = f"of {self.lowest} or more"
-        raise InvalidTask(f"{name} must be a whole number {bounds}, not {value!r}.")
+            text = _(
+                "{name} must be a whole number of {lowest} or more, not {value!r}.",
+                name=name, lowest=self.lowest, value=value,
+            )  # fmt: skip
+        raise InvalidTask(text)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Choice(Kind):
     """One of a few words."""
 
@@ -84,11 +94,15 @@ class Choice(Kind):
     def check(self, name: str, value: Any) -> object:
         if value in self.words:
             return value
-        words = f"{', '.join(map(repr, self.words[:-1]))} or {self.words[-1]!r}"
-        raise InvalidTask(f"{name} must be {words}, not {value!r}.")
+        words = _(
+            "{names} or {last!r}", names=", ".join(map(repr, self.words[:-1])), last=self.words[-1]
+        )
+        raise InvalidTask(_(
+            "{name} must be {words}, not {value!r}.", name=name, words=words, value=value
+        ))  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Name(Kind):
     """A short text of letters, digits and a few signs."""
 
@@ -97,10 +111,11 @@ class Name(Kind):
 
     def check(self, name: str, value: Any) -> str:
         if not isinstance(value, str) or not self.pattern.fullmatch(value):
-            raise InvalidTask(
-                f"{name} must be 1 to {self.longest} letters, digits, '_', '-', '.' or ':', "
-                f"not {value!r}."
-            )
+            raise InvalidTask(_(
+                "{name} must be 1 to {longest} letters, digits, '_', '-', '.' or ':', not "
+                "{value!r}.",
+                name=name, longest=self.longest, value=value,
+            ))  # fmt: skip
         return value
 
 
@@ -113,16 +128,20 @@ class UniqueKeyKind(Kind):
         if isinstance(value, str):
             return check_unique_key(value)
         if not isinstance(value, Iterable) or isinstance(value, bytes | Mapping):
-            raise InvalidTask(
-                f"{name} must be text, names of arguments, true for all of them, or in Python a "
-                f"callable, not {type(value).__name__}."
-            )
+            raise InvalidTask(_(
+                "{name} must be text, names of arguments, true for all of them, or in Python a "
+                "callable, not {type}.",
+                name=name, type=type(value).__name__,
+            ))  # fmt: skip
         names = tuple(value)
         for item in names:
             if not isinstance(item, str) or not item:
-                raise InvalidTask(f"{name} must be text or names of arguments, not {item!r}.")
+                raise InvalidTask(_(
+                    "{name} must be text or names of arguments, not {item!r}.",
+                    name=name, item=item,
+                ))  # fmt: skip
         if not names:
-            raise InvalidTask(f"{name} must name an argument. Use None for no key.")
+            raise InvalidTask(_("{name} must name an argument. Use None for no key.", name=name))
         return tuple(dict.fromkeys(names))
 
 
@@ -132,10 +151,11 @@ class Policy(Kind):
     def check(self, name: str, value: Any) -> object:
         if isinstance(value, Backoff) or (callable(value) and not isinstance(value, type)):
             return value
-        raise InvalidTask(
-            f"{name} must be a policy such as Exponential(base=2, cap=600), or a callable "
-            f"(exception, task_result) -> duration, not {value!r}."
-        )
+        raise InvalidTask(_(
+            "{name} must be a policy such as Exponential(base=2, cap=600), or a callable "
+            "(exception, task_result) -> duration, not {value!r}.",
+            name=name, value=value,
+        ))  # fmt: skip
 
     def parse(self, name: str, value: Any) -> Any:
         if isinstance(value, str):
@@ -144,10 +164,11 @@ class Policy(Kind):
             return backoff_from_json(value)
         if value is None or isinstance(value, Backoff) or callable(value):
             return value
-        raise InvalidTask(
-            f"{name} must be a policy, not {value!r}: write it as exponential(base=2, cap=600), in "
-            'JSON also as {"policy": "exponential", "base": 2, "cap": 600}.'
-        )
+        raise InvalidTask(_(
+            "{name} must be a policy, not {value!r}: write it as exponential(base=2, cap=600), in "
+            'JSON also as {{"policy": "exponential", "base": 2, "cap": 600}}.',
+            name=name, value=value,
+        ))  # fmt: skip
 
 
 class ExceptionClasses(Kind):
@@ -158,7 +179,9 @@ class ExceptionClasses(Kind):
         classes = tuple(value) if several else (value,)
         for item in classes:
             if not (isinstance(item, type) and issubclass(item, BaseException)):
-                raise InvalidTask(f"{name} must hold exception classes, not {item!r}.")
+                raise InvalidTask(_(
+                    "{name} must hold exception classes, not {item!r}.", name=name, item=item
+                ))  # fmt: skip
         return classes
 
     def parse(self, name: str, value: Any) -> Any:
@@ -178,17 +201,17 @@ class WorkerNames(Kind):
         several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
         names = tuple(dict.fromkeys(value)) if several else (value,)
         if not 1 <= len(names) <= MOST_WORKERS:
-            raise InvalidTask(
-                f"{name} must hold 1 to {MOST_WORKERS} names, not {len(names)}. "
-                "Use None for any worker."
-            )
+            raise InvalidTask(_(
+                "{name} must hold 1 to {most_workers} names, not {count}. Use None for any worker.",
+                name=name, most_workers=MOST_WORKERS, count=len(names),
+            ))  # fmt: skip
         for item in names:
             try:
                 check_text(item, limit=LONGEST_WORKER_NAME, what=f"A name in {name}")
             except (TypeError, ValueError) as error:
-                raise InvalidTask(str(error)) from None
+                raise InvalidTask(why(error)) from None
             if not item:
-                raise InvalidTask(f"A name in {name} must not be empty.")
+                raise InvalidTask(_("A name in {name} must not be empty.", name=name))
         return names
 
 
@@ -197,6 +220,8 @@ class JsonObject(Kind):
 
     def check(self, name: str, value: Any) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):
-            raise InvalidTask(f"{name} must be a JSON object (a dict), not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be a JSON object (a dict), not {value!r}.", name=name, value=value
+            ))  # fmt: skip
         normal: dict[str, Any] = json.loads(encode(value, limit=LARGEST_METADATA, what=name))
         return normal

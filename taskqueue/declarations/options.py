@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from taskqueue.core.suggestions import nearest_option
+from taskqueue.core.refusals import refusal
+from taskqueue.core.suggestions import hint_of, nearest_option
 from taskqueue.declarations.admission import Admission
 from taskqueue.declarations.batch import Batch, check_batch
 from taskqueue.declarations.key_options import KeyOptions
@@ -25,8 +26,10 @@ from taskqueue.declarations.option import Option, Use, option
 from taskqueue.declarations.option import gettext_noop as _
 from taskqueue.declarations.option_kinds import Checked, Choice, Name, Switch, Whole
 from taskqueue.declarations.run_options import RunOptions
-from taskqueue.declarations.scheduled import Scheduled, scheduled_of
 from taskqueue.exceptions import InvalidTask
+
+if TYPE_CHECKING:
+    from taskqueue.declarations.scheduled import Scheduled
 
 MOST_PER_SLOT = 1000
 
@@ -37,6 +40,13 @@ def check_sensitive(name: str, value: Any) -> frozenset[str]:
     if not all(isinstance(item, str) for item in names):
         raise InvalidTask(f"{name} must hold names of arguments, not {value!r}.")
     return frozenset(names)
+
+
+def check_schedule(name: str, value: Any) -> tuple[Scheduled, ...]:
+    """Return the schedules; the system checks report what is wrong with one."""
+    from taskqueue.declarations.scheduled import scheduled_of  # With the rules: few tasks have one.
+
+    return scheduled_of(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +69,7 @@ class Options(LimitOptions, KeyOptions, RunOptions):
     pool: str | None = option(Choice((None, "process", "thread")), Use.TASK, label=_("Pool"))
     batch: Batch | None = option(Checked(check_batch), Use.TASK, label=_("Batch"))
     notify: Notify | None = option(Checked(check_notify), Use.TASK)
-    # The system checks report what is wrong with a schedule.
-    schedule: tuple[Scheduled, ...] = option(
-        Checked(lambda name, value: scheduled_of(value)), Use.TASK, ()
-    )
+    schedule: tuple[Scheduled, ...] = option(Checked(check_schedule), Use.TASK, ())
 
     @property
     def limits(self) -> Limits:
@@ -119,18 +126,21 @@ def check_options(raw: Mapping[str, Any], *, declared: bool) -> dict[str, Any]:
 
 def _not_allowed(name: str, allowed: Mapping[str, Option]) -> str:
     if name in OPTIONS and name not in _DECLARED:
-        return (
-            f"{name} cannot be defined statically with the @task decorator. "
-            f"Use .using({name}=...) to set it dynamically."
+        return refusal(
+            _(
+                "{name} cannot be defined statically with the @task decorator. "
+                "Use .using({name}=...) to set it dynamically."
+            ),
+            name=name,
         )
     if name in OPTIONS:
-        return f"{name} belongs to the definition: set it in @task({name}=...)."
+        return refusal(
+            _("{name} belongs to the definition: set it in @task({name}=...)."), name=name
+        )
     near = nearest_option(name, OPTIONS)
-    if not near:
-        return f"There is no option {name!r}."
-    if near in allowed:
-        return f"There is no option {name!r}. Did you mean {near!r}?"
-    return f"There is no option {name!r}. {_not_allowed(near, allowed)}"
+    is_other = bool(near) and near not in allowed
+    hint = hint_of("", _not_allowed(near, allowed)) if is_other else hint_of(near)
+    return refusal(_("There is no option {name!r}.{hint}"), name=name, hint=hint)
 
 
 def options_from_json(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from math import isnan
 from types import NoneType
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import InvalidArguments, UnsupportedType
 
 # The deepest nesting of lists and objects.
@@ -48,17 +49,17 @@ def encode(value: Any, *, limit: int, what: str) -> str:
     Raises `InvalidArguments` or `UnsupportedType`, naming the place of the mistake. `what` is the
     name of the value in the message.
     """
-    text = _text_of_plain(value)
+    text = text_of_plain(value)
     if text is None:
         finder = _Normaliser(what)
         normal = finder.normalise(value, 0)
         text = _PlainFloats().encode(normal) if finder.has_large_float else dumps(normal)
     if len(text) > limit:
-        raise InvalidArguments(
-            f"{what} must be at most {limit:,} bytes as JSON, not {len(text):,}. "
-            "Store large data elsewhere and pass a reference to it.",
-            path=(what,),
-        )
+        raise InvalidArguments(_(
+            "{what} must be at most {limit:,} bytes as JSON, not {count:,}. Store large data "
+            "elsewhere and pass a reference to it.",
+            what=what, limit=limit, count=len(text),
+        ), path=(what,))  # fmt: skip
     return text
 
 
@@ -98,9 +99,12 @@ def _texts_of_column(items: list[Any]) -> list[str] | None:
     return [_WORDS[item] for item in items] if kinds <= {bool, NoneType} else None
 
 
-def _text_of_plain(value: Any) -> str | None:
-    """Return the JSON text of a list or dict of plain items, which most arguments are, or None."""
-    if type(value) is list:
+def text_of_plain(value: Any) -> str | None:
+    """Return the JSON text of a list, tuple or dict of plain items, or None for anything else.
+
+    Most arguments are such.
+    """
+    if type(value) is list or type(value) is tuple:
         items = list(map(_text_of_item, value))
         return None if None in items else f"[{','.join(items)}]"  # type: ignore[arg-type]
     if type(value) is dict and all(type(key) is str for key in value):
@@ -141,20 +145,22 @@ class _Normaliser:
             try:
                 return self._text(value.decode())
             except UnicodeDecodeError:
-                raise self._refused("bytes that are not UTF-8 text") from None
+                raise self._refused(_("bytes that are not UTF-8 text")) from None
         if isinstance(value, UserString):
             # A sequence whose items are of its own kind: it would nest without end.
-            raise self._unsupported(value, "Pass it as text: str(value).")
+            raise self._unsupported(value, _("Pass it as text: str(value)."))
         if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
-            raise self._refused(f"nested deeper than {DEEPEST} levels")
+            raise self._refused(_("nested deeper than {deepest} levels", deepest=DEEPEST))
         if isinstance(value, Mapping):
             return {self._key(k): self._inside(k, v, depth) for k, v in value.items()}
         if isinstance(value, Sequence) and not isinstance(value, bytearray | memoryview | range):
             return [self._inside(place, item, depth) for place, item in enumerate(value)]
         raise self._unsupported(
             value,
-            "JSON has text, numbers, true, false, null, lists and objects; pass the value as one "
-            "of these.",
+            _(
+                "JSON has text, numbers, true, false, null, lists and objects; pass the value as "
+                "one of these."
+            ),
         )
 
     def _inside(self, place: object, value: Any, depth: int) -> Any:
@@ -165,39 +171,44 @@ class _Normaliser:
 
     def _key(self, key: Any) -> str:
         if not isinstance(key, str):
-            raise UnsupportedType(
-                f"Unsupported type: {type(key)} as a key ({key!r}) at {self._place()}. "
-                "Keys of JSON objects are text.",
-                path=self._path(),
-            )
+            raise UnsupportedType(_(
+                "Unsupported type: {type} as a key ({key!r}) at {place}. Keys of JSON objects are "
+                "text.",
+                type=type(key), key=key, place=self._place(),
+            ), path=self._path())  # fmt: skip
         return self._text(str.__str__(key))
 
     def _text(self, text: str) -> str:
         if text.isascii():
             if "\x00" in text:
-                raise self._refused("a NUL character, which PostgreSQL cannot store")
+                raise self._refused(_("a NUL character, which PostgreSQL cannot store"))
         elif "\x00" in text or _SURROGATE.search(text):
-            raise self._refused("a NUL character or a lone surrogate, which cannot be stored")
+            raise self._refused(_("a NUL character or a lone surrogate, which cannot be stored"))
         return text
 
     def _integer(self, number: int) -> int:
         if not -LARGEST_INTEGER <= number < LARGEST_INTEGER:
-            raise self._refused("an integer beyond 64 bits; pass it as text")
+            raise self._refused(_("an integer beyond 64 bits; pass it as text"))
         return number
 
     def _float(self, number: float) -> float:
         if number - number != 0:  # NaN and the infinities
-            raise self._refused(f"{number!r}, which JSON does not have")
+            raise self._refused(_("{number!r}, which JSON does not have", number=number))
         if abs(number) >= _INEXACT_FLOAT:
             self.has_large_float = True
         return number
 
     def _unsupported(self, value: object, remedy: str) -> UnsupportedType:
-        text = f"Unsupported type: {type(value)} at {self._place()}. {remedy}"
+        text = _(
+            "Unsupported type: {type} at {place}. {remedy}",
+            type=type(value), place=self._place(), remedy=remedy,
+        )  # fmt: skip
         return UnsupportedType(text, path=self._path())
 
     def _refused(self, reason: str) -> InvalidArguments:
-        return InvalidArguments(f"{self._place()} cannot be stored: {reason}.", path=self._path())
+        return InvalidArguments(_(
+            "{place} cannot be stored: {reason}.", place=self._place(), reason=reason
+        ), path=self._path())  # fmt: skip
 
     def _path(self) -> tuple[object, ...]:
         return self.what, *self.path
@@ -209,11 +220,14 @@ class _Normaliser:
 def check_text(text: str, *, limit: int, what: str) -> str:
     """Return the text. Raises ValueError if no column of that many characters can store it."""
     if not isinstance(text, str):
-        raise TypeError(f"{what} must be text, not {type(text).__name__}.")
+        raise TypeError(_("{what} must be text, not {type}.", what=what, type=type(text).__name__))
     if len(text) > limit:
-        raise ValueError(f"{what} may have at most {limit} characters; this one has {len(text)}.")
+        raise ValueError(_(
+            "{what} may have at most {limit} characters; this one has {count}.",
+            what=what, limit=limit, count=len(text),
+        ))  # fmt: skip
     if "\x00" in text or _SURROGATE.search(text):
-        raise ValueError(f"{what} holds a NUL character or a lone surrogate.")
+        raise ValueError(_("{what} holds a NUL character or a lone surrogate.", what=what))
     return text
 
 

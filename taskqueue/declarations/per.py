@@ -7,6 +7,7 @@ from typing import Any
 
 from taskqueue.core.durations import is_duration
 from taskqueue.core.periods import WORDS
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.option_kinds import Kind
 from taskqueue.declarations.time_kinds import Seconds, check_duration
 from taskqueue.exceptions import InvalidTask
@@ -20,7 +21,10 @@ class Per(Kind):
             if value in WORDS:
                 return value
             words = ", ".join(map(repr, WORDS))
-            raise InvalidTask(f"{name} must be {words} or a duration, not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be {words} or a duration, not {value!r}.",
+                name=name, words=words, value=value,
+            ))  # fmt: skip
         return check_duration(name, value, lowest=1.0)
 
     def parse(self, name: str, value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import InvalidTask
 
 DAY = 86_400
@@ -28,17 +29,21 @@ def rate_of(what: str, text: object, *, most: int, longest: int = DAY) -> RateOf
     """
     match = _RATE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise InvalidTask(
-            f"{what} must be a rate such as '100/m', '5/10s', '1/h' or '3/d', not {text!r}."
-        )
+        raise InvalidTask(_(
+            "{what} must be a rate such as '100/m', '5/10s', '1/h' or '3/d', not {text!r}.",
+            what=what, text=text,
+        ))  # fmt: skip
     number, seconds = int(match[1]), int(match[2] or 1) * UNITS[match[3]]
     if not 1 <= number <= most:
-        raise InvalidTask(f"{what} must allow 1 to {most:,} at a time, not {number:,} ({text!r}).")
+        raise InvalidTask(_(
+            "{what} must allow 1 to {most:,} at a time, not {number:,} ({text!r}).",
+            what=what, most=most, number=number, text=text,
+        ))  # fmt: skip
     if not 1 <= seconds <= longest:
-        raise InvalidTask(
-            f"{what} must be over 1 second to {longest // DAY} days, not {seconds:,} seconds "
-            f"({text!r})."
-        )
+        raise InvalidTask(_(
+            "{what} must be over 1 second to {days} days, not {seconds:,} seconds ({text!r}).",
+            what=what, days=longest // DAY, seconds=seconds, text=text,
+        ))  # fmt: skip
     return RateOf(number, seconds)
 
 

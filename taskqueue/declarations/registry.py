@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.discovery import (
     discover_tasks,
@@ -46,10 +47,11 @@ class BaseRegistry(Generic[D]):
             is_same_function(known.body, body)
             or (is_same_place(known.body, body) and run_of(body) is not self._runs[name])
         ):
-            raise InvalidTask(
-                f"Two functions are named {name!r}: {place(known.body)} and "
-                f"{place(body)}. Give one of them another name with @{self.word}(name=...)."
-            )
+            raise InvalidTask(_(
+                "Two functions are named {name!r}: {place} and {place_}. Give one of them another "
+                "name with @{word}(name=...).",
+                name=name, place=place(known.body), place_=place(body), word=self.word,
+            ))  # fmt: skip
         self._definitions[name] = definition
         self._runs[name] = run_of(body)
 
@@ -64,7 +66,9 @@ class BaseRegistry(Generic[D]):
         definition = self.find(name)
         if definition is None:
             hint = did_you_mean(name, self._definitions)
-            raise self.unknown(f"No {self.word} is named {name!r}.{hint}")
+            raise self.unknown(_(
+                "No {word} is named {name!r}.{hint}", word=self.word, name=name, hint=hint
+            ))  # fmt: skip
         return definition
 
     def all(self) -> list[D]:

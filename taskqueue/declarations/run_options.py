@@ -49,7 +49,7 @@ def _lasting(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class RunOptions:
     """Where, when and how often a task runs, and by whom."""
 

@@ -9,6 +9,8 @@ from enum import StrEnum
 from itertools import islice, pairwise
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.states import Missed, Overlap
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.payload import check_text
@@ -56,9 +58,9 @@ def check_policies(scheduled: Scheduled) -> None:
     _check_choice("missed", scheduled.missed, Missed)
     _check_choice("overlap", scheduled.overlap, Overlap)
     if (scheduled.missed == Missed.WINDOW) != (scheduled.missed_window is not None):
-        raise InvalidSchedule(
+        raise InvalidSchedule(_(
             "missed='window' needs missed_window, and missed_window needs missed='window'."
-        )
+        ))  # fmt: skip
     if scheduled.missed_window is not None:
         window_of(scheduled.missed_window)
     _check_count("pause_after_failures", scheduled.pause_after_failures)
@@ -85,7 +87,7 @@ def jitter_of(value: Any) -> timedelta:
     """Return the jitter as a timedelta. Raises `InvalidSchedule`."""
     jitter = _duration_of("jitter", value, lowest=0.001)
     if jitter > LONGEST_JITTER:
-        raise InvalidSchedule(f"jitter must be at most one day, not {jitter}.")
+        raise InvalidSchedule(_("jitter must be at most one day, not {jitter}.", jitter=jitter))
     return jitter
 
 
@@ -97,11 +99,12 @@ def check_spread(scheduled: Scheduled, jitter: timedelta) -> None:
     """
     longest = max(_intervals(scheduled.rule), default=jitter)
     if jitter > longest and scheduled.missed != Missed.ALL and not _runs_together(scheduled):
-        raise InvalidSchedule(
-            f"jitter must be at most the interval of the rule, {longest}, not {jitter}: with a "
+        raise InvalidSchedule(_(
+            "jitter must be at most the interval of the rule, {longest}, not {jitter}: with a "
             "longer one most runs are missed. Shorten it, or choose missed='all' with "
-            "overlap='queue_all'."
-        )
+            "overlap='queue_all'.",
+            longest=longest, jitter=jitter,
+        ))  # fmt: skip
 
 
 def exceeded_interval(scheduled: Scheduled) -> timedelta | None:
@@ -133,21 +136,26 @@ def _duration_of(name: str, value: Any, *, lowest: float) -> timedelta:
     try:
         return check_duration(name, value, lowest=lowest)
     except InvalidTask as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
 
 
 def _check_count(name: str, count: object) -> None:
     if count is not None and (
         isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_FAILURES
     ):
-        raise InvalidSchedule(f"{name} must be a whole number of 1 or more, not {count!r}.")
+        raise InvalidSchedule(_(
+            "{name} must be a whole number of 1 or more, not {count!r}.", name=name, count=count
+        ))  # fmt: skip
 
 
 def _check_choice(name: str, value: object, choices: type[StrEnum]) -> None:
     known = [choice.value for choice in choices]
     if not isinstance(value, str) or value not in known:
         hint = did_you_mean(str(value), known)
-        raise InvalidSchedule(f"{name} must be one of {', '.join(known)}, not {value!r}.{hint}")
+        raise InvalidSchedule(_(
+            "{name} must be one of {names}, not {value!r}.{hint}",
+            name=name, names=', '.join(known), value=value, hint=hint,
+        ))  # fmt: skip
 
 
 def check_name(name: Any) -> str:
@@ -155,14 +163,17 @@ def check_name(name: Any) -> str:
     try:
         text = check_text(name, limit=LONGEST_NAME, what="The name of a schedule")
     except (TypeError, ValueError) as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
     if not text or not text.isprintable() or text != text.strip() or "/" in text:
-        raise InvalidSchedule(
-            "The name of a schedule must be printable text without '/' or surrounding spaces, "
-            f"not {text!r}."
-        )
+        raise InvalidSchedule(_(
+            "The name of a schedule must be printable text without '/' or surrounding spaces, not "
+            "{text!r}.",
+            text=text,
+        ))  # fmt: skip
     if text in (".", ".."):
-        raise InvalidSchedule(f"A schedule cannot be named {text!r}: no URL can address it.")
+        raise InvalidSchedule(_(
+            "A schedule cannot be named {text!r}: no URL can address it.", text=text
+        ))  # fmt: skip
     return text
 
 

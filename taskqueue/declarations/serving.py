@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.names import DEFINITION_NAME, QUEUE_NAME
 from taskqueue.exceptions import InvalidTask
 
@@ -40,16 +41,24 @@ def parse_queues(text: str, *, source: str = "--queues") -> QueueChoice:
         head, at, most = part.partition("@")
         name, equals, weight = head.partition("=")
         if not QUEUE_NAME.fullmatch(name):
-            raise InvalidTask(f"{name!r} is not the name of a queue.")
+            raise InvalidTask(_("{name!r} is not the name of a queue.", name=name))
         if name in weights:
-            raise InvalidTask(f"The queue {name!r} is listed twice in {source}.")
+            raise InvalidTask(_(
+                "The queue {name!r} is listed twice in {source}.", name=name, source=source
+            ))  # fmt: skip
         weights[name] = (
-            _number(weight, HIGHEST_WEIGHT, f"The weight of {name!r}") if equals and weight else 1
+            _number(weight, HIGHEST_WEIGHT, _("The weight of {name!r}", name=name))
+            if equals and weight
+            else 1
         )
         if at:
-            slots[name] = _number(most, MOST_SLOTS, f"The slots of {name!r}, behind @,")
+            slots[name] = _number(
+                most, MOST_SLOTS, _("The slots of {name!r}, behind @,", name=name)
+            )
     if text and not weights:
-        raise InvalidTask(f"{source} {text!r} names no queue; omit it to serve all.")
+        raise InvalidTask(_(
+            "{source} {text!r} names no queue; omit it to serve all.", source=source, text=text
+        ))  # fmt: skip
     return QueueChoice(weights, slots)
 
 
@@ -60,14 +69,21 @@ def parse_definition_slots(text: str, *, source: str = "--definition-slots") -> 
     """
     slots: dict[str, int] = {}
     for part in _parts(text, source):
-        name, _, most = part.partition("=")
+        name, _equals, most = part.partition("=")
         if not DEFINITION_NAME.fullmatch(name):
-            raise InvalidTask(f"{name!r} is not the name of a definition.")
+            raise InvalidTask(_("{name!r} is not the name of a definition.", name=name))
         if name in slots:
-            raise InvalidTask(f"The definition {name!r} is listed twice in {source}.")
-        slots[name] = _number(most, MOST_SLOTS, f"The slots of {name!r}, behind =,", least=0)
+            raise InvalidTask(_(
+                "The definition {name!r} is listed twice in {source}.", name=name, source=source
+            ))  # fmt: skip
+        slots[name] = _number(
+            most, MOST_SLOTS, _("The slots of {name!r}, behind =,", name=name), least=0
+        )
     if text and not slots:
-        raise InvalidTask(f"{source} {text!r} names no definition; omit it to limit none.")
+        raise InvalidTask(_(
+            "{source} {text!r} names no definition; omit it to limit none.",
+            source=source, text=text,
+        ))  # fmt: skip
     return slots
 
 
@@ -79,24 +95,39 @@ def definition_slots_text(slots: Mapping[str, int]) -> str:
 def check_concurrency(number: object) -> int:
     """Return a number of slots that a running worker can be given. Raises `InvalidTask`."""
     if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidTask(f"concurrency must be a whole number, not {number!r}.")
+        raise InvalidTask(_("concurrency must be a whole number, not {number!r}.", number=number))
     if not 1 <= number <= MOST_CONCURRENCY:
-        raise InvalidTask(f"concurrency must be from 1 to {MOST_CONCURRENCY}, not {number}.")
+        raise InvalidTask(_(
+            "concurrency must be from 1 to {most_concurrency}, not {number}.",
+            most_concurrency=MOST_CONCURRENCY, number=number,
+        ))  # fmt: skip
     return number
 
 
 def _parts(text: object, source: str) -> list[str]:
     if not isinstance(text, str):
-        raise InvalidTask(f"{source} must be a text such as those of runworker, not {text!r}.")
+        raise InvalidTask(_(
+            "{source} must be a text such as those of runworker, not {text!r}.",
+            source=source, text=text,
+        ))  # fmt: skip
     if len(text) > LONGEST_TEXT:
-        raise InvalidTask(f"{source} may have {LONGEST_TEXT} characters, not {len(text)}.")
+        raise InvalidTask(_(
+            "{source} may have {longest_text} characters, not {count}.",
+            source=source, longest_text=LONGEST_TEXT, count=len(text),
+        ))  # fmt: skip
     parts = [part for part in (part.strip() for part in text.split(",")) if part]
     if len(parts) > MOST_NAMES:
-        raise InvalidTask(f"{source} lists {len(parts)} names; {MOST_NAMES} are the most.")
+        raise InvalidTask(_(
+            "{source} lists {count} names; {most_names} are the most.",
+            source=source, count=len(parts), most_names=MOST_NAMES,
+        ))  # fmt: skip
     return parts
 
 
 def _number(text: str, most: int, what: str, *, least: int = 1) -> int:
     if text.isdecimal() and len(text) <= 7 and least <= int(text) <= most:
         return int(text)
-    raise InvalidTask(f"{what} must be a whole number from {least} to {most}, not {text!r}.")
+    raise InvalidTask(_(
+        "{what} must be a whole number from {least} to {most}, not {text!r}.",
+        what=what, least=least, most=most, text=text,
+    ))  # fmt: skip

@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from taskqueue.declarations.annotations import NULL, hints_of, kind_of, misfit
+from taskqueue.core.refusals import refusal as _
+from taskqueue.declarations.annotations import NULL, hints_of, kind_of
 from taskqueue.declarations.argument_kinds import Kind, Misfit
 from taskqueue.declarations.compound_kinds import Either
+from taskqueue.declarations.misfits import misfit
 from taskqueue.exceptions import ArgumentsDoNotBind
 
 # Types may be of any number where an annotation admits anything.
@@ -64,7 +66,10 @@ class Signature:
         except TypeError as error:
             reason = str(error)
         # Not from within `except`: the frames of that error hold the arguments.
-        raise ArgumentsDoNotBind(f"{name}{self} cannot be called with these arguments: {reason}.")
+        raise ArgumentsDoNotBind(_(
+            "{name}{signature} cannot be called with these arguments: {reason}.",
+            name=name, signature=self, reason=reason,
+        ))  # fmt: skip
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
@@ -144,7 +149,8 @@ class Signature:
             try:
                 return kind.store(value) if way == "store" else kind.load(value)
             except Misfit as error:
-                found = misfit(error, task=task, name=name, what=what)
+                is_secret = not self._sensitive.isdisjoint((name, what))
+                found = misfit(error, task=task, name=name, what=what, is_secret=is_secret)
             # Not from within `except`: the frames of that error hold the argument.
             raise found
 

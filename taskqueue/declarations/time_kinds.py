@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskqueue.core.durations import duration_from_text, is_duration
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.option_kinds import Kind
 from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
@@ -16,7 +18,7 @@ from taskqueue.exceptions import LONGEST_DURATION, Duration, InvalidTask
 Moment = datetime | Duration
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Seconds(Kind):
     """A duration: seconds or a timedelta; in text such as `5m`."""
 
@@ -31,7 +33,7 @@ class Seconds(Kind):
         try:
             return duration_from_text(value)
         except ValueError as error:
-            raise InvalidTask(f"{name}: {error}") from None
+            raise InvalidTask(_("{name}: {error}", name=name, error=why(error))) from None
 
 
 def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
@@ -39,15 +41,16 @@ def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
     try:
         seconds = seconds_of(value)
     except TypeError as error:
-        raise InvalidTask(f"{name}: {error}") from None
+        raise InvalidTask(_("{name}: {error}", name=name, error=why(error))) from None
     if not lowest <= seconds <= LONGEST_DURATION:
-        raise InvalidTask(
-            f"{name} must be between {lowest:g} and {LONGEST_DURATION:,} seconds, not {value!r}."
-        )
+        raise InvalidTask(_(
+            "{name} must be between {lowest:g} and {longest_duration:,} seconds, not {value!r}.",
+            name=name, lowest=lowest, longest_duration=LONGEST_DURATION, value=value,
+        ))  # fmt: skip
     return timedelta(seconds=seconds)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class When(Kind):
     """An aware datetime, or a duration from now; in text ISO 8601 or such as `5m`."""
 
@@ -58,11 +61,15 @@ class When(Kind):
         if not isinstance(value, datetime):
             return self._check_delay(name, value)
         if value.tzinfo is None or value.utcoffset() is None:
-            raise InvalidTask(f"{name} must be an aware datetime, not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be an aware datetime, not {value!r}.", name=name, value=value
+            ))  # fmt: skip
         try:
             return value.astimezone(UTC)
         except OverflowError:
-            raise InvalidTask(f"{name} must lie in the years 1 to 9999, not {value!r}.") from None
+            raise InvalidTask(_(
+                "{name} must lie in the years 1 to 9999, not {value!r}.", name=name, value=value
+            )) from None  # fmt: skip
 
     def _check_delay(self, name: str, value: Any) -> timedelta:
         if isinstance(value, timedelta) and value < timedelta(0):
@@ -80,10 +87,11 @@ class When(Kind):
         try:
             return datetime.fromisoformat(value)
         except ValueError:
-            raise InvalidTask(
-                f"{name}: {value!r} is neither a duration such as 5m nor a moment such as "
-                "2026-03-01T12:00+00:00."
-            ) from None
+            raise InvalidTask(_(
+                "{name}: {value!r} is neither a duration such as 5m nor a moment such as "
+                "2026-03-01T12:00+00:00.",
+                name=name, value=value,
+            )) from None  # fmt: skip
 
 
 class HoldTime(Kind):
@@ -96,7 +104,10 @@ class HoldTime(Kind):
             return str(value)
         if isinstance(value, str):
             words = ", ".join(map(repr, self.words))
-            raise InvalidTask(f"{name} must be {words} or a duration, not {value!r}.")
+            raise InvalidTask(_(
+                "{name} must be {words} or a duration, not {value!r}.",
+                name=name, words=words, value=value,
+            ))  # fmt: skip
         return check_duration(name, value, lowest=0.001)
 
     def parse(self, name: str, value: Any) -> Any:

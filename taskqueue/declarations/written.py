@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.exceptions import InvalidTask
 
@@ -21,9 +22,12 @@ def from_fields(name: str, by: type[T], values: Mapping[str, Any]) -> T:
     for key in values:
         if key not in known:
             hint = did_you_mean(key, known, otherwise=f"Choose from {', '.join(known)}.")
-            raise InvalidTask(f"{name}: {by.__name__} has no {key!r}.{hint}")
+            raise InvalidTask(_(
+                "{name}: {type} has no {key!r}.{hint}",
+                name=name, type=by.__name__, key=key, hint=hint,
+            ))  # fmt: skip
     if known[0] not in values:
-        raise InvalidTask(f"{name}: {known[0]!r} is missing.")
+        raise InvalidTask(_("{name}: {known!r} is missing.", name=name, known=known[0]))
     return by(**values)
 
 
@@ -32,7 +36,10 @@ def fields_in_text(name: str, by: type[Any], text: str, *, example: str) -> list
 
     Values are plain: nothing of the text is run. Raises `InvalidTask`.
     """
-    refused = InvalidTask(f"{name} must be such as {example}, not {text[:100]!r}.")
+    refused = InvalidTask(_(
+        "{name} must be such as {example}, not {text!r}.",
+        name=name, example=example, text=text[:100],
+    ))  # fmt: skip
     if len(text) > LONGEST_TEXT:
         raise refused
     try:

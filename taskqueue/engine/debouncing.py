@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.engine.call_counts import count_turned_away
 from taskqueue.engine.dialect import dialect_for
@@ -29,7 +30,7 @@ def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payloa
     """
     dialect = dialect_for(connection)
     first = replace(spec, run_in=spec.debounce_in)
-    for _ in range(TRIES):
+    for _try in range(TRIES):
         enqueued = dialect.insert(connection, first, payload)
         if enqueued is not None:
             return enqueued
@@ -37,10 +38,11 @@ def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payloa
         if holder is not None and _put_off(connection, holder, spec, payload):
             count_turned_away(connection, spec.name, TurnedAway.DEBOUNCED)
             return enqueued_of(holder, updated=True)
-    raise TaskQueueError(
-        f"The task of {spec.name} that a call would put off changed {TRIES} times while it was "
-        "enqueued. Enqueue it again."
-    )
+    raise TaskQueueError(_(
+        "The task of {spec} that a call would put off changed {tries} times while it was enqueued. "
+        "Enqueue it again.",
+        spec=spec.name, tries=TRIES,
+    ))  # fmt: skip
 
 
 def debounce_many(

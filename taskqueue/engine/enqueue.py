@@ -16,6 +16,7 @@ from django.db.transaction import atomic
 from django.utils.timezone import get_default_timezone
 
 from taskqueue.core.periods import period_of
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
 from taskqueue.engine.connections import project_connection
@@ -51,7 +52,7 @@ def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueu
     if payload.unique_key is None:
         enqueued = dialect.insert(connection, spec, payload)
         if enqueued is None:
-            raise TaskQueueError(f"Task {payload.id} exists already.")
+            raise TaskQueueError(_("Task {payload} exists already.", payload=payload.id))
         return enqueued
     if spec.debounce_in is not None:
         return debounce(connection, spec, payload)
@@ -73,11 +74,13 @@ def _enqueue_in_period(
     try:
         period = period_of(spec.unique_per, spec.run_after_at(now), get_default_timezone())
     except (OverflowError, ValueError):
-        raise InvalidTask("run_after is too late for unique_per: no period ends then.") from None
+        raise InvalidTask(_("run_after is too late for unique_per: no period ends then.")) from None
     key = f"{payload.unique_key}@{period.label}"
     if len(key) > LONGEST_UNIQUE_KEY:
         room = LONGEST_UNIQUE_KEY - len(period.label) - 1
-        raise InvalidTask(f"With unique_per, unique_key may have at most {room} characters.")
+        raise InvalidTask(_(
+            "With unique_per, unique_key may have at most {room} characters.", room=room
+        ))  # fmt: skip
     held = replace(spec, at=now, unique_in=(period.ends_at - now).total_seconds())
     try:
         named = payload._replace(unique_key=key)
@@ -91,7 +94,7 @@ def _enqueue_with_key(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
 ) -> Enqueued:
     dialect, unique_key = dialect_for(connection), str(payload.unique_key)
-    for _ in range(TRIES):
+    for _try in range(TRIES):
         enqueued = dialect.insert(connection, spec, payload)
         if enqueued is not None:
             return enqueued
@@ -100,10 +103,11 @@ def _enqueue_with_key(
         holder = meet_holder(connection, spec, payload, on_duplicate=on_duplicate)
         if holder is not None:
             return holder
-    raise TaskQueueError(
-        f"The holder of the unique key {unique_key!r} of {spec.unique_scope} changed "
-        f"{TRIES} times while this task was enqueued. Enqueue it again."
-    )
+    raise TaskQueueError(_(
+        "The holder of the unique key {unique_key!r} of {unique_scope} changed {tries} times while "
+        "this task was enqueued. Enqueue it again.",
+        unique_key=unique_key, unique_scope=spec.unique_scope, tries=TRIES,
+    ))  # fmt: skip
 
 
 def enqueue_many(
@@ -166,12 +170,11 @@ def meet_holder(
         elif on_duplicate == "replace":
             updated = _replace(connection, holder, spec, payload)
     if on_duplicate == "raise" and not updated:
-        raise DuplicateTask(
-            f"Task {holder.id} ({holder.status}) holds the unique key {payload.unique_key!r} of "
-            f"{spec.unique_scope}.",
-            holder.id,
-            unique_key=payload.unique_key,
-        )
+        raise DuplicateTask(_(
+            "Task {holder} ({status}) holds the unique key {unique_key!r} of {unique_scope}.",
+            holder=holder.id, status=holder.status, unique_key=payload.unique_key,
+            unique_scope=spec.unique_scope,
+        ), holder.id, unique_key=payload.unique_key)  # fmt: skip
     if updated:
         holder = holder_of(connection, spec, payload)
         if holder is None:  # It started or ended meanwhile, and released the key.

@@ -16,6 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import PENDING
 from taskqueue.engine.call_counts import count_turned_away
 from taskqueue.engine.dialect import dialect_for, select
@@ -158,15 +159,16 @@ class Places:
         act: Callable[[Payload, str], Enqueued | None] = self._drop
         if self._spec.when_full != "drop":
             act = self._refuse if self._spec.when_full == "refuse" else self._replace
-        for _ in range(TRIES):
+        for _try in range(TRIES):
             places = self._free({base: 1}).get(base)
             enqueued = self._insert(payload, places[0]) if places else act(payload, base)
             if enqueued is not None:
                 return enqueued
-        raise TaskQueueError(
-            f"The places of {base!r} of {self._spec.unique_scope} changed {TRIES} times while this "
-            "task was enqueued. Enqueue it again."
-        )
+        raise TaskQueueError(_(
+            "The places of {base!r} of {unique_scope} changed {tries} times while this task was "
+            "enqueued. Enqueue it again.",
+            base=base, unique_scope=self._spec.unique_scope, tries=TRIES,
+        ))  # fmt: skip
 
     def _free(self, wanted: Mapping[str, int]) -> dict[str, list[str]]:
         """Return free places of each base, as many as are wanted of it or as there are."""
@@ -176,7 +178,7 @@ class Places:
             places=spec.places, scope=spec.unique_scope,
         )  # fmt: skip
         free: dict[str, list[str]] = {}
-        for base, place, is_expired, *_ in sorted(rows):
+        for base, place, is_expired, *_rest in sorted(rows):
             if is_expired:
                 release_expired(self._connection, spec.unique_scope, place)
             free.setdefault(base, []).append(place)
@@ -210,13 +212,13 @@ class Places:
     def _refuse(self, payload: Payload, base: str) -> Enqueued | None:
         spec = self._spec
         count_turned_away(self._connection, spec.name, TurnedAway.REFUSED)
-        alike = " with this key" if ":" in base else ""
-        tasks = "task" if spec.places == 1 else "tasks"
-        raise CapacityReached(
-            f"The capacity of {spec.name} is reached: {spec.places:,} unfinished {tasks}{alike}. "
-            "Enqueue this one later.",
-            spec.places,
-        )
+        alike = _(" with this key") if ":" in base else ""
+        tasks = _("task") if spec.places == 1 else _("tasks")
+        raise CapacityReached(_(
+            "The capacity of {name} is reached: {places:,} unfinished {tasks}{alike}. Enqueue this "
+            "one later.",
+            name=spec.name, places=spec.places, tasks=tasks, alike=alike,
+        ), spec.places)  # fmt: skip
 
     def _replace(self, payload: Payload, base: str) -> Enqueued | None:
         """Cancel the task that has waited longest, and take its place."""

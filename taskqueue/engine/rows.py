@@ -162,14 +162,14 @@ class Folded(NamedTuple):
     lacking: int
 
 
-class StepTask(NamedTuple):
-    """A new task of a step: its id, arguments as JSON text, and whose member it is."""
+class StepTasks(NamedTuple):
+    """New tasks of steps, column by column: ids, arguments as JSON text, whose members they are."""
 
-    id: str
-    args: str
-    kwargs: str
-    step_id: int
-    place: int
-    # Of a task that is limited.
-    partition: str | None = None
-    limits: str | None = None
+    ids: Sequence[str]
+    args: Sequence[str]
+    kwargs: Sequence[str]
+    step_ids: Sequence[int]
+    places: Sequence[int]
+    # Of tasks that are limited; None for others.
+    partitions: Sequence[str | None]
+    limits: Sequence[str | None]

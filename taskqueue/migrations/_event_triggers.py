@@ -85,7 +85,7 @@ END $$
 TRIGGER = """
 CREATE TRIGGER taskqueue_event_{label}
 AFTER {on} ON taskqueue_{table}
-FOR EACH ROW WHEN (CASE WHEN taskqueue_wants({wanted}) THEN {exactly} ELSE false END)
+FOR EACH ROW WHEN ({condition})
 EXECUTE FUNCTION taskqueue_event_{label}()
 """
 SQLITE_TRIGGER = """
@@ -150,10 +150,13 @@ def _statement(template: str, source: Source, *, is_postgresql: bool) -> str:
     )
     # Where the row decides which kind it is, it is asked for once more.
     is_one_kind = " " not in source.kind
+    condition = f"taskqueue_wants({source.kind if is_one_kind else repr(source.table + '.')})"
+    if source.when != "true":
+        exactly = f"({source.when})" + f" AND taskqueue_wants({source.kind})" * (not is_one_kind)
+        condition = f"CASE WHEN {condition} THEN {exactly} ELSE false END"
     parts = source._asdict() | {
         "label": f"{source.table}_{source.label}",
-        "wanted": source.kind if is_one_kind else f"'{source.table}.'",
-        "exactly": f"({source.when})" + f" AND taskqueue_wants({source.kind})" * (not is_one_kind),
+        "condition": condition,
         "details": f"{function}({pairs})",
         "clock": SQLITE_CLOCK,
     }

@@ -1,4 +1,4 @@
-"""A request over REST that bore an Idempotency-Key, and how it was answered."""
+"""A request over REST that bore an Idempotency-Key, or a button of the admin, and its answer."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.core.states import LeaseStatus
-from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, one_of
+from taskqueue.models.parts import LOOSE, VIEW_ONLY, choices, known_status
 from taskqueue.models.task import Task
 from taskqueue.models.worker import Worker
 
@@ -94,13 +94,10 @@ class Lease(models.Model):
                     is_shared=True,
                 ),
             ),
-            one_of("status", LeaseStatus, name="taskqueue_lease_status"),
-            models.CheckConstraint(
-                condition=(
-                    Q(status=LeaseStatus.RUNNING.value, finished_at=None)
-                    | Q(finished_at__isnull=False) & ~Q(status=LeaseStatus.RUNNING.value)
-                ),
-                name="taskqueue_lease_finished",
+            known_status(
+                [LeaseStatus.RUNNING],
+                [status for status in LeaseStatus if status != LeaseStatus.RUNNING],
+                name="taskqueue_lease_status",
             ),
         ]
 

@@ -27,6 +27,16 @@ def one_of(column: str, words: Iterable[StrEnum], *, name: str) -> models.CheckC
     return models.CheckConstraint(condition=condition, name=name)
 
 
+def known_status(
+    unfinished: Iterable[StrEnum], finished: Iterable[StrEnum], *, name: str
+) -> models.CheckConstraint:
+    """Return the constraint that `status` is one of these, and `finished_at` says which kind."""
+    condition = models.Q(
+        finished_at=None, status__in=[word.value for word in unfinished]
+    ) | models.Q(finished_at__isnull=False, status__in=[word.value for word in finished])
+    return models.CheckConstraint(condition=condition, name=name)
+
+
 class Figures(models.Model):
     """Counts of attempts and of tasks, and how long attempts ran and waited.
 

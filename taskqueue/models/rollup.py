@@ -85,7 +85,7 @@ class Arrival(models.Model):
     id = models.BigAutoField(primary_key=True)
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
     name = models.CharField(max_length=LONGEST_NAME)
-    number = models.PositiveIntegerField()
+    number = models.IntegerField()
 
     class Meta:
         default_permissions = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
@@ -39,6 +40,8 @@ class Notice:
     detail: str = ""
     # The remedy of `doctor`.
     advice: str = ""
+    # The finding of `doctor`, as `Sentence.words` has it.
+    found: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # The run time p95 of the name, for `long_run`; None: too few runs are known.
     usual_seconds: float | None = None
     # Since when it holds, where that is known.

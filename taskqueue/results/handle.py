@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError
 
 from taskqueue import control
+from taskqueue.core.log_levels import level_number
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.event_filters import EventFilter
@@ -66,15 +67,18 @@ class TaskResult(TaskSnapshot[R]):
             await asyncio.sleep(pause)
         raise TimeoutError(f"Task {self.id} is {self.status} after {timeout} s.")
 
-    def logs(self, *, attempt: int | None = None, level: int = logging.NOTSET) -> list[LogLine]:
+    def logs(
+        self, *, attempt: int | None = None, level: int | str = logging.NOTSET
+    ) -> list[LogLine]:
         """Read the captured log lines, in their order: of all attempts, or of one.
 
-        `level` leaves out what is lower, as `logging` counts. At most `MAX_LOG` bytes an attempt.
+        `level` leaves out lower ones: a level of `logging`, as a number or a name in any case.
+        Raises ValueError for another name. At most `MAX_LOG` bytes an attempt.
         """
-        return lines_of(self.id, attempt=attempt, level=level)
+        return lines_of(self.id, attempt=attempt, level=level_number(level))
 
     async def alogs(
-        self, *, attempt: int | None = None, level: int = logging.NOTSET
+        self, *, attempt: int | None = None, level: int | str = logging.NOTSET
     ) -> list[LogLine]:
         """Async version of `logs`."""
         return await sync_to_async(self.logs, thread_sensitive=True)(attempt=attempt, level=level)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.suggestions import VERY_NEAR, did_you_mean
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.base import Rule
 from taskqueue.rules.kinds import AfterEnd, Cron, DailyWindow, Every, Once
@@ -19,6 +21,8 @@ __all__ = ["KINDS", "AfterEnd", "Cron", "DailyWindow", "Every", "Once", "Rule", 
 KINDS: Mapping[str, type[Rule]] = {
     rule.kind: rule for rule in (Cron, Every, AfterEnd, DailyWindow, Once)
 }
+# What `Every` and `AfterEnd` take in Python in place of an interval.
+UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 
 
 def from_json(stored: Mapping[str, Any]) -> Rule:
@@ -28,18 +32,35 @@ def from_json(stored: Mapping[str, Any]) -> Rule:
     for values of a wrong type; `check()` raises for other mistakes.
     """
     if not isinstance(stored, Mapping):
-        raise InvalidSchedule(f"A stored rule must be a JSON object, not {shown(stored)}.")
+        raise InvalidSchedule(_(
+            "A stored rule must be a JSON object, not {shown}.", shown=shown(stored)
+        ))  # fmt: skip
     kind = stored.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        hint = suggestion(kind, KINDS) or f" The kinds are {', '.join(KINDS)}."
-        raise InvalidSchedule(f"There is no kind of rule {shown(kind)}.{hint}")
+        hint = suggestion(kind, KINDS) or _(" The kinds are {names}.", names=", ".join(KINDS))
+        raise InvalidSchedule(_(
+            "There is no kind of rule {shown}.{hint}", shown=shown(kind), hint=hint
+        ))  # fmt: skip
     rule = KINDS[kind]
     parts = rule.parts()
     values = {name: value for name, value in stored.items() if name != "kind"}
     for name in values:
         if name not in parts:
-            hint = suggestion(name, parts)
-            raise InvalidSchedule(f"A rule of the kind {kind!r} has no {shown(name)}.{hint}")
+            raise InvalidSchedule(_(
+                "A rule of the kind {kind!r} has no {shown}.{hint}",
+                kind=kind, shown=shown(name), hint=_hint(name, parts),
+            ))  # fmt: skip
     if missing := sorted(rule.required.keys() - values.keys()):
-        raise InvalidSchedule(f"A rule of the kind {kind!r} needs {', '.join(missing)}.")
+        raise InvalidSchedule(_(
+            "A rule of the kind {kind!r} needs {names}.", kind=kind, names=", ".join(missing)
+        ))  # fmt: skip
     return rule(**{name: parts[name].from_json(name, value) for name, value in values.items()})
+
+
+def _hint(name: object, parts: Mapping[str, Any]) -> str:
+    """Return which part was meant: Python's rules take `minutes=5`, stored ones an interval."""
+    if name in UNITS and "interval" in parts:
+        return _(" Give its interval in seconds.")
+    return did_you_mean(
+        name, parts, cutoff=VERY_NEAR, otherwise=_("It has {names}.", names=", ".join(parts))
+    )

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import Any, ClassVar
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import values, wording
 from taskqueue.rules.values import Part
@@ -63,10 +65,11 @@ class Rule(ABC):
         self._require_sense()
         anchor = self.start or min(EPOCH, self.end or EPOCH)
         if self.after(anchor - min(LONG_ENOUGH, anchor - FIRST)) is None:
+            limits = wording.limits(self.start, self.end)
             raise InvalidSchedule(
-                f"{self!r} never fires: no time of it lies {wording.limits(self.start, self.end)}."
-                if self.start or self.end
-                else f"{self!r} never fires: no time ever fits it."
+                _("{rule!r} never fires: no time of it lies {limits}.", rule=self, limits=limits)
+                if limits
+                else _("{rule!r} never fires: no time ever fits it.", rule=self)
             )
 
     def after(self, moment: datetime) -> datetime | None:
@@ -129,12 +132,13 @@ class Rule(ABC):
         try:
             kept |= self._canonical(**given, **more)
             if kept["start"] and kept["end"] and kept["start"] > kept["end"]:
-                raise InvalidSchedule(
-                    f"{type(self).__name__}: start ({kept['start'].isoformat()}) is later than end "
-                    f"({kept['end'].isoformat()}). Put start first."
-                )
+                raise InvalidSchedule(_(
+                    "{owner}: start ({start}) is later than end ({end}). Put start first.",
+                    owner=type(self).__name__, start=kept["start"].isoformat(),
+                    end=kept["end"].isoformat(),
+                ))  # fmt: skip
         except InvalidSchedule as error:
-            kept["refusal"] = str(error)
+            kept["refusal"] = why(error)
         for name, value in kept.items():
             object.__setattr__(self, name, value)
 
@@ -146,7 +150,7 @@ class Rule(ABC):
 
 def _in_utc(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
-        raise ValueError(f"The moment must be an aware datetime, not {moment!r}.")
+        raise ValueError(_("The moment must be an aware datetime, not {moment!r}.", moment=moment))
     try:
         return moment.astimezone(UTC)
     except OverflowError:

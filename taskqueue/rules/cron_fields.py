@@ -16,6 +16,8 @@ from heapq import merge
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from taskqueue.core.refusals import joined, why
+from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.values import shown, suggestion
 
@@ -39,7 +41,7 @@ _SHORT = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_WRITE = 'Write five or six fields, such as "0 6 * * mon-fri".'
+_WRITE = _('Write five or six fields, such as "0 6 * * mon-fri".')
 
 
 class _Field(NamedTuple):
@@ -50,14 +52,14 @@ class _Field(NamedTuple):
     remedy: str
 
 
-_DAY_OF_WEEK = _Field("day of the week", 7, "Use Every(days={})")
+_DAY_OF_WEEK = _Field(_("day of the week"), 7, "Use Every(days={number})")
 _FIELDS = (
-    _Field("minute", 59, "Use Every(minutes={})"),
-    _Field("hour", 23, "Use Every(hours={})"),
-    _Field("day of the month", 30, "Use Every(days={}), or write the one day"),
-    _Field("month", 12, "Write the months, such as 1,7"),
+    _Field(_("minute"), 59, "Use Every(minutes={number})"),
+    _Field(_("hour"), 23, "Use Every(hours={number})"),
+    _Field(_("day of the month"), 30, "Use Every(days={number}), or write the one day"),
+    _Field(_("month"), 12, "Write the months, such as 1,7"),
     _DAY_OF_WEEK,
-    _Field("second", 59, "Use Every(seconds={})"),
+    _Field(_("second"), 59, "Use Every(seconds={number})"),
 )
 
 
@@ -88,7 +90,10 @@ def canonical_expression(value: object) -> str:
     crons read differently.
     """
     if not isinstance(value, str):
-        raise InvalidSchedule(f"Cron: the expression must be text, not {shown(value)}. {_WRITE}")
+        raise InvalidSchedule(_(
+            "Cron: the expression must be text, not {shown}. {write}",
+            shown=shown(value), write=_WRITE,
+        ))  # fmt: skip
     expression = _SHORT.get(value.strip().lower(), value)
     _check_text(expression, f"Cron: {shown(value)}")
     try:
@@ -97,15 +102,19 @@ def canonical_expression(value: object) -> str:
         moved = _seconds_moved(expression.split())
         if moved is None:
             raise
-        reason = str(error)
+        reason = why(error)
+        reason = reason if reason.endswith(".") else joined((reason, "."), "")
     # Their days of the week may be numbered from 1, ours from 0.
     days = (
-        " Write the days of the week by name." if re.search(r"(^|[,-])\d", moved.split()[4]) else ""
+        _(" Write the days of the week by name.")
+        if re.search(r"(^|[,-])\d", moved.split()[4])
+        else ""
     )
-    raise InvalidSchedule(
-        f"{reason.rstrip('.')}. If its first field is the second, as Quartz, Spring and PowerJob "
-        f"write it, write it last: {moved!r}.{days}"
-    )
+    raise InvalidSchedule(_(
+        "{reason} If its first field is the second, as Quartz, Spring and PowerJob write it, "
+        "write it last: {moved!r}.{days}",
+        reason=reason, moved=moved, days=days,
+    ))  # fmt: skip
 
 
 def _checked(texts: list[str], name: str) -> str:
@@ -190,73 +199,93 @@ def _numbers(expression: str, values: list[list[Any]], position: int) -> list[in
 
 def _no_expression(expression: str, reason: object) -> InvalidSchedule:
     lines = str(reason).splitlines() or [type(reason).__name__]
-    return InvalidSchedule(
-        f"Cron: {shown(expression)} is not a cron expression, or never fires: {lines[-1]}"
-    )
+    return InvalidSchedule(_(
+        "Cron: {shown} is not a cron expression, or never fires: {lines}",
+        shown=shown(expression), lines=lines[-1],
+    ))  # fmt: skip
 
 
 def _check_text(expression: str, name: str) -> None:
     if not expression.strip():
-        raise InvalidSchedule(f"Cron: the expression is empty. {_WRITE}")
+        raise InvalidSchedule(_("Cron: the expression is empty. {write}", write=_WRITE))
     if not expression.isascii() or not expression.replace("\t", " ").isprintable():
-        raise InvalidSchedule(f"{name} has characters that no cron expression has. {_WRITE}")
+        raise InvalidSchedule(_(
+            "{name} has characters that no cron expression has. {write}", name=name, write=_WRITE
+        ))  # fmt: skip
     if len(expression) > LONGEST_EXPRESSION:
-        raise InvalidSchedule(
-            f"{name} is longer than {LONGEST_EXPRESSION} characters. Use ranges and steps."
-        )
+        raise InvalidSchedule(_(
+            "{name} is longer than {longest_expression} characters. Use ranges and steps.",
+            name=name, longest_expression=LONGEST_EXPRESSION,
+        ))  # fmt: skip
     if expression.lstrip().startswith("@"):
         if expression.strip().lower() == "@reboot":
-            raise InvalidSchedule(f"{name} is no time. {_WRITE}")
+            raise InvalidSchedule(_("{name} is no time. {write}", name=name, write=_WRITE))
         hint = suggestion(expression.strip().lower(), _SHORT)
-        raise InvalidSchedule(f"{name} is no short form of cron.{hint or f' {_WRITE}'}")
+        raise InvalidSchedule(_(
+            "{name} is no short form of cron.{hint}",
+            name=name, hint=hint or _(" {hint}", hint=_WRITE),
+        ))  # fmt: skip
 
 
 def _check_fields(texts: list[str], name: str) -> None:
     if len(texts) not in (5, 6):
-        years = " Years are not supported: use start and end." if len(texts) == 7 else ""
-        raise InvalidSchedule(
-            f"{name} has {len(texts)} fields. {_WRITE} "
-            f"A sixth field, at the end, is the second.{years}"
-        )
+        years = _(" Years are not supported: use start and end.") if len(texts) == 7 else ""
+        number = len(texts)
+        fields = _("1 field") if number == 1 else _("{number} fields", number=number)
+        raise InvalidSchedule(_(
+            "{name} has {fields}. {write} A sixth field, at the end, is the second.{years}",
+            name=name, fields=fields, write=_WRITE, years=years,
+        ))  # fmt: skip
     if texts[5:] and "?" in texts[5]:
-        raise InvalidSchedule(f"{name} has '?' for the second, which is its sixth field.")
+        raise InvalidSchedule(_(
+            "{name} has '?' for the second, which is its sixth field.", name=name
+        ))  # fmt: skip
     for field, text in zip(_FIELDS, texts, strict=False):
         parts = text.split(",")
         if len(parts) > 1 and ("*" in parts or "?" in parts):
             # croniter mixes them up: "*,mon#1" is the first Monday alone.
-            raise InvalidSchedule(
-                f"{name} has '*' or '?' in the list {text!r}. "
-                "Write '*' alone for every value, or leave it out of the list."
-            )
+            raise InvalidSchedule(_(
+                "{name} has '*' or '?' in the list {text!r}. Write '*' alone for every value, or "
+                "leave it out of the list.",
+                name=name, text=text,
+            ))  # fmt: skip
         for part in parts:
             _check_part(part, field, name)
 
 
 def _check_part(part: str, field: _Field, name: str) -> None:
     if _DRAWN.fullmatch(part):
-        raise InvalidSchedule(f"{name} draws a time at random ({part!r}). Write the number.")
+        raise InvalidSchedule(_(
+            "{name} draws a time at random ({part!r}). Write the number.", name=name, part=part
+        ))  # fmt: skip
     step = _STEP.fullmatch(part)
     if step and int(step[1]) > field.largest_step:
         # croniter takes the first value alone: "*/90" minutes would be every hour.
-        raise InvalidSchedule(
-            f"{name} has a step that the {field.name} cannot hold ({part!r}; at most "
-            f"{field.largest_step}). {field.remedy.format(int(step[1]))}."
-        )
+        raise InvalidSchedule(_(
+            "{name} has a step that the {field} cannot hold ({part!r}; at most {largest_step}). "
+            "{remedy}.",
+            name=name, field=field.name, part=part, largest_step=field.largest_step,
+            remedy=_(field.remedy, number=int(step[1])),
+        ))  # fmt: skip
     match = _RANGE.fullmatch(part)
     first, last = (_number(match[1]), _number(match[2])) if match else (None, None)
     if first is None or last is None:
         return
     if first == last or (field is _DAY_OF_WEEK and first == 7 and last == 0):
         # croniter takes such a range for the whole cycle, other crons for the one value.
-        raise InvalidSchedule(f"{name} has a range of one value ({part!r}). Write the value alone.")
+        raise InvalidSchedule(_(
+            "{name} has a range of one value ({part!r}). Write the value alone.",
+            name=name, part=part,
+        ))  # fmt: skip
     if field is _DAY_OF_WEEK:  # Sunday begins the week or ends it
         first, last = first % 7, last or 7
     if "/" in part and first > last:
         # croniter miscounts past the end: "sat-mon/2" is Saturday alone.
-        raise InvalidSchedule(
-            f"{name} has a step over a range that goes past the end ({part!r}). "
-            "Write the values one by one."
-        )
+        raise InvalidSchedule(_(
+            "{name} has a step over a range that goes past the end ({part!r}). Write the values "
+            "one by one.",
+            name=name, part=part,
+        ))  # fmt: skip
 
 
 def _number(text: str) -> int | None:

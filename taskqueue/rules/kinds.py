@@ -12,6 +12,7 @@ from datetime import datetime, time, timedelta
 from itertools import pairwise, takewhile
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import Duration, InvalidSchedule
 from taskqueue.rules import values, wall_clock, wording
 from taskqueue.rules.base import EPOCH, FIRST, LAST, RESOLUTION, Rule
@@ -25,10 +26,10 @@ MIDNIGHT = time()
 def _pace(owner: str, name: str, value: object) -> timedelta:
     every = values.duration(owner, name, value)
     if every > DAY:
-        raise InvalidSchedule(
-            f"{owner}: {name} must be at most one day, not {values.shown(value)}. "
-            "Choose the days by `days`."
-        )
+        raise InvalidSchedule(_(
+            "{owner}: {name} must be at most one day, not {shown}. Choose the days by `days`.",
+            owner=owner, name=name, shown=values.shown(value),
+        ))  # fmt: skip
     return every
 
 

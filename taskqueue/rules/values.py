@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, NamedTuple
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.exceptions import LONGEST_DURATION, InvalidSchedule
 
@@ -33,36 +34,43 @@ def shown(value: object) -> str:
 def moment(owner: str, name: str, value: object) -> datetime:
     """Return an aware datetime in UTC."""
     if not isinstance(value, datetime):
-        raise InvalidSchedule(f"{owner}: {name} must be an aware datetime, not {shown(value)}.")
+        raise InvalidSchedule(_(
+            "{owner}: {name} must be an aware datetime, not {shown}.",
+            owner=owner, name=name, shown=shown(value),
+        ))  # fmt: skip
     try:
         if value.utcoffset() is None:
-            raise InvalidSchedule(
-                f"{owner}: {name} must be an aware datetime, and {shown(value)} has no time zone. "
-                "Give it one, such as tzinfo=UTC."
-            )
+            raise InvalidSchedule(_(
+                "{owner}: {name} must be an aware datetime, and {shown} has no time zone. Give it "
+                "one, such as tzinfo=UTC.",
+                owner=owner, name=name, shown=shown(value),
+            ))  # fmt: skip
         return value.astimezone(UTC)
     except OverflowError:
-        raise InvalidSchedule(
-            f"{owner}: {name} must lie in the years 1 to 9999 in UTC, and {shown(value)} does not."
-        ) from None
+        raise InvalidSchedule(_(
+            "{owner}: {name} must lie in the years 1 to 9999 in UTC, and {shown} does not.",
+            owner=owner, name=name, shown=shown(value),
+        )) from None  # fmt: skip
 
 
 def duration(owner: str, name: str, value: object, *, least: timedelta = SECOND) -> timedelta:
     """Return a timedelta of at least `least`. `value` is seconds, or a timedelta."""
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
-        raise InvalidSchedule(
-            f"{owner}: {name} must be a number of seconds or a timedelta, not {shown(value)}."
-        )
+        raise InvalidSchedule(_(
+            "{owner}: {name} must be a number of seconds or a timedelta, not {shown}.",
+            owner=owner, name=name, shown=shown(value),
+        ))  # fmt: skip
     try:
         span = value if isinstance(value, timedelta) else timedelta(seconds=value)
     except (ValueError, OverflowError):
         raise _not_within(owner, name, value, least) from None
     if span < least:
-        finer = "a second" if least == SECOND else "50 milliseconds"
-        raise InvalidSchedule(
-            f"{owner}: {name} must be at least {_words(least)}, not {shown(value)}: "
-            f"a rule finer than {finer} is refused."
-        )
+        finer = _("a second") if least == SECOND else _("50 milliseconds")
+        raise InvalidSchedule(_(
+            "{owner}: {name} must be at least {words}, not {shown}: a rule finer than {finer} is "
+            "refused.",
+            owner=owner, name=name, words=_words(least), shown=shown(value), finer=finer,
+        ))  # fmt: skip
     if span.total_seconds() > LONGEST_DURATION:
         raise _not_within(owner, name, value, least)
     return span
@@ -74,25 +82,31 @@ def fine_duration(owner: str, name: str, value: object) -> timedelta:
 
 
 def _words(least: timedelta) -> str:
-    return "one second" if least == SECOND else f"{least.total_seconds():g} seconds"
+    seconds = least.total_seconds()
+    return _("one second") if least == SECOND else _("{seconds:g} seconds", seconds=seconds)
 
 
 def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
     """Return the timedelta that stands either in `whole` or in the sum of the units."""
     given = {name: value for name, value in units.items() if value is False or value != 0}
     if whole is not None and given:
-        raise InvalidSchedule(
-            f"{owner}: give either an interval or units, not both {shown(whole)} "
-            f"and {', '.join(given)}."
-        )
+        raise InvalidSchedule(_(
+            "{owner}: give either an interval or units, not both {shown} and {names}.",
+            owner=owner, shown=shown(whole), names=", ".join(given),
+        ))  # fmt: skip
     if whole is not None:
-        return fine_duration(owner, "the interval", whole)
+        return fine_duration(owner, _("the interval"), whole)
     if not given:
-        raise InvalidSchedule(f"{owner}: give an interval, such as {owner}(minutes=5).")
+        raise InvalidSchedule(_(
+            "{owner}: give an interval, such as {owner}(minutes=5).", owner=owner
+        ))  # fmt: skip
     total = timedelta(0)
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InvalidSchedule(f"{owner}: {name} must be a number, not {shown(value)}.")
+            raise InvalidSchedule(_(
+                "{owner}: {name} must be a number, not {shown}.",
+                owner=owner, name=name, shown=shown(value),
+            ))  # fmt: skip
         try:
             span = timedelta(**{name: value})
         except (ValueError, OverflowError):
@@ -100,7 +114,7 @@ def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
         if not 0 <= span.total_seconds() <= LONGEST_DURATION:
             raise _not_within(owner, name, value, FINEST)
         total += span
-    return fine_duration(owner, "the interval", total)
+    return fine_duration(owner, _("the interval"), total)
 
 
 def seconds(span: timedelta) -> int | float:
@@ -110,35 +124,45 @@ def seconds(span: timedelta) -> int | float:
 
 def clock_time(owner: str, name: str, value: object) -> time:
     """Return a naive time of whole seconds. `value` is a time, or text such as "09:30"."""
-    example = 'Write a time of the wall clock, such as "09:30" or "17:05:30".'
+    example = _('Write a time of the wall clock, such as "09:30" or "17:05:30".')
     if isinstance(value, str) and (match := _TIME.fullmatch(value)):
         hour, minute, second = (int(part or 0) for part in match.groups())
         if hour < 24 and minute < 60 and second < 60:
             return time(hour, minute, second)
     if not isinstance(value, time):
-        raise InvalidSchedule(f"{owner}: {name} cannot be {shown(value)}. {example}")
+        raise InvalidSchedule(_(
+            "{owner}: {name} cannot be {shown}. {example}",
+            owner=owner, name=name, shown=shown(value), example=example,
+        ))  # fmt: skip
     if value.tzinfo is not None:
-        raise InvalidSchedule(
-            f"{owner}: {name} must be a time without a zone, not {shown(value)}: tz has the zone."
-        )
+        raise InvalidSchedule(_(
+            "{owner}: {name} must be a time without a zone, not {shown}: tz has the zone.",
+            owner=owner, name=name, shown=shown(value),
+        ))  # fmt: skip
     if value.microsecond:
-        raise InvalidSchedule(
-            f"{owner}: {name} must be a whole second, not {shown(value)}: "
-            "a rule finer than a second is refused."
-        )
+        raise InvalidSchedule(_(
+            "{owner}: {name} must be a whole second, not {shown}: a rule finer than a second is "
+            "refused.",
+            owner=owner, name=name, shown=shown(value),
+        ))  # fmt: skip
     return value.replace(fold=0)
 
 
 def week_days(owner: str, name: str, value: object) -> tuple[str, ...]:
     """Return names of days in the order of the week. `value` is such as "mon-fri", "mon,wed"."""
     if not isinstance(value, str | Iterable):
-        raise InvalidSchedule(f'{owner}: {name} must be such as "mon-fri", not {shown(value)}.')
+        raise InvalidSchedule(_(
+            '{owner}: {name} must be such as "mon-fri", not {shown}.',
+            owner=owner, name=name, shown=shown(value),
+        ))  # fmt: skip
     parts = value.split(",") if isinstance(value, str) else list(value)
     numbers: set[int] = set()
     for part in parts:
         numbers |= _day_range(owner, part)
     if not numbers:
-        raise InvalidSchedule(f'{owner}: {name} is empty. Name some, such as "mon-fri".')
+        raise InvalidSchedule(_(
+            '{owner}: {name} is empty. Name some, such as "mon-fri".', owner=owner, name=name
+        ))  # fmt: skip
     return tuple(DAYS[number] for number in sorted(numbers))
 
 
@@ -149,13 +173,17 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 def _day_range(owner: str, part: object) -> set[int]:
     if not isinstance(part, str):
-        raise InvalidSchedule(
-            f'{owner}: days must be names, such as "mon", not {shown(part)}: '
-            "numbers mean different days in different places."
-        )
+        raise InvalidSchedule(_(
+            '{owner}: days must be names, such as "mon", not {shown}: numbers mean different days '
+            "in different places.",
+            owner=owner, shown=shown(part),
+        ))  # fmt: skip
     names = [_day(owner, name) for name in part.split("-")]
     if len(names) > 2:
-        raise InvalidSchedule(f'{owner}: {shown(part)} is not a range of days, such as "mon-fri".')
+        raise InvalidSchedule(_(
+            '{owner}: {shown} is not a range of days, such as "mon-fri".',
+            owner=owner, shown=shown(part),
+        ))  # fmt: skip
     first, last = names[0], names[-1]
     return {(first + step) % 7 for step in range((last - first) % 7 + 1)}
 
@@ -164,17 +192,25 @@ def _day(owner: str, name: str) -> int:
     wanted = name.strip().lower()
     if wanted in _DAY_NUMBERS:
         return _DAY_NUMBERS[wanted]
-    hint = suggestion(wanted, _DAY_NUMBERS) or f" The days are {', '.join(DAYS)}."
-    raise InvalidSchedule(f"{owner}: {shown(name)} is not a day of the week.{hint}")
+    hint = suggestion(wanted, _DAY_NUMBERS) or _(" The days are {names}.", names=", ".join(DAYS))
+    raise InvalidSchedule(_(
+        "{owner}: {shown} is not a day of the week.{hint}",
+        owner=owner, shown=shown(name), hint=hint,
+    ))  # fmt: skip
 
 
 def _not_within(owner: str, name: str, value: object, least: timedelta) -> InvalidSchedule:
     if isinstance(value, float) and not math.isfinite(value):
-        return InvalidSchedule(f"{owner}: {name} must be a finite number, not {value!r}.")
-    return InvalidSchedule(
-        f"{owner}: {name} must be at least {_words(least)} and at most 100 years "
-        f"({LONGEST_DURATION:,} seconds), not {shown(value)}."
-    )
+        return InvalidSchedule(_(
+            "{owner}: {name} must be a finite number, not {value!r}.",
+            owner=owner, name=name, value=value,
+        ))  # fmt: skip
+    return InvalidSchedule(_(
+        "{owner}: {name} must be at least {words} and at most 100 years ({longest_duration:,} "
+        "seconds), not {shown}.",
+        owner=owner, name=name, words=_words(least), longest_duration=LONGEST_DURATION,
+        shown=shown(value),
+    ))  # fmt: skip
 
 
 class Part(NamedTuple):
@@ -192,13 +228,15 @@ class Part(NamedTuple):
 def text_from_json(name: str, value: Any) -> str:
     """Return the text. Raises InvalidSchedule."""
     if not isinstance(value, str):
-        raise InvalidSchedule(f"{name} must be text, not {shown(value)}.")
+        raise InvalidSchedule(_("{name} must be text, not {shown}.", name=name, shown=shown(value)))
     return value
 
 
 def _seconds_from_json(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidSchedule(f"{name} must be a number of seconds, not {shown(value)}.")
+        raise InvalidSchedule(_(
+            "{name} must be a number of seconds, not {shown}.", name=name, shown=shown(value)
+        ))  # fmt: skip
     return value
 
 
@@ -207,9 +245,10 @@ def _moment_from_json(name: str, value: Any) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidSchedule(
-            f"{name} must be a datetime, such as '2026-12-01T09:00:00+00:00', not {shown(value)}."
-        ) from None
+        raise InvalidSchedule(_(
+            "{name} must be a datetime, such as '2026-12-01T09:00:00+00:00', not {shown}.",
+            name=name, shown=shown(value),
+        )) from None  # fmt: skip
 
 
 def _days_from_json(name: str, value: Any) -> str | list[str]:
@@ -217,7 +256,9 @@ def _days_from_json(name: str, value: Any) -> str | list[str]:
         return value
     if isinstance(value, str):
         return value
-    raise InvalidSchedule(f"{name} must be names of days, not {shown(value)}.")
+    raise InvalidSchedule(_(
+        "{name} must be names of days, not {shown}.", name=name, shown=shown(value)
+    ))  # fmt: skip
 
 
 MOMENT = Part(moment, datetime.isoformat, _moment_from_json)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules.base import RESOLUTION, Rule
 from taskqueue.rules.values import SECOND, shown, suggestion
@@ -143,29 +144,39 @@ def _offset(zone: ZoneInfo, moment: datetime) -> timedelta:
 _NO_ZONES = re.compile(r"(localtime|posixrules|factory)|(posix|right)/.*", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
 _OFFSET = re.compile(r"(UTC|GMT)?[+-]?\d{1,2}(:?\d\d)?", re.IGNORECASE)
-_WRITE = 'Write a name of the IANA database, such as "Europe/Berlin".'
+_WRITE = _('Write a name of the IANA database, such as "Europe/Berlin".')
 
 
 def zone_name(owner: str, value: object) -> str:
     """Return the name of a zone that exists. `value` is text, or a ZoneInfo that has a name."""
     if isinstance(value, ZoneInfo):
         if value.key is None:
-            raise InvalidSchedule(f"{owner}: tz {shown(value)} has no name. {_WRITE}")
+            raise InvalidSchedule(_(
+                "{owner}: tz {shown} has no name. {write}",
+                owner=owner, shown=shown(value), write=_WRITE,
+            ))  # fmt: skip
         value = value.key
     if not isinstance(value, str):
-        raise InvalidSchedule(
-            f"{owner}: tz must be the name of a zone, not {shown(value)}. {_WRITE}"
-        )
+        raise InvalidSchedule(_(
+            "{owner}: tz must be the name of a zone, not {shown}. {write}",
+            owner=owner, shown=shown(value), write=_WRITE,
+        ))  # fmt: skip
     if _OFFSET.fullmatch(value):
-        raise InvalidSchedule(
-            f"{owner}: tz {shown(value)} is a fixed offset, which knows no daylight saving. "
-            f"{_WRITE}"
-        )
+        raise InvalidSchedule(_(
+            "{owner}: tz {shown} is a fixed offset, which knows no daylight saving. {write}",
+            owner=owner, shown=shown(value), write=_WRITE,
+        ))  # fmt: skip
     if not _NAME.fullmatch(value) or _NO_ZONES.fullmatch(value):
-        raise InvalidSchedule(f"{owner}: tz {shown(value)} is not the name of a zone. {_WRITE}")
+        raise InvalidSchedule(_(
+            "{owner}: tz {shown} is not the name of a zone. {write}",
+            owner=owner, shown=shown(value), write=_WRITE,
+        ))  # fmt: skip
     if value != "UTC" and value not in _names():
-        hint = _nearest(value) or f" {_WRITE}"
-        raise InvalidSchedule(f"{owner}: no time zone is named {shown(value)}.{hint}")
+        hint = _nearest(value) or _(" {hint}", hint=_WRITE)
+        raise InvalidSchedule(_(
+            "{owner}: no time zone is named {shown}.{hint}",
+            owner=owner, shown=shown(value), hint=hint,
+        ))  # fmt: skip
     return value
 
 
@@ -174,20 +185,24 @@ def zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InvalidSchedule(
-            f"This machine has no time zone {name!r}. Install the package tzdata."
-        ) from error
+        raise InvalidSchedule(_(
+            "This machine has no time zone {name!r}. Install the package tzdata.", name=name
+        )) from error  # fmt: skip
 
 
 def _nearest(name: str) -> str:
     by_lower_case = {known.lower(): known for known in _names() if not _NO_ZONES.fullmatch(known)}
     exact = by_lower_case.get(name.lower())
     if exact:
-        return f" Did you mean {exact!r}?"
+        return _(" Did you mean {near!r}?", near=exact)
     # A city alone is what people most often write.
     cities = {known.rpartition("/")[2]: known for known in sorted(by_lower_case.values())}
     city = {short.lower(): known for short, known in cities.items()}.get(name.lower())
-    return f" Did you mean {city!r}?" if city else suggestion(name, by_lower_case.values())
+    return (
+        _(" Did you mean {near!r}?", near=city)
+        if city
+        else suggestion(name, by_lower_case.values())
+    )
 
 
 @lru_cache(maxsize=1)

@@ -62,7 +62,7 @@ def errors_of(client: Client, address: str, **changes: Any) -> dict[str, list[st
     """Beside which fields the form tells what."""
     answer = client.post(address, filled(**changes))
     assert answer.status_code == 200, (answer.status_code, changes)
-    return dict(answer.context["adminform"].form.errors)
+    return dict(answer.context["form"].errors)
 
 
 def messages_of(client: Client, address: str, given: dict[str, Any]) -> str:

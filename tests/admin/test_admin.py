@@ -262,6 +262,7 @@ def test_what_seems_wedged_is_found_and_shown(rows: Rows, log_in_as: LogIn) -> N
     client = log_in_as("viewer")
     shown = client.get(url("lease", "changelist"), {"wedged": "yes"})
     assert [lease.pk for lease in shown.context["cl"].result_list] == [running.pk]
+    assert shown.content.decode().count(">seems wedged<") == 1
     assert "wedged" in read(client, url("lease", "change", running.pk))
     page = read(client, url("task", "change", rows.task.pk))
     assert page.count("running, seems wedged") == page.count("seems wedged") == 1

@@ -129,9 +129,26 @@ def test_mistakes_in_the_form_are_told_and_nothing_is_saved(log_in_as: LogIn) ->
     filled = {"name": "late", "kind": "doctor", "scope": "all", "threshold": "5", "enabled": "on"}
     answer = client.post(url("alertrule", "new"), filled)
     assert "A rule of this kind has no threshold." in answer.content.decode()
-    answer = client.post(url("alertrule", "new"), {**filled, "threshold": "", "wait": "-1"})
-    assert answer.status_code == 200
+    for mistake in ({"wait": "-1"}, {"wait": "2d"}, {"wait": "soon"}, {"threshold": "nan"}):
+        answer = client.post(url("alertrule", "new"), {**filled, "threshold": "", **mistake})
+        assert answer.status_code == 200, mistake
     assert not AlertRule.objects.exists()
+
+
+def test_durations_are_typed_as_on_the_command_line(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    filled = {"name": "late", "kind": "queue_latency", "scope": "all", "enabled": "on"}
+    times = {"threshold": "5m", "window": "90", "wait": "1.5m", "repeat": "4h"}
+    client.post(url("alertrule", "new"), filled | times)
+    rule = AlertRule.objects.get()
+    assert (rule.threshold, rule.window_seconds, rule.for_seconds) == (300, 90, 90)
+    assert rule.repeat_seconds == 4 * 3600
+
+    page = client.get(url("alertrule", "edit", rule.pk)).content.decode()
+    for shown in ("5m", "90s", "4h"):
+        assert f'value="{shown}"' in page
+    rule = make_rule("many", "failure_rate", threshold=0.25)
+    assert 'value="0.25"' in client.get(url("alertrule", "edit", rule.pk)).content.decode()
 
 
 def test_a_form_that_others_have_overtaken_saves_nothing(log_in_as: LogIn) -> None:

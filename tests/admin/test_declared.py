@@ -64,7 +64,7 @@ def test_forms_show_what_a_call_cannot_change_and_have_no_field_for_it(log_in_as
     forms = [
         (enqueueing, enqueueing.context["form"], enqueueing.context["form"].fixed),
         (changing, changing.context["form"], changing.context["fixed"]),
-        (scheduling, form := scheduling.context["adminform"].form, form.fixed),
+        (scheduling, form := scheduling.context["form"], form.fixed),
     ]
     for page, form, fixed in forms:
         assert shown_rows(fixed) == FIXED
@@ -113,6 +113,6 @@ def test_a_priority_that_has_no_such_name_is_refused_at_its_field(log_in_as: Log
 def test_a_schedule_whose_priority_is_stored_by_its_name_keeps_it(log_in_as: LogIn) -> None:
     client, schedule = log_in_as("superuser"), simple_schedule(options={"priority": "high"})
     address = url("schedule", "edit", schedule.pk)
-    form = client.get(address).context["adminform"].form
+    form = client.get(address).context["form"]
     assert client.post(address, posted(form)).status_code == 302
     assert schedules.get(schedule.name).options["priority"] in ("high", 50)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from taskqueue.admin import reason_words as module
-from taskqueue.admin.reason_words import TEMPLATES, reason_words
+from taskqueue.admin.reason_words import DETAILS, TEMPLATES, detail_words, reason_words
 from taskqueue.core.states import Missed
 from taskqueue.engine.schedules.advancing import decide, resting_reason
 from taskqueue.engine.schedules.syncing import CODE
@@ -27,9 +28,24 @@ def translated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_template_gives_the_text_that_it_was_made_from() -> None:
     for template in TEMPLATES:
-        gaps = {"number": "3", "who": "ann", "reason": "why", "time": "now", "seconds": "2"}
-        text = template.format(**gaps, task="x")
+        gaps = {
+            "number": "3", "who": "ann", "reason": "why", "time": "now", "seconds": "2",
+            "status": "500", "error": "refused", "moment": "2026-11-01 09:00:00", "task": "x",
+        }  # fmt: skip
+        text = template.format(**gaps)
         assert reason_words(text) == f"[{text}]"
+
+
+def test_a_detail_of_an_audit_entry_gives_the_text_that_it_was_made_from() -> None:
+    gaps = {"number": "3", "time": "2026-11-01T09:00", "id": str(uuid4()), "verb": "odd"}
+    for template in DETAILS:
+        text = template.format(**gaps)
+        assert detail_words(text) == f"[{text}]"
+
+
+@pytest.mark.parametrize("text", ["", "to fix it now", "priority: 0 to 5", "queue_name, rule"])
+def test_other_details_of_audit_entries_stay_as_they_are(text: str) -> None:
+    assert detail_words(text) == text
 
 
 @pytest.mark.parametrize(

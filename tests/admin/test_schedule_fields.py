@@ -20,7 +20,7 @@ ADD = url("schedule", "add")
 
 
 def form_of(answer: Any) -> Any:
-    return answer.context["adminform"].form
+    return answer.context["form"]
 
 
 def without_json(**changes: str) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_the_list_asks_before_it_deletes(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     page = client.post(LIST, chosen("delete_chosen", one, declared, reason="old"))
     assert page.status_code == 200
-    assert b"is kept: it is declared in code" in page.content
+    assert "is kept: it is declared in code" in page.content.decode()
     assert b'value="old"' in page.content
     assert Schedule.objects.count() == 3
     given = chosen("delete_chosen", one, declared, post="yes", reason="old")

@@ -106,13 +106,13 @@ def test_jitter_and_runs_are_set_by_the_form_and_shown(log_in_as: LogIn) -> None
     for text in ("0:05:00", "runs so far", "max runs"):
         assert text in page.lower()
     edit = client.get(url("schedule", "edit", row.pk))
-    assert edit.context["adminform"].form["jitter"].initial == row.jitter
+    assert edit.context["form"]["jitter"].initial == row.jitter
     Schedule.objects.update(run_count=3, next_at=None)
     assert "over" in read(client, url("schedule", "changelist"))
     wrong = client.post(
         url("schedule", "edit", row.pk), filled(jitter_0="2", jitter_1="86400", max_runs="0")
     )
-    assert set(wrong.context["adminform"].form.errors) == {"jitter", "max_runs"}
+    assert set(wrong.context["form"].errors) == {"jitter", "max_runs"}
 
 
 def test_a_list_of_those_that_are_active_keeps_those_that_wait_for_an_end(

@@ -113,7 +113,7 @@ def test_what_the_chosen_kind_does_not_use_may_be_anything(log_in_as: LogIn) -> 
 def test_an_empty_post_is_told_what_it_lacks(log_in_as: LogIn) -> None:
     answer = log_in_as("superuser").post(url("schedule", "add"), {})
     assert answer.status_code == 200
-    errors = answer.context["adminform"].form.errors
+    errors = answer.context["form"].errors
     assert {"name", "task", "kind", "tz", "missed", "overlap"} == set(errors)
 
 

@@ -24,10 +24,10 @@ pytestmark = pytest.mark.django_db
 def test_an_edit_that_knows_nothing_of_a_newer_one_is_refused_once(log_in_as: LogIn) -> None:
     schedule, client = simple_schedule(), log_in_as("superuser")
     address = url("schedule", "edit", schedule.pk)
-    form = client.get(address).context["adminform"].form
+    form = client.get(address).context["form"]
     schedules.edit(schedule.name, rule=Every(hours=2), by="ann")
     answer = client.post(address, posted(form, overlap="allow"))
-    refused = answer.context["adminform"].form
+    refused = answer.context["form"]
     assert "has changed this schedule" in refused.errors["__all__"][0]
     assert b"has changed this schedule" in answer.content
     assert refused["overlap"].value() == "allow"
@@ -43,7 +43,7 @@ def test_an_edit_that_knows_nothing_of_a_newer_one_is_refused_once(log_in_as: Lo
 def test_a_pause_or_a_run_meanwhile_is_no_edit(log_in_as: LogIn) -> None:
     schedule, client = simple_schedule(), log_in_as("superuser")
     address = url("schedule", "edit", schedule.pk)
-    form = client.get(address).context["adminform"].form
+    form = client.get(address).context["form"]
     schedules.pause(schedule.name)
     schedules.run_now(schedule.name)
     assert client.post(address, posted(form, overlap="allow")).status_code == 302

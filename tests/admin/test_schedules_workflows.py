@@ -34,7 +34,7 @@ def test_the_form_schedules_a_workflow_and_keeps_its_secrets(log_in_as: LogIn) -
     assert (schedule.task_name, schedule.is_workflow) == (flow.name, True)
     edit = url("schedule", "edit", schedule.pk)
     assert SECRET not in read(client, edit)
-    form = client.get(edit).context["adminform"].form
+    form = client.get(edit).context["form"]
     client.post(edit, posted(form, overlap="allow"))
     schedule.refresh_from_db()
     assert (schedule.overlap, schedule.kwargs["token"]) == ("allow", SECRET)
@@ -43,15 +43,15 @@ def test_the_form_schedules_a_workflow_and_keeps_its_secrets(log_in_as: LogIn) -
 def test_a_workflow_has_a_field_for_each_of_its_parameters(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     page = client.get(url("schedule", "add"), {"task": flow.name})
-    form = page.context["adminform"].form
+    form = page.context["form"]
     assert [each.name for each in form.argument_fields] == ["arg_day", "arg_token"]
     assert 'type="password" name="arg_token"' in page.content.decode()
     sent = posted(form, name="flows", kind="every", interval_0="1", interval_1="3600")
     answer = client.post(url("schedule", "add"), {**sent, "arg_day": "monday"})
-    assert answer.status_code == 302, answer.context["adminform"].form.errors
+    assert answer.status_code == 302, answer.context["form"].errors
     made = schedules.get("flows")
     assert (made.is_workflow, made.args, made.kwargs) == (True, [], {"day": "monday"})
-    form = client.get(url("schedule", "edit", made.pk)).context["adminform"].form
+    form = client.get(url("schedule", "edit", made.pk)).context["form"]
     assert form["arg_day"].value() == "monday"
 
 

@@ -337,3 +337,10 @@ def test_what_has_ended_is_not_fetched_again(log_in_as: LogIn) -> None:
     page = page_of(log_in_as("superuser"), task_that_is(TaskStatus.FAILED)).content.decode()
     assert "data-refresh-root" not in page
     assert "refresh.js" not in page
+
+
+def test_the_page_says_what_redacts_an_argument(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    told = "declares this argument as sensitive. Nobody can view its value"
+    assert told in page_of(client, log_in.enqueue("ann", password=SECRET)).content.decode()
+    assert told not in page_of(client, add.enqueue(1)).content.decode()

@@ -265,6 +265,13 @@ def test_an_alert_that_is_none_is_told_with_where_they_are_listed(alert: Any) ->
         alerts.acknowledge(alert)
 
 
+def test_a_threshold_that_is_a_time_may_be_a_timedelta() -> None:
+    alerts.create("rule", kind="queue_latency", threshold=timedelta(minutes=5))
+    assert AlertRule.objects.get().threshold == 300
+    with pytest.raises(InvalidAlertRule, match="is a number, not a duration"):
+        alerts.create("share", kind="failure_rate", threshold=timedelta(minutes=5))
+
+
 def test_a_threshold_ends_with_the_kind_that_it_belongs_to() -> None:
     alerts.create("rule", kind="queue_latency", threshold=60)
     alerts.edit("rule", kind="queue_growing")

@@ -317,3 +317,14 @@ class Services(BaseAuthentication):
 def test_a_key_that_is_none_is_refused(root: ApiClient, key: str) -> None:
     problem(root.act(PAUSE, idempotency_key=key), 400, "invalid_idempotency_key")
     assert not Queue.objects.exists()
+
+
+def test_the_root_lists_the_addresses(root: ApiClient, anonymous: ApiClient) -> None:
+    told = root.look("").json()
+    assert told["tasks"] == "/api/v1/tasks/"
+    assert told["ready"] == "/api/v1/healthz/ready"
+    assert not {"task", "task-bulk", "root"} & told.keys()
+    for name, address in told.items():
+        if name not in ("event-stream", "schema", "docs"):
+            assert root.get(address).status_code in (200, 400), name
+    problem(anonymous.look(""), 401, "not_authenticated")

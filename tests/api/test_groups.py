@@ -32,4 +32,4 @@ def test_groups_are_counted_and_fired_over_rest(root: ApiClient) -> None:
     assert (entry.noun, entry.verb, entry.subject, entry.reason) == (
         "group", "fire", patient.name, "now",
     )  # fmt: skip
-    assert entry.detail == "group 'a': 2 events in 1 tasks"
+    assert entry.detail == "group 'a': 2 events in 1 task"

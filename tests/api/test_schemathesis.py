@@ -99,6 +99,8 @@ def schema_for(made: Everything) -> Callable[[str], Any]:
 ROLES = ["root", "viewer", "anonymous"] if IS_FULL or DATABASE == "sqlite" else ["root"]
 """Whom most is refused is asked on SQLite alone, for refusals come before the database; with
 TASKQUEUE_FULL=1 on both."""
+EACH = 1 if IS_FULL or ONLY or DATABASE == "sqlite" else 3
+"""On PostgreSQL one operation of three is asked; with TASKQUEUE_FULL=1 all."""
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -110,7 +112,7 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
         headers = {}
     most = CASES if role == "root" else FEW_CASES
     failures: list[BaseException] = []
-    for each in schema.get_all_operations():
+    for each in [*schema.get_all_operations()][::EACH]:
         operation = each.ok()
         if ONLY not in operation.label:
             continue

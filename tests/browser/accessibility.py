@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
-COLOURS = ("color-contrast", "link-in-text-block")
-"""The rules whose answer another scheme of colours changes."""
 DJANGOS_OWN = {
-    # Links among text, told from it by their colour alone.
-    "link-in-text-block": ".breadcrumbs > a",
+    # Links among text, told from it by their colour alone; of a list, that to all rows.
+    "link-in-text-block": ".breadcrumbs > a, #changelist-search .small > a",
     # The box of a list that has a help text: its label is a picture.
     "label-title-only": "#searchbar",
 }
@@ -30,32 +28,24 @@ RUN = """async ({ own, ...options }) => {
 }"""
 
 
-def violations(page: Any, rules: tuple[str, ...] = ()) -> list[str]:
-    """What is wrong, a line for each element; of all rules, or of these."""
-    return list(_lines(_found(page, rules, DJANGOS_OWN)))
+def violations(page: Any) -> list[str]:
+    """What is wrong, a line for each element."""
+    return list(_lines(_found(page, DJANGOS_OWN)))
 
 
 def broken_rules(page: Any) -> dict[str, list[str]]:
     """The elements of the page that break a rule, by rule, Django's own among them."""
     return {
         each["id"]: [" ".join(map(str, node["target"])) for node in each["nodes"]]
-        for each in _found(page, (), {})
+        for each in _found(page, {})
     }
 
 
-def violations_but_colours(page: Any) -> list[str]:
-    """Of a page whose colours have been looked at already."""
-    off = {rule: {"enabled": False} for rule in COLOURS}
-    return list(_lines(_found(page, (), DJANGOS_OWN, rules=off)))
-
-
-def _found(page: Any, chosen: tuple[str, ...], own: dict[str, str], **options: Any) -> Any:
+def _found(page: Any, own: dict[str, str]) -> Any:
     base = pytest.importorskip("axe_playwright_python.base")
-    if not page.evaluate("typeof window.axe === 'object'"):
-        page.evaluate(base.AXE_SCRIPT)
-    only = {"type": "rule", "values": chosen} if chosen else {"type": "tag", "values": TAGS}
-    asked = {"runOnly": only, "resultTypes": ["violations"], "own": own, **options}
-    return page.evaluate(RUN, asked)
+    page.evaluate(base.AXE_SCRIPT)
+    tags = {"type": "tag", "values": TAGS}
+    return page.evaluate(RUN, {"runOnly": tags, "resultTypes": ["violations"], "own": own})
 
 
 def _lines(found: Any) -> Iterator[str]:

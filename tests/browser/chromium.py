@@ -43,8 +43,8 @@ class Watch:
     A violation of the Content-Security-Policy is among what the console says.
     """
 
-    def __init__(self, page: Any) -> None:
-        self.problems: list[str] = []
+    def __init__(self, page: Any, problems: list[str] | None = None) -> None:
+        self.problems = [] if problems is None else problems
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda message: self.problems.append(f"{page.url}: {message.text}"))
         page.on("response", self._note)

@@ -42,9 +42,15 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any, live_server: Any) -> Iterator[Any]:
+def complaints() -> list[str]:
+    """What the page has complained of so far."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Any, live_server: Any, complaints: list[str]) -> Iterator[Any]:
     """A page in a session of its own; it has complained of nothing when the test is over."""
-    with opened_page(browser, live_server) as page:
+    with opened_page(browser, live_server, complaints) as page:
         yield page
 
 
@@ -55,21 +61,15 @@ def admin_page(page: Any, live_server: Any, transactional_db: None) -> Any:
     return page
 
 
-@pytest.fixture
-def lenient_page(admin_page: Any, browser: Any, live_server: Any) -> Iterator[Any]:
-    """Another page of theirs, without the Content-Security-Policy: axe styles what it measures."""
-    with opened_page(browser, live_server, bypass_csp=True) as page:
-        page.context.add_cookies(admin_page.context.cookies())
-        yield page
-
-
 @contextmanager
-def opened_page(browser: Any, live_server: Any, **options: Any) -> Iterator[Any]:
+def opened_page(
+    browser: Any, live_server: Any, complaints: list[str] | None = None
+) -> Iterator[Any]:
     viewport = {"width": 1400, "height": 1000}
-    context = browser.new_context(base_url=live_server.url, viewport=viewport, **options)
+    context = browser.new_context(base_url=live_server.url, viewport=viewport)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
-    watch = Watch(page)
+    watch = Watch(page, complaints)
     yield page
     context.close()
     assert watch.problems == []

@@ -76,7 +76,7 @@ def create(page: Any, directory: Path) -> None:
     page.fill("#id_expression", "61 6 * * mon-fri")
     page.fill("#id_arg_a", "1")
     click_through(page, "text=Save")
-    await_rows(page, ".field-expression .errorlist", 1)
+    await_rows(page, ".taskqueue-field:has(#id_expression) .errorlist", 1)
     look(page, directory, "schedule-wrong")
     page.fill("#id_expression", "0 6 * * mon-fri")
     click_through(page, "text=Save")

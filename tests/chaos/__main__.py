@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 import psutil
 
-from tests.chaos.databases import DATABASES, ROOT, make_template, remove
-from tests.chaos.run import VERDICT, Plan
+from tests.chaos.databases import DATABASES, make_template, remove
+from tests.chaos.run import VERDICT, Plan, apart
 from tests.chaos.verdict import HEADER, Verdict, row
 from tests.proofs import PREFIX, forget_proofs
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 QUICK_TASKS, FULL_TASKS = 400, 1350
 QUICK_SEEDS, FULL_SEEDS = 1, 3
+FORKING = multiprocessing.get_context("forkserver")
+"""Runs are forked from a process that has imported all that each of them needs."""
 LONGEST_RUN = 240
 """Seconds after which a run is taken to hang, beside one for so many tasks:"""
 TASKS_A_SECOND = 20
@@ -49,6 +52,8 @@ def main() -> int:
             databases = "/".join(sorted(fault.databases))
             print(f"{name:24} {databases:18} {fault.__doc__}\n{'':24} -> {fault.expectation}")
         return 0
+    os.environ["TASKQUEUE_TEST_DATABASE"] = arguments.database
+    FORKING.set_forkserver_preload(["tests.chaos.imported"])
     folder = Path(tempfile.mkdtemp(prefix="taskqueue-chaos-"))
     folder.chmod(0o755)
     try:
@@ -172,35 +177,25 @@ def summary(verdicts: Sequence[Verdict], seconds: float) -> tuple[str, bool]:
     return "\n".join(lines), bool(bad)
 
 
-_processes: set[subprocess.Popen[bytes]] = set()
+_processes: set[ForkServerProcess] = set()
 
 
 def _run(plan: Plan) -> Verdict:
     folder = Path(plan.folder)
     folder.mkdir()
     folder.chmod(0o755)
-    with (folder / "run.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.run", plan.text()],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    process = FORKING.Process(target=apart, args=(plan.text(), str(folder / "run.log")))
+    process.start()
     _processes.add(process)
-    try:
-        process.wait(LONGEST_RUN + plan.duration + plan.tasks / TASKS_A_SECOND)
-    except subprocess.TimeoutExpired:
+    process.join(LONGEST_RUN + plan.duration + plan.tasks / TASKS_A_SECOND)
+    if process.is_alive():
         process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
+        process.join(30)
         _kill_tree(process)
-    finally:
-        _processes.discard(process)
+    _processes.discard(process)
     if not (folder / VERDICT).exists():
         said = (folder / "run.log").read_text(errors="replace")[-3000:]
-        problem = f"the run ended with {process.returncode} and without a verdict: {said}"
+        problem = f"the run ended with {process.exitcode} and without a verdict: {said}"
         return Verdict(fault=plan.fault, seed=plan.seed, problems=[problem])
     return Verdict.load(folder / VERDICT)
 
@@ -210,19 +205,18 @@ def _end_running() -> None:
     for process in list(_processes):
         process.terminate()
     for process in list(_processes):
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(30)
+        process.join(30)
         _kill_tree(process)
 
 
-def _kill_tree(process: subprocess.Popen[bytes]) -> None:
+def _kill_tree(process: ForkServerProcess) -> None:
     """End a run that does not end itself, and all that it started."""
     with suppress(psutil.NoSuchProcess):
         parent = psutil.Process(process.pid)
         for each in [*parent.children(recursive=True), parent]:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-    process.wait()
+    process.join()
 
 
 if __name__ == "__main__":

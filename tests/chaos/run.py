@@ -1,11 +1,10 @@
-"""One run of one fault with one seed, in a process of its own: `python -m tests.chaos.run PLAN`."""
+"""One run of one fault with one seed, in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -45,6 +44,16 @@ class Plan:
         return json.dumps(asdict(self))
 
 
+def apart(text: str, log_path: str) -> None:
+    """Run in a session of its own, as the process that it is for; its output goes to a file."""
+    os.setsid()
+    log = os.open(log_path, os.O_WRONLY | os.O_CREAT, 0o644)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+    main(text)
+
+
 def main(text: str) -> None:
     """Run, and leave the verdict in the folder."""
     plan = Plan(**json.loads(text))
@@ -67,18 +76,10 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 def _run(plan: Plan, verdict: Verdict) -> None:
     folder = Path(plan.folder)
     copy_template(Path(plan.template), folder)
-    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.chaos.settings"
-    os.environ["TASKQUEUE_TEST_DATABASE"] = plan.database
-    import django
-
-    django.setup()
     from django.db import connection
 
-    from taskqueue.declarations.discovery import discover_tasks
-    from tests.chaos.faults import FAULTS
-    from tests.chaos.stage import Stage
+    from tests.chaos.imported import FAULTS, Stage
 
-    discover_tasks()
     kind = FAULTS[plan.fault]
     if obstacle := kind.obstacle():
         verdict.skipped = obstacle
@@ -127,7 +128,3 @@ def _timed(times: dict[str, float], name: str) -> Iterator[None]:
         yield
     finally:
         times[name] = round(time.monotonic() - began, 1)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -70,6 +70,13 @@ def test_a_partition_without_tasks_is_closed_and_opens_with_the_next() -> None:
     assert args(take()) == ["[2]"]
 
 
+def test_a_task_is_noted_once_it_is_ready() -> None:
+    one_at_a_time.using(run_after=60).enqueue(1)
+    assert not LimitNote.objects.exists()
+    one_at_a_time.enqueue(2)
+    assert LimitNote.objects.count() == 1
+
+
 def test_definitions_share_a_limit_by_its_name() -> None:
     shared = Concurrency(2, name="stripe")
     add.using(concurrency=shared).enqueue(1)

@@ -70,3 +70,19 @@ def test_a_rule_with_a_threshold_can_change_to_a_kind_without_one() -> None:
     make_rule("late", "queue_latency", threshold=60)
     changed = run_json("alerts", "edit", "late", "--kind", "queue_unserved")
     assert (changed["kind"], changed["threshold"]) == ("queue_unserved", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5m", 300), ("1.5h", 5400), ("90", 90), ("90s", 90), ("0.5", 0.5)]
+)
+def test_a_threshold_that_is_a_time_is_written_like_any_duration(text: str, seconds: float) -> None:
+    made = run_json("alerts", "create", "late", "--kind", "queue_latency", "--threshold", text)
+    assert made["threshold"] == seconds
+    assert run_json("alerts", "edit", "late", "--threshold", "2m")["threshold"] == 120
+
+
+def test_a_threshold_that_is_no_time_is_a_number() -> None:
+    code, why = refused("alerts", "create", "x", "--kind", "failure_rate", "--threshold", "5m")
+    assert (code, "is a number, not a duration" in why) == (2, True)
+    _, why = refused("alerts", "create", "x", "--kind", "queue_depth", "--threshold", "many")
+    assert "neither a number nor a duration such as 90s" in why

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from taskqueue import Fixed, control
-from taskqueue.core.durations import duration_from_text
+from taskqueue.core.durations import duration_as_text, duration_from_text
 from taskqueue.models import Audit, Operation, Queue, Task
 from tests.management.test_taskqueue import refused, run, run_json
 from tests.sample.tasks import add, log_in, noop
@@ -104,6 +104,11 @@ def test_an_option_with_a_policy_is_set_by_text() -> None:
 )
 def test_durations_are_written_alike(text: str, seconds: float) -> None:
     assert duration_from_text(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["0s", "250ms", "1s", "90s", "10m", "36h", "3d", "2w"])
+def test_a_duration_is_shown_as_it_is_typed(text: str) -> None:
+    assert duration_as_text(duration_from_text(text)) == text
 
 
 def test_one_queue_is_shown_with_its_tasks_and_deleted_when_it_is_empty() -> None:

@@ -10,6 +10,7 @@ from django.utils.translation import override
 
 from taskqueue import control
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.management.cli.stats import pace
 from taskqueue.models import Task
 from tests.engine.steps import claim_one, end
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
@@ -131,6 +132,17 @@ def test_stats_count_tasks_and_what_attempts_came_to() -> None:
     text = run("stats")
     assert "50 succeeded, 10 failed, 0 lost, 0 stopped; 1 a minute" in text
     assert "shop.tasks.send" in text
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "text"),
+    [
+        (0, "0 a minute"), (9.26e-05, "0.13 a day"), (0.0007, "1 a day"), (0.02, "1.2 an hour"),
+        (1, "1 a minute"), (9.96, "10 a minute"), (123_456.7, "123,457 a minute"),
+    ],
+)  # fmt: skip
+def test_a_pace_is_written_without_an_exponent(per_minute: float, text: str) -> None:
+    assert pace(per_minute) == text
 
 
 def test_stats_tell_no_slowest_where_no_body_ended() -> None:

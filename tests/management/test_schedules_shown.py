@@ -242,6 +242,15 @@ def test_a_run_by_hand_says_whose() -> None:
     assert run("history", "s").endswith(" (by hand: anna)\n")
 
 
+def test_the_history_writes_all_moments_in_one_form() -> None:
+    make(Cron("0 * * * *"), overlap="allow")
+    serve(at(1))
+    run("run", "s", "--by", "anna")  # At a moment that has microseconds.
+    _, *lines = run("history", "s").splitlines()
+    assert [line for line in lines if "anna" in line]
+    assert {len(line.split("  ")[0]) for line in lines} == {len("2026-06-01 13:00:00")}
+
+
 def test_a_schedule_without_a_history_says_so() -> None:
     make(since=NOON + timedelta(days=1))
     assert run("history", "s") == "s  nothing yet\n"

@@ -204,7 +204,8 @@ def test_many_are_counted_first_and_done_when_that_is_said() -> None:
     noop.using(queue_name="mail").enqueue_many([((), {})] * 5)
     noop.enqueue()
     code, message = refused("cancel", "--queue", "mail")
-    assert (code, "5 tasks match, 5 of them allow it. Nothing was changed" in message) == (2, True)
+    assert code == 2
+    assert "Tasks that match: 5; that allow it: 5. Nothing was changed" in message
     assert run("cancel", "--queue", "mail", "--dry-run") == (
         "cancel: 5 matched, 5 would be done, 0 refused\n"
     )

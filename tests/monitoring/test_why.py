@@ -168,7 +168,9 @@ def test_those_before_it_are_counted_by_priority_and_time() -> None:
     make_task(priority=-1, run_after=past())
     reason = only(result)
     assert (reason.code, reason.details) == ("behind", {"ahead": 2, "higher": 1})
-    assert reason.sentence == ("Ahead of it in the queue default: 2 tasks, 1 with higher priority.")
+    assert reason.sentence == (
+        "Tasks ahead of it in the queue default: 2; with higher priority: 1."
+    )
 
 
 def test_they_are_counted_up_to_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:

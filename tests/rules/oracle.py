@@ -10,7 +10,7 @@ from functools import cache
 from zoneinfo import ZoneInfo
 
 EPOCH = datetime(1970, 1, 1)
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 WEEK = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 YEAR = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 NAMES = {name: number for number, name in enumerate(WEEK)}
@@ -69,16 +69,31 @@ def moments_of_walls(zone: str) -> dict[int, list[int]]:
 
 @cache
 def offsets(zone: str) -> list[int]:
-    """Return the offset in minutes at each minute of UTC."""
+    """Return the offset in minutes at each minute of UTC.
+
+    Only around changes each minute is looked at: no zone changes twice within an hour.
+    """
     place, found = ZoneInfo(zone), []
-    moment, end = (datetime.combine(day, datetime.min.time(), UTC) for day in (FIRST_DAY, LAST_DAY))
-    while moment < end:
+
+    def offset_at(moment: datetime) -> int:
         offset = moment.astimezone(place).utcoffset()
         assert offset is not None
         assert not offset % MINUTE
-        found.append(offset // MINUTE)
-        moment += MINUTE
+        return offset // MINUTE
+
+    moment, end = (datetime.combine(day, datetime.min.time(), UTC) for day in (FIRST_DAY, LAST_DAY))
+    while moment < end:
+        first = offset_at(moment)
+        is_steady = first == offset_at(moment + HOUR)
+        found += [first if is_steady else offset_at(moment + n * MINUTE) for n in range(60)]
+        moment += HOUR
     return found
+
+
+@cache
+def shift_of(zone: str) -> int:
+    """Return by how many minutes the clock is set forward and back."""
+    return max(offsets(zone)) - min(offsets(zone))
 
 
 def minute_of(day: date) -> int:
@@ -87,7 +102,7 @@ def minute_of(day: date) -> int:
 
 def is_invariant(minutes: Iterable[int], seconds: Iterable[int], zone: str) -> bool:
     """Whether daylight saving leaves the times within an hour as they are."""
-    shift = max(offsets(zone)) - min(offsets(zone))
+    shift = shift_of(zone)
     pairs = {(minute, second) for minute in minutes for second in seconds}
     return pairs == {((minute + shift) % 60, second) for minute, second in pairs}
 

@@ -178,6 +178,7 @@ def test_a_zone_may_be_an_object() -> None:
         ("", "empty"),
         ("   ", "empty"),
         ("* * * *", "has 4 fields"),
+        ("6", "has 1 field."),
         ("0 0 1 1 * 0 2027", "Years are not supported"),
         ("@reboot", "no time"),
         ("@dayly", "Did you mean '@daily'"),

@@ -156,6 +156,10 @@ def test_stored_junk_is_refused_with_nothing_but_an_invalid_schedule(value: Any)
         ({"kind": "once", "at": "tomorrow"}, "at must be a datetime"),
         ({"kind": "once", "at": None}, "at must be text"),
         ({"kind": "once", "at": "2026-01-01T00:00:00+00:00", "end": None}, "has no 'end'"),
+        ({"kind": "every", "seconds": 5}, r"no 'seconds'\. Give its interval in seconds\.$"),
+        ({"kind": "after_end", "minutes": 5}, r"no 'minutes'\. Give its interval in seconds\.$"),
+        ({"kind": "every", "intervall": 5}, r"Did you mean 'interval'\?$"),
+        ({"kind": "once", "seconds": 5}, r"no 'seconds'\. It has at"),
         (
             {"kind": "daily_window", "first": "09:00", "last": "10:00", "every": 1, "days": [1]},
             "days must be names",

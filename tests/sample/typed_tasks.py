@@ -109,6 +109,11 @@ def hide(secret: int) -> None:
     """Has a secret."""
 
 
+@task(sensitive=["token"])
+def hide_keyword(**others: int) -> None:
+    """Has a secret among its other keywords."""
+
+
 @task
 async def typed_async(day: date) -> int:
     """Return the year."""

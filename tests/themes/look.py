@@ -1,14 +1,16 @@
 """Render every page under one theme: `python -m tests.themes.look settings_unfold [folder]`.
 
 Each is rendered by Django, and shown in a real browser, wide and as on a phone; with a folder,
-pictures are kept there, and with `--rendered` there is no browser. What is wrong is printed, a line
-each; the exit code is 1 then.
+pictures are kept there, and with `--rendered` there is no browser. With `--turn=0/3` Django renders
+the first of three and every third after it. What is wrong is printed, a line each; the exit code is
+1 then.
 
 Themes have inline scripts and styles of their own: no Content-Security-Policy is sent here.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -85,21 +87,28 @@ def _unseen(page: Any, seen: tuple[str, ...]) -> Iterator[str]:
             yield selector
 
 
-def main(theme: str, place: str) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.themes.look", description=__doc__)
+    parser.add_argument("theme", help="the settings, such as settings_unfold")
+    parser.add_argument("folder", nargs="?", type=Path, help="where pictures are kept")
+    parser.add_argument("--rendered", action="store_true", help="without a browser")
+    parser.add_argument("--turn", default="0/1", help="such as 0/3")
+    given = parser.parse_args()
+    turn, of = map(int, given.turn.split("/"))
     with tempfile.TemporaryDirectory() as site:
-        set_up(Path(site), f"tests.themes.{theme}")
+        set_up(Path(site), f"tests.themes.{given.theme}")
         from django.conf import settings
 
         settings.MIDDLEWARE = [each for each in settings.MIDDLEWARE if "csp" not in each]
         from tests.browser.screenshots import filled
 
         cookie, addresses = filled(60)
-        problems = [*rendered(addresses)]
-        if place != "--rendered":
-            problems += shown(addresses, cookie, Path(place) if place else None)
+        problems = [*rendered(dict([*addresses.items()][turn::of]))]
+        if not given.rendered:
+            problems += shown(addresses, cookie, given.folder)
     print(*problems, sep="\n")
     return int(bool(problems))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""))
+    sys.exit(main())

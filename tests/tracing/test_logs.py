@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,9 +21,20 @@ from taskqueue.worker.bodies.context import StepReading
 from tests.conftest import Drain
 from tests.sample import traced_tasks
 from tests.tracing.conftest import Own
+from tests.worker_process import ROOT
 
 CANARY = "canary-2b7d0f51ac93-in-arguments"
 OWN_LOGGING = {"DJANGO_SETTINGS_MODULE": "tests.json_logging"}
+FAILURE_UNDER_DEBUG = """
+import logging
+import os
+import subprocess
+from django.conf import settings
+settings.DEBUG = True
+import django
+django.setup()
+logging.getLogger("django.tasks").error("Task failed")
+"""
 
 
 def record(message: str = "hello", *arguments: Any, **added: Any) -> logging.LogRecord:
@@ -48,6 +61,15 @@ def test_a_number_of_very_many_digits_loses_no_record() -> None:
     found = line(record(big=10**5000, small=7, yes=True))
     assert (found["message"], found["small"], found["yes"]) == ("hello", 7, True)
     assert found["big"] == "an int of 16,610 bits"
+
+
+def test_a_failed_task_is_one_line_of_json_under_debug_too() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", FAILURE_UNDER_DEBUG], capture_output=True, text=True, check=True,
+        cwd=ROOT, env={**os.environ, **OWN_LOGGING},
+    ).stderr  # fmt: skip
+    (only,) = told.splitlines()
+    assert json.loads(only)["message"] == "Task failed"
 
 
 def test_a_record_is_one_object_on_one_line() -> None:

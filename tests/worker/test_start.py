@@ -22,6 +22,11 @@ OF_THE_TASKS = {
     "taskqueue.definitions",
     "taskqueue.declarations.definition",
     "taskqueue.engine.specs",
+}
+# What only workflows and schedules need: tasks that are in none do without.
+OF_FEW_TASKS = {
+    "taskqueue.declarations.workflows.canvas",
+    "taskqueue.declarations.scheduled",
     "taskqueue.rules",
 }
 # What bringing the declarations to the database needs: a first body does without.
@@ -61,8 +66,12 @@ def _imported(module: str, *, of: Iterable[str]) -> set[str]:
     [
         # The template is copied first: it imports the tasks while the worker imports the rest.
         ("taskqueue.management.commands.runworker", {"taskqueue.worker.supervisor"}),
-        ("taskqueue.management.working", {*OF_THE_DUTIES, *OF_THE_TASKS, *OF_DECLARING}),
-        ("taskqueue.worker.bodies.orders", OF_DECLARING),
+        (
+            "taskqueue.management.working",
+            {*OF_THE_DUTIES, *OF_THE_TASKS, *OF_FEW_TASKS, *OF_DECLARING},
+        ),
+        ("taskqueue.worker.bodies.orders", {*OF_FEW_TASKS, *OF_DECLARING}),
+        ("taskqueue.tasks", OF_FEW_TASKS),
     ],
 )
 def test_what_is_needed_later_is_imported_later(module: str, later: set[str]) -> None:
@@ -75,3 +84,4 @@ def test_the_duties_need_what_is_left_for_them() -> None:
     assert _imported("taskqueue.definitions", of=OF_THE_TASKS) == OF_THE_TASKS - {
         "taskqueue.engine.specs"
     }
+    assert _imported("taskqueue.workflows", of=OF_FEW_TASKS) == OF_FEW_TASKS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from taskqueue import control, fan_out, task, workflow
+from taskqueue import control, fan_out, group, task, workflow
 from taskqueue.exceptions import TransitionRefused
 from taskqueue.models import Step, Task, Workflow
 from taskqueue.results.workflows import get_workflow
@@ -186,6 +186,36 @@ def test_a_retry_after_compensations_runs_all_anew() -> None:
     assert Task.objects.count() == 4
     row = Workflow.objects.get()
     assert (row.total_steps, row.open_steps, row.members, row.error) == (4, 0, 4, None)
+    assert_settled(run)
+
+
+def test_nobody_retries_from_a_compensation() -> None:
+    run = finish(order.enqueue())
+    with pytest.raises(TransitionRefused, match=r"'pay .compensation.' is a compensation"):
+        run.retry(from_step="pay (compensation)")
+    with pytest.raises(TransitionRefused, match="is a compensation"):
+        run.resolve("pay (compensation)", 1)
+    assert finish(run).status == "failed"
+    assert_settled(run)
+
+
+@task
+def undo_in_parts(result: Any) -> Any:
+    return fan_out(group(undo.si(number) for number in range(3)) | echo.s())
+
+
+def test_compensations_that_return_a_canvas_are_counted_once() -> None:
+    @workflow(name="tests.undone_in_parts")
+    def undone(wf: Builder) -> None:
+        paid = wf.step(do.s("pay"), name="pay", compensate=undo_in_parts.s())
+        wf.step(do.s("ship", paid), name="ship")
+
+    run = finish(undone.enqueue())
+    assert Workflow.objects.get(id=run.id).members == 2 + 1 + 4
+    run.retry()
+    assert Workflow.objects.get(id=run.id).members == 2
+    finish(run)
+    assert Workflow.objects.get(id=run.id).members == 2 + 1 + 4
     assert_settled(run)
 
 

@@ -156,6 +156,16 @@ def test_a_fan_out_without_calls_gives_an_empty_list() -> None:
     assert_settled(run)
 
 
+def test_a_map_goes_on_behind_a_member_whose_fan_out_has_no_calls() -> None:
+    @workflow(name="tests.one_by_one")
+    def one_by_one(wf: Builder) -> None:
+        wf.step(squares.map([0, 2, 0]), concurrency=1)
+
+    run = finish(one_by_one.enqueue())
+    assert run.return_value == [[], [0, 1], []]
+    assert_settled(run)
+
+
 def test_a_canvas_that_is_returned_runs_as_a_workflow_of_its_own() -> None:
     run = finish(chain(canvases.s(3), total.s()).enqueue())
     assert run.return_value == 100 + 101 + 104

@@ -326,6 +326,26 @@ def test_a_fan_out_that_is_made_anew_is_counted_once(step: Any, is_paused: bool)
     assert_settled(run)
 
 
+def test_a_cancelled_fan_out_stays_where_its_step_has_succeeded_without_it() -> None:
+    @workflow(name="tests.tolerant_of_a_cancel")
+    def tolerant(wf: Builder) -> None:
+        parts = wf.step(spread.map([2, 0]), name="parts", tolerate=1)
+        wf.step(echo.s(parts), name="last")
+
+    BAD.clear()
+    run = tolerant.enqueue()
+    run_next()
+    run_next()
+    run.cancel()
+    finish(run)
+    before = {"parts": "succeeded", "parts[0]": "cancelled", "parts[1]": "succeeded"}
+    assert statuses(run) == before | {"last": "cancelled"}
+    run.retry()
+    assert finish(run).return_value == [[[None, []]], {}]
+    assert statuses(run) == before | {"last": "succeeded"}
+    assert_settled(run)
+
+
 def test_a_map_that_is_made_anew_is_counted_once() -> None:
     @workflow(name="tests.remade_after_a_cancel")
     def remade(wf: Builder) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
+from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.alerts.words import KINDS, SCOPES
-from taskqueue.core.alerts import LARGEST
-from taskqueue.engine.alerts.editing import BOUNDS
+from taskqueue.core.alerts import KINDS as DETAILS
+from taskqueue.core.alerts import AlertKind
+from taskqueue.core.durations import duration_as_text, duration_from_text
 from taskqueue.models import AlertRule
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
 
@@ -34,9 +38,46 @@ class ListField(forms.CharField):
         """Leave it to the verb."""
 
 
-def _seconds(name: str, label: Any) -> forms.IntegerField:
-    least, most = BOUNDS[name]
-    return forms.IntegerField(label=label, required=False, min_value=least, max_value=most)
+class DurationField(forms.CharField):
+    """A duration as people write it, such as `90`, `15m` or `2h`."""
+
+    mistake = _("Enter a duration such as 90s, 15m or 2h.")
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, max_length=40, **options)
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return the duration as it is typed."""
+        return duration_as_text(value) if isinstance(value, timedelta) else value
+
+    def to_python(self, value: Any) -> Any:
+        """Return a timedelta; None for an empty field."""
+        text = super().to_python(value)
+        if not text:
+            return None
+        try:
+            return duration_from_text(text)
+        except ValueError:
+            raise ValidationError(self.mistake) from None
+
+    def run_validators(self, value: Any) -> None:
+        """Leave it to the verb."""
+
+
+class ThresholdField(DurationField):
+    """A number, or a duration."""
+
+    mistake = _("Enter a number, or a duration such as 90s, 15m or 2h.")
+
+    def to_python(self, value: Any) -> Any:
+        """Return a number or a timedelta; None for an empty field."""
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            return super().to_python(value)
+        if not math.isfinite(number):
+            raise ValidationError(self.mistake)
+        return number
 
 
 class RuleForm(forms.Form):
@@ -49,13 +90,16 @@ class RuleForm(forms.Form):
         label=_("Pattern"), required=False, max_length=LONGEST_SUBJECT, strip=False,
         help_text=_("Of the names in this scope, such as mail*."),
     )  # fmt: skip
-    threshold = forms.FloatField(
-        label=_("Threshold"), required=False, min_value=0, max_value=LARGEST,
-        help_text=_("Empty: the default of the condition. Shares are from 0 to 1."),
-    )  # fmt: skip
-    window = _seconds("window", _("Seconds to look back"))
-    wait = _seconds("wait", _("Seconds for which it has to hold"))
-    repeat = _seconds("repeat", _("Seconds between reminders"))
+    threshold = ThresholdField(
+        label=_("Threshold"),
+        help_text=_(
+            "Empty: the default of the condition. Times are written as 90s, 15m or 2h; shares are "
+            "from 0 to 1."
+        ),
+    )
+    window = DurationField(label=_("How long to look back"), help_text=_("Such as 15m."))
+    wait = DurationField(label=_("How long it has to hold"), help_text=_("Such as 90s."))
+    repeat = DurationField(label=_("Time between reminders"), help_text=_("Such as 4h."))
     mail = ListField(label=_("Mail to"), required=False)
     endpoints = ListField(
         label=_("Endpoints"), required=False, help_text=_("The ids of webhook endpoints.")
@@ -73,8 +117,9 @@ class RuleForm(forms.Form):
         if row is not None:
             more["initial"] = {
                 "name": row.name, "kind": row.kind, "scope": row.scope, "pattern": row.pattern,
-                "threshold": row.threshold, "window": row.window_seconds, "wait": row.for_seconds,
-                "repeat": row.repeat_seconds, "mail": "\n".join(row.channels.get("mail", ())),
+                "threshold": _threshold(row), "window": _span(row.window_seconds),
+                "wait": _span(row.for_seconds), "repeat": _span(row.repeat_seconds),
+                "mail": "\n".join(row.channels.get("mail", ())),
                 "endpoints": ", ".join(row.channels.get("endpoints", ())), "url": row.url,
                 "enabled": row.is_enabled, "seen": row.changed_at.isoformat(),
             }  # fmt: skip
@@ -87,3 +132,12 @@ class RuleForm(forms.Form):
         """Return the fields as the verbs take them."""
         without = ("name", "reason", "seen")
         return {name: value for name, value in self.cleaned_data.items() if name not in without}
+
+
+def _threshold(row: AlertRule) -> float | timedelta | None:
+    is_time = row.kind in DETAILS and DETAILS[AlertKind(row.kind)].unit == "seconds"
+    return _span(row.threshold) if is_time else row.threshold
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

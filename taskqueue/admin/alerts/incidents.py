@@ -100,7 +100,9 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
             ),
             Column(
                 title=_("Rule"),
-                show=lambda alert: format_html("{}: {}", KINDS[alert.kind], breakable(alert.rule)),
+                show=lambda alert: format_html(
+                    "{}{}{}", KINDS[alert.kind], _(": "), breakable(alert.rule)
+                ),
             ),
             Column(title=_("Since"), show=lambda alert: moment(alert.began_at)),
         ]

@@ -14,11 +14,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import VIEW_ALERT_RULES, VIEW_ALERTS
-from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
+from taskqueue.admin.acts import reason_of, tell_errors
 from taskqueue.admin.alerts.form import RuleForm
 from taskqueue.admin.alerts.words import KINDS, SCOPES
 from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
+from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.core.alerts import KINDS as DETAILS
@@ -56,11 +58,12 @@ class ActForm(forms.Form):
         return {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
 
 
-class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
+class AlertRuleAdmin(ActsOnce, RowReportAdmin):
     """A rule of code has a row after a worker has started."""
 
     page_template = "admin/taskqueue/alert/rule.html"
     form_template = "admin/taskqueue/alert/form.html"
+    once = frozenset({"test"})
     routes = (
         ("new/", "new"),
         ("<int:object_id>/act/", "act"),
@@ -176,9 +179,14 @@ class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
             assert create is not None
             name = form.cleaned_data["name"]
             try:
-                row = create(name, by=request.user, reason=reason_of(request), **form.given)
+                with pressed_once(request) as press:
+                    row = create(name, by=request.user, reason=reason_of(request), **form.given)
+                    press.made = str(row.pk)
+            except PressedBefore as error:
+                self.message_user(request, _("This was already done."), messages.WARNING)
+                return self.links.redirect("alertrule_change", error.made)
             except TaskQueueError as error:
-                form.add_error(None, str(error))
+                form.add_error(None, refused(error))
             else:
                 self.tell(request, ALERT_RULE_VERBS["create"], row)
                 return self.links.redirect("alertrule_change", row.pk)
@@ -199,7 +207,7 @@ class AlertRuleAdmin(ActsAdmin, RowReportAdmin):
                     seen=lambda now: not seen or now.changed_at.isoformat() == seen,
                 )  # fmt: skip
             except TaskQueueError as error:
-                form.add_error(None, str(error))
+                form.add_error(None, refused(error))
             else:
                 self.tell(request, verb, row)
                 return self.links.redirect("alertrule_change", row.pk)

@@ -11,8 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.links import Links
+from taskqueue.admin.reason_words import reason_words
 from taskqueue.display import number
 from taskqueue.models import AlertRule, Schedule, Task, Worker
+from taskqueue.monitoring.alerts.sentences import translated
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.notices import Notice
@@ -33,11 +35,16 @@ def sentence(notice: Notice, links: Links) -> SafeString:
         subject=_subject(notice, links),
         total=number(notice.total or 0),
         example=notice.example and links.to_row(Task, UUID(notice.example), notice.example),
-        detail=Truncator(notice.detail).chars(LONGEST_DETAIL),
+        detail=Truncator(_detail(notice)).chars(LONGEST_DETAIL),
         age=short_duration(notice.seconds or 0.0),
         usual=short_duration(notice.usual_seconds),
         command=format_html("<code>{}</code>", "manage.py runworker"),
     )
+
+
+def _detail(notice: Notice) -> str:
+    """Return the detail, in the reader's language where this package wrote it."""
+    return reason_words(translated(notice.found, notice.detail))
 
 
 def _template(notice: Notice) -> str:

@@ -19,6 +19,7 @@ from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import back
 from taskqueue.admin.operations.starting import OperationStart
 from taskqueue.admin.operations.undoing import label_of, undoing_of
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.control import get_operation
@@ -136,7 +137,7 @@ class OperationAdmin(SignalAdmin, OperationStart):
         try:
             ended = CANCEL.act_by(request.user, operation.id, reason=reason)
         except TransitionRefused as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
         else:
             done = CANCEL.done
             if ended.started_at is None and ended.starts_at is not None:
@@ -165,7 +166,7 @@ def _found(object_id: object) -> Operation:
     try:
         return get_operation(str(object_id))
     except OperationDoesNotExist as error:
-        raise Http404(str(error)) from None
+        raise Http404(refused(error)) from None
 
 
 def _arguments(operation: Operation) -> list[tuple[str, object]]:

@@ -21,10 +21,12 @@ from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.operations.choosing import Choice, ticked, uuids
 from taskqueue.admin.operations.form import StartForm
 from taskqueue.admin.operations.undoing import UNDO_SECONDS
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING
 from taskqueue.control import TaskFilter
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.uuid7 import uuid7
+from taskqueue.display import labelled
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.operations.walking import estimate
@@ -132,10 +134,10 @@ class OperationStart(ReadOnlyAdmin):
                 delay=0 if verb.is_urgent else UNDO_SECONDS,
             )
         except ValueError as error:  # InvalidTask and SearchError are such.
-            form.add_error(None, str(error))
+            form.add_error(None, refused(error))
             return None
         if operation.is_new:
-            told = f"{verb.label}: {without(NEEDED_TO_SEE, choice.words)}"
+            told = labelled(verb.label, without(NEEDED_TO_SEE, choice.words))
             self.log_addition(request, operation, noted(told, operation.reason))
             told = _("It is asked for; a worker does it in the background.")
             if not verb.is_urgent:

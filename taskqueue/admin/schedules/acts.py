@@ -16,6 +16,7 @@ from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import back
 from taskqueue.admin.once import OnceForm, once_of
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.schedules.deleting import DELETE, ScheduleDeleting
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
@@ -90,7 +91,7 @@ class ScheduleActs(ScheduleDeleting):
                 arguments["request_id"] = once_of(request)
             return super().act(request, verb, row, **arguments)
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
             return False
         except Exception as error:
             logger.exception("Schedule not acted on verb=%s schedule=%s", verb.name, row.name)

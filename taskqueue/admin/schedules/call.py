@@ -52,6 +52,11 @@ class ScheduleCall(CallForm):
         is_chosen = self["fields_for"].value() or self.data
         return ["args", "kwargs"] if is_chosen else []
 
+    @property
+    def call_fields(self) -> list[forms.BoundField]:
+        """The fields of the arguments."""
+        return [self[name] for name in self.call_names]
+
     def show_fields_of(self, chosen: str) -> None:
         """Show what was sent without its errors, with the fields of what is chosen now."""
         data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)

@@ -72,7 +72,7 @@ class ScheduleDeleting(ActsAdmin):
         if is_deletable(schedule):
             return self.links.to_row(Schedule, schedule.pk, schedule.name)
         kept = _(
-            "%(name)s is kept: it is declared in code, next to %(task)s, and can only be removed "
-            "there."
+            "The schedule “%(name)s” is kept: it is declared in code, next to %(task)s, and can "
+            "only be removed there."
         )
         return format_html("{}", kept % {"name": schedule.name, "task": schedule.task_name})

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import schedules
 from taskqueue.admin.acts import ReasonField
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.exceptions import TaskQueueError
@@ -117,6 +118,6 @@ class ScheduleDocuments(ScheduleEditing):
                 reason=form.cleaned_data["reason"],
             )
         except TaskQueueError as error:
-            for line in str(error).splitlines():
+            for line in refused(error).splitlines():
                 form.add_error(None, line)
             return None

@@ -7,34 +7,28 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django.contrib import messages
-from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import render
-from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from taskqueue import schedules
 from taskqueue.admin.filters import row_id
+from taskqueue.admin.once import PressedBefore, made_before, pressed_once
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.form import ScheduleForm
-from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES
 from taskqueue.admin.schedules.page import times_table
 from taskqueue.admin.schedules.rule_form import rule_typed, starts_typed
 from taskqueue.admin.schedules.running import ScheduleRunning
-from taskqueue.admin.tasks.option_fields import grouped
 from taskqueue.declarations.redaction import REDACTED
+from taskqueue.display import labelled
 from taskqueue.engine.schedules.reading import preview_typed
 from taskqueue.exceptions import ChangedMeanwhile, InvalidSchedule, TaskQueueError, UnknownTask
 from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.monitoring.read_models.schedule import MOST_TIMES, visible_arguments_of
 from taskqueue.monitoring.reading import now
-
-RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
-        "end")  # fmt: skip
-DECLARED = "admin/taskqueue/includes/declared.html"
-CALL = (*OWN_FIELDS, *MORE_FIELDS)
 
 
 class ScheduleEditing(ScheduleRunning):
@@ -70,7 +64,7 @@ class ScheduleEditing(ScheduleRunning):
                     now=now(),
                 )  # fmt: skip
             except InvalidSchedule as error:
-                problem = str(error)
+                problem = refused(error)
         shown = times_table(rule, times) if rule is not None and times else ""
         return render(request, self.preview_template, {"times": shown, "problem": problem})
 
@@ -88,7 +82,8 @@ class ScheduleEditing(ScheduleRunning):
             return self.links.redirect("schedule_changelist")
         if schedule.source == ScheduleSource.CODE:
             refusal = _(
-                "%(name)s is declared in code, next to %(task)s, and can only be edited there."
+                "The schedule “%(name)s” is declared in code, next to %(task)s, and can only be "
+                "edited there."
             )
             named = {"name": schedule.name, "task": schedule.task_name}
             self.message_user(request, refusal % named, messages.ERROR)
@@ -113,24 +108,37 @@ class ScheduleEditing(ScheduleRunning):
         form = ScheduleForm(
             posted, schedule=schedule, viewer=request.user, copied=copied, chosen=chosen
         )
-        if posted is not None and form.is_valid():
-            saved = self._save(request, form)
-            if saved is not None:
-                return self.links.redirect("schedule_change", saved.pk)
+        saved = ""
+        if posted is not None:
+            saved = self._save(request, form) if form.is_valid() else self._saved_before(request)
+        if saved:
+            return self.links.redirect("schedule_change", saved)
         return self._form_page(request, form)
 
-    def _save(self, request: HttpRequest, form: ScheduleForm) -> Schedule | None:
-        """Return the saved row; None if it was refused, with the error in the form."""
+    def _saved_before(self, request: HttpRequest) -> str:
+        """Return the key of what an earlier press created: its name is taken since."""
+        made = made_before(request)
+        if made:
+            self.message_user(request, _("This was already done."), messages.WARNING)
+        return made
+
+    def _save(self, request: HttpRequest, form: ScheduleForm) -> str:
+        """Return the key of the saved row; empty if it was refused, with the error in the form."""
         given: dict[str, Any] = {
             **form.changes(), "by": request.user, "reason": form.cleaned_data["reason"],
         }  # fmt: skip
         try:
             if form.schedule is None:
-                saved = schedules.create(form.cleaned_data["name"], **given)
+                with pressed_once(request) as press:
+                    saved = schedules.create(form.cleaned_data["name"], **given)
+                    press.made = str(saved.pk)
             else:
                 saved = schedules.edit(form.schedule.name, seen=form.is_current, **given)
+        except PressedBefore as error:
+            self.message_user(request, _("This was already done."), messages.WARNING)
+            return error.made
         except UnknownTask as error:
-            form.add_error("task", str(error))
+            form.add_error("task", refused(error))
         except ChangedMeanwhile:
             form.add_error(
                 None,
@@ -140,44 +148,26 @@ class ScheduleEditing(ScheduleRunning):
                 ),
             )
         except TaskQueueError as error:
-            form.add_error("kind" if str(error).startswith("The rule ") else None, str(error))
+            form.add_error("kind" if str(error).startswith("The rule ") else None, refused(error))
         else:
             done = _("Created") if form.schedule is None else _("Edited")
             self.note(request, saved, f"{done}.")
-            self.message_user(request, f"{done}: {saved.name}", messages.SUCCESS)
-            return saved
-        return None
+            self.message_user(request, labelled(done, saved.name), messages.SUCCESS)
+            return str(saved.pk)
+        return ""
 
     def _form_page(self, request: HttpRequest, form: Any) -> HttpResponse:
-        """Show the form in the admin's layout, although it is not a model's form."""
+        """Show the form."""
         schedule: Schedule | None = form.schedule
-        parts: Any = (
-            (None, {"fields": ("task", "enabled") if schedule else ("name", "task", "enabled")}),
-            (_("Rule"), {"fields": RULE}),
-            (
-                _("Arguments"),
-                {"fields": form.call_names, "description": _hint(request, form)},
-            ),
-            *(
-                (title, {"fields": names, "classes": ["collapse"]})
-                for title, names in grouped(CALL)
-            ),
-            (_("Further options"), {"fields": ["options"], "classes": ["collapse"]}),
-            *_fixed(form),
-            (_("Policies"), {"fields": POLICIES}),
-            (_("Audit"), {"fields": ("reason",)}),
-        )
         return report(
             self,
             request,
             self.edit_template,
             _("Edit %(name)s") % {"name": schedule.name} if schedule else _("Create schedule"),
-            adminform=AdminForm(form, parts, {}, model_admin=self),
-            errors=AdminErrorList(form, []),
+            form=form,
+            hint=_hint(request, form),
             media=self.media + form.media,
-            original=schedule,
-            add=schedule is None,
-            has_view_permission=True,
+            schedule=schedule,
             zones=sorted(available_timezones()),
         )
 
@@ -186,19 +176,6 @@ def has_other_fields(posted: Any) -> bool:
     """Whether a form was sent to see the fields of another task, or without having seen them."""
     shown = posted.get("fields_for")
     return "_choose" in posted or (shown is not None and shown != posted.get("task", ""))
-
-
-def _fixed(form: ScheduleForm) -> list[tuple[str, dict[str, Any]]]:
-    """Return the part that shows the options of the definition that no schedule can replace."""
-    if not form.fixed:
-        return []
-    shown = render_to_string(DECLARED, {"declared": form.fixed})
-    return [
-        (
-            _("Fixed by the definition"),
-            {"fields": (), "classes": ["collapse"], "description": shown},
-        )
-    ]
 
 
 def _hint(request: HttpRequest, form: ScheduleForm) -> str:

@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.admin.refusals import refused
 from taskqueue.declarations.payload import encode
 from taskqueue.exceptions import InvalidArguments
 
@@ -137,7 +138,7 @@ class JsonField(forms.CharField):
         try:
             return json.loads(encode(parsed, limit=MOST_JSON, what="value"))
         except InvalidArguments as error:
-            raise ValidationError(str(error)) from None
+            raise ValidationError(refused(error)) from None
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -11,13 +12,19 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from taskqueue import schedules
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.schedules.call import ScheduleCall
 from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.schedules.initial import MORE_FIELDS, OWN_FIELDS, POLICIES, initial_values
 from taskqueue.admin.schedules.policy_form import PolicyForm
 from taskqueue.admin.schedules.rule_form import WIDE, RuleForm
 from taskqueue.admin.tasks.declared import fixed_options, show_declared
-from taskqueue.admin.tasks.option_fields import PriorityField, given_options, option_fields
+from taskqueue.admin.tasks.option_fields import (
+    PriorityField,
+    given_options,
+    grouped,
+    option_fields,
+)
 from taskqueue.core.states import Missed
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
@@ -42,6 +49,9 @@ from taskqueue.engine.schedules.editing import differing, target_of
 from taskqueue.exceptions import InvalidSchedule, ScheduleDoesNotExist
 from taskqueue.models import Schedule
 from taskqueue.monitoring.read_models.base import Viewer
+
+RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days", "at", "start",
+        "end")  # fmt: skip
 
 
 class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
@@ -103,6 +113,31 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         task.choices = _choices()
         del self.fields["seen" if schedule is None else "name"]
 
+    @property
+    def groups(self) -> list[tuple[Any, list[forms.BoundField]]]:
+        """The fields that stand before the options, by what they are about."""
+        own = [name for name in ("name", "task", "enabled") if name in self.fields]
+        return [(_("Schedule"), self._bound(own)), (_("Rule"), self._bound(RULE))]
+
+    @property
+    def option_groups(self) -> list[tuple[Any, list[forms.BoundField]]]:
+        """The options by what they are about."""
+        named = [*grouped((*OWN_FIELDS, *MORE_FIELDS)), (_("Further options"), ["options"])]
+        return [(title, self._bound(names)) for title, names in named]
+
+    @property
+    def option_errors(self) -> bool:
+        """Whether an option is wrong: the group is folded otherwise."""
+        return any(field.errors for _title, fields in self.option_groups for field in fields)
+
+    @property
+    def policies(self) -> list[forms.BoundField]:
+        """The fields of its policies."""
+        return self._bound(POLICIES)
+
+    def _bound(self, names: Iterable[str]) -> list[forms.BoundField]:
+        return [self[name] for name in names]
+
     def clean_name(self) -> str:
         """Check that the name is valid and free."""
         name: str = self.cleaned_data["name"]
@@ -110,7 +145,7 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
             check_name(name)
             schedules.get(name)
         except InvalidSchedule as error:
-            raise ValidationError(str(error)) from None
+            raise ValidationError(refused(error)) from None
         except ScheduleDoesNotExist:
             return name
         raise ValidationError(gettext("A schedule with this name already exists."))

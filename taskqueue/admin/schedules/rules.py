@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue import rules
+from taskqueue.admin.refusals import refused
 from taskqueue.display import in_zone
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
@@ -56,7 +57,7 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
     try:
         rule.check()
     except InvalidSchedule as error:
-        raise ValidationError({_field(kind, str(error)): str(error)}) from None
+        raise ValidationError({_field(kind, str(error)): refused(error)}) from None
     return rule
 
 
@@ -97,7 +98,7 @@ def check_zone(name: str) -> str:
     try:
         return zone_name("The rule", name)
     except InvalidSchedule as error:
-        raise ValidationError(str(error)) from None
+        raise ValidationError(refused(error)) from None
 
 
 def zone_of(rule: Rule) -> str:

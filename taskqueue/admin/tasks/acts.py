@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
-from django.utils.translation import override
 
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import noted, reason_of
@@ -17,10 +16,12 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.confirming import confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.once import once_of
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.tasks.declared import fixed_options
 from taskqueue.admin.tasks.forms import FORMS
 from taskqueue.admin.tasks.questions import about_deleting, about_lost
+from taskqueue.core.refusals import Refusal, why
 from taskqueue.core.states import FINISHED, PENDING, TaskStatus
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.redaction import REDACTED
@@ -69,7 +70,7 @@ class TaskActs(ReadOnlyAdmin):
         try:
             shown = self.do(request, task, verb, reason_of(request), **only_pending)
         except TaskQueueError as error:
-            return self.refuse(request, task, _refused(verb, error))
+            return self.refuse(request, task, _refused(error))
         return back(request, self.links.url("task_change", shown))
 
     def delete_view(
@@ -91,7 +92,7 @@ class TaskActs(ReadOnlyAdmin):
         try:
             self.do(request, task, DELETE, reason_of(request))
         except TaskQueueError as error:
-            return self.refuse(request, task, str(error))
+            return self.refuse(request, task, refused(error))
         return back(request, self.links.url("task_changelist"))
 
     def edit_view(self, request: HttpRequest, object_id: UUID, what: str) -> HttpResponse:
@@ -116,9 +117,9 @@ class TaskActs(ReadOnlyAdmin):
             try:
                 shown = self.do(request, task, verb, reason, **form.arguments())
             except (TaskDoesNotExist, TransitionRefused) as error:
-                return self.refuse(request, task, _refused(verb, error))
+                return self.refuse(request, task, _refused(error))
             except TaskQueueError as error:
-                form.add_error(None, str(error))
+                form.add_error(None, refused(error))
             else:
                 return self.links.redirect("task_change", shown)
         shows_arguments = "args" in form.fields
@@ -188,14 +189,11 @@ class TaskActs(ReadOnlyAdmin):
         return rows.defer("args", "kwargs", "return_value", "error_message").first()
 
 
-def _refused(verb: Verb, error: TaskQueueError) -> str:
-    """Return why the verb was refused, in the user's language where it was for the status."""
-    if isinstance(verb, TaskVerb):
-        with override("en"):
-            allowed = str(verb.allowed)
-        if str(error).endswith(f". {allowed}"):
-            return str(verb.allowed)
-    return str(error)
+def _refused(error: TaskQueueError) -> str:
+    """Return why a verb was refused; the page shows the status, which is left out."""
+    reason = why(error)
+    allowed = reason.values.get("allowed") if isinstance(reason, Refusal) else None
+    return str(allowed or refused(error))
 
 
 def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:

@@ -16,6 +16,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.tasks.parameter_fields import (
     PREFIX,
     field_name,
@@ -164,7 +165,7 @@ class CallForm(forms.Form):
         except ValidationError as error:
             self.add_error(field, error)
         except TROUBLE as error:
-            self.add_error(field, str(error))
+            self.add_error(field, refused(error))
         return None
 
 

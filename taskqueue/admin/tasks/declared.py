@@ -10,7 +10,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from taskqueue.admin.schedules.fields import SpanField
 from taskqueue.admin.tasks.option_values import shown_option
@@ -72,9 +72,38 @@ def show_declared(fields: Mapping[str, forms.Field], definition: AnyDefinition) 
             widget.attrs["placeholder"] = text
 
 
+# The docstrings of tasks of this package, for the translators.
+OWN_DOCS = (
+    gettext_noop("Run a management command, such as `clearsessions`; its output is the result."),
+    gettext_noop(
+        "Send a request; status and text of the answer are the result.\n\n"
+        "`body` is text, or a value that is sent as JSON. An answer of 5xx, or none, is a failure "
+        "that is\nretried; one of 3xx or 4xx is final, but for 408, 425 and 429."
+    ),
+    gettext_noop(
+        "Run a program with these arguments, without a shell; the end of its output is the result."
+        "\n\nIts lines are log lines of the attempt. Another exit code than 0 is a failure. When "
+        "the attempt\nis stopped or its time is over, the program is killed with all that it has "
+        "started."
+    ),
+    gettext_noop(
+        "Ask the doctor, and keep what keeps tasks from running; return how much that is."
+    ),
+    gettext_noop("Call the URL of a heartbeat."),
+    gettext_noop("Mail what became of the incidents of a rule; without any, that this is a test."),
+    gettext_noop(
+        "Send a delivery to its endpoint; the other attempts follow from what comes back."
+    ),
+    gettext_noop(
+        "Tell who created an endpoint by mail that it is disabled; without an address, the admins."
+    ),
+)
+
+
 def documented(definition: AnyDefinition) -> str:
-    """Return the docstring of the task's function."""
-    return inspect.cleandoc(definition.__doc__ or "")
+    """Return the docstring of the task's function; of our own tasks in the reader's language."""
+    text = inspect.cleandoc(definition.__doc__ or "")
+    return _(text) if text in OWN_DOCS else text
 
 
 def _row(option: Option, definition: AnyDefinition) -> DeclaredOption:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue.access.permissions import ENQUEUE
 from taskqueue.admin.acts import ReasonField
 from taskqueue.admin.once import once_of
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, report
 from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.admin.tasks.acts import TaskActs
@@ -59,7 +60,7 @@ class TaskEnqueueing(TaskActs):
         try:
             definition = registry.get(name)
         except UnknownTask as error:
-            return self._choice(request, str(error))
+            return self._choice(request, refused(error))
         is_sent = request.method == "POST"
         form = EnqueueForm(request.POST if is_sent else None, definition=definition)
         form.initial.update(prefilled(request, definition.name, form.parameters))
@@ -92,7 +93,9 @@ class TaskEnqueueing(TaskActs):
                 first = self.lead_to_first(request, found, form.task_name)
                 return self._after(request, first, form.task_name)
         except TaskQueueError as error:
-            form.add_error("unique_key" if isinstance(error, DuplicateTask) else None, str(error))
+            form.add_error(
+                "unique_key" if isinstance(error, DuplicateTask) else None, refused(error)
+            )
             return None
         if result.created or result.updated:
             created, updated = _("Enqueued."), _("The task with this unique key was updated.")

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import ENQUEUE
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.schedules.fields import SpanField
 from taskqueue.admin.tasks.option_fields import FIRST, changeable_options, option_fields
 from taskqueue.admin.tasks.option_values import parts_of, plain_option, shown_option
@@ -153,7 +154,7 @@ class UpdateForm(CallChange):
             try:
                 plain = plain_option(option, self.cleaned_data[name])
             except InvalidTask as error:
-                self.add_error(name, str(error))
+                self.add_error(name, refused(error))
                 continue
             if plain != shown[name]:
                 found[name] = plain

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_LOGS, VIEW_WORKERS
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.filters import row_id
-from taskqueue.admin.reason_words import reason_words
+from taskqueue.admin.reason_words import detail_words, reason_words
 from taskqueue.display import as_json
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
@@ -128,7 +128,7 @@ def shown_history(
         "audits": None
         if history.audits is None
         else [
-            (entry, entry_words(entry), reason_words(entry.reason))
+            (entry, entry_words(entry), detail_words(entry.detail), reason_words(entry.reason))
             for entry in reversed(history.audits)
         ],
     }

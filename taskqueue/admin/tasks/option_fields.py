@@ -14,6 +14,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.schedules.fields import JsonField, SpanField, SuggestingInput
 from taskqueue.admin.schedules.rules import moment_in
 from taskqueue.core.priorities import PRIORITY_NAMES
@@ -99,7 +100,7 @@ class OptionField(forms.CharField):
         try:
             return self.option.kind.parse(self.option.name, text)
         except InvalidTask as error:
-            raise ValidationError(str(error)) from None
+            raise ValidationError(refused(error)) from None
 
 
 class PriorityField(OptionField):
@@ -120,7 +121,7 @@ class PriorityField(OptionField):
         try:
             return None if found is None else self.option.check(found)
         except InvalidTask as error:
-            raise ValidationError(str(error)) from None
+            raise ValidationError(refused(error)) from None
 
 
 def _span(seconds: float) -> timedelta:

@@ -30,6 +30,7 @@ from taskqueue.admin.tasks.logs import TaskLogs
 from taskqueue.admin.tasks.suggestions import TaskSuggestions
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.event_filters import EventFilter
+from taskqueue.declarations.redaction import REDACTED
 from taskqueue.display import badge, moment
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.result_parts import parts_of
@@ -85,6 +86,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
         leases, audits = history.leases or [], history.audits or []
         shown = task_details(task, user)
         call = {"args": shown.args, "kwargs": shown.kwargs}
+        values = [*(shown.args or ()), *(shown.kwargs or {}).values()]
         has_result = task.status == TaskStatus.SUCCEEDED
         return {
             "task": task,
@@ -98,6 +100,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
             "kin": kin(task, self.links, history.retries, audits),
             "details": details(shown),
             "arguments": None if shown.args is None else formatted(task.name, "arguments", call),
+            "redacted": REDACTED if REDACTED in values else "",
             "differences": differences(task, user),
             "result": formatted(task.name, "result", shown.return_value) if has_result else None,
             "parts": shown_parts_of(task),

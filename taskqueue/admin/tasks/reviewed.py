@@ -12,6 +12,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext_lazy
 
 from taskqueue.admin.acts import ReasonField
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.schedules.fields import as_text
 from taskqueue.admin.tasks.call_fields import AnyDefinition, CallForm, encode_call, fits
 from taskqueue.admin.tasks.option_fields import WhenField
@@ -155,7 +156,7 @@ class CallChange(TaskForm):
         try:
             return Call(*restored(kept, definition, list(given.args), dict(given.kwargs)))
         except TaskQueueError as error:
-            self.add_error(None, ValidationError(str(error)))
+            self.add_error(None, ValidationError(refused(error)))
             return given
 
     @property

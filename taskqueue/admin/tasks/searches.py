@@ -16,6 +16,7 @@ from taskqueue.access.permissions import MANAGE_SEARCHES
 from taskqueue.admin.acts import tell_errors
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.links import back
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.tasks.narrowing import address
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.control.searches import (
@@ -98,7 +99,7 @@ class TaskSearches(ReadOnlyAdmin):
             told = _("You have saved a search “%(name)s” already.") % {"name": name}
             self.message_user(request, told, messages.ERROR)
         except (SearchError, TaskQueueError) as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
         else:
             self.message_user(request, SEARCH_VERBS["create"].told(row.name), messages.SUCCESS)
 
@@ -124,7 +125,7 @@ class TaskSearches(ReadOnlyAdmin):
                 raise SavedSearchDoesNotExist(_("There is no such saved search any more."))
             verb.act_by(request.user, row.id, **given)
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
         else:
             self.message_user(request, verb.told(given.get("name", row.name)), messages.SUCCESS)
         return back(request, self.links.url("task_changelist"))

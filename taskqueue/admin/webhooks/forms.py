@@ -17,6 +17,10 @@ from taskqueue.monitoring.read_models.base import Viewer
 LONGEST_LIST = 4000
 WIDE = {"class": "vTextField"}
 SEPARATED = _("Separated by commas. Empty: all.")
+GROUPS = (
+    (_("Receiver"), ("url", "description")),
+    (_("Events"), ("kinds", "names", "queues", "errors_too")),
+)
 
 
 class ListField(forms.CharField):
@@ -70,6 +74,11 @@ class EndpointForm(forms.Form):
     def __init__(self, data: Any, *, endpoint: Endpoint | None, viewer: Viewer) -> None:
         super().__init__(data, initial=_initial(endpoint))
         self.endpoint, self.viewer = endpoint, viewer
+
+    @property
+    def groups(self) -> list[tuple[Any, list[forms.BoundField]]]:
+        """The fields by what they are about."""
+        return [(title, [self[name] for name in names]) for title, names in GROUPS]
 
     def clean(self) -> dict[str, Any]:
         """Refuse to send errors somewhere for those who may not see what may stand in them."""

@@ -7,21 +7,23 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.utils.translation import gettext as _
 
 from taskqueue import webhooks
 from taskqueue.access.permissions import MANAGE_WEBHOOKS
-from taskqueue.admin.acts import ActsAdmin, noted, reason_of, tell_errors
+from taskqueue.admin.acts import noted, reason_of, tell_errors
 from taskqueue.admin.confirming import Question, confirm
+from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
+from taskqueue.admin.reason_words import reason_words
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.admin.webhooks.forms import EndpointForm, ReplayForm
 from taskqueue.display import breakable, moment
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
-from taskqueue.exceptions import ChangedMeanwhile, InvalidWebhook, TaskQueueError
+from taskqueue.exceptions import ChangedMeanwhile, RequestedBefore, TaskQueueError
 from taskqueue.models import Endpoint
 from taskqueue.models.webhook import DeliveryStatus
 from taskqueue.monitoring.read_models.webhook import (
@@ -35,16 +37,18 @@ from taskqueue.monitoring.reading import now
 
 # Deliveries of a page.
 PAGE = 50
+# For so long the second press of a button shows the secret that the first one made.
+SHOWN_AGAIN = timedelta(minutes=1)
 BUTTONS = ("test", "enable", "disable")
-FIELDS = ("url", "description", "kinds", "names", "queues", "errors_too")
 
 
-class EndpointAdmin(ActsAdmin, RowReportAdmin):
+class EndpointAdmin(ActsOnce, RowReportAdmin):
     """An endpoint has a page with its deliveries."""
 
     page_template = "admin/taskqueue/endpoint/page.html"
     secret_template = "admin/taskqueue/endpoint/secret.html"  # noqa: S105  (a template)
     edit_template = "admin/taskqueue/endpoint/edit_form.html"
+    once = frozenset({"test", "replay", "redeliver"})
     routes = (
         ("<int:object_id>/act/", "act"),
         ("<int:object_id>/edit/", "edit"),
@@ -105,7 +109,7 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
             self, request, self.page_template, _("Endpoint %(id)s") % {"id": row.pk},
             row=row,
             endpoint=endpoint,
-            deliveries=found[:PAGE],
+            deliveries=[(each, reason_words(each.error)) for each in found[:PAGE]],
             older=found[PAGE - 1].id if len(found) > PAGE else None,
             status=status,
             statuses=[each.value for each in DeliveryStatus],
@@ -143,9 +147,11 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
             self.message_user(request, _("This delivery no longer exists."), messages.ERROR)
         else:
             try:
-                verb.act_by(request.user, delivery, reason=reason_of(request))
+                self.do(request, verb, delivery)
+            except RequestedBefore:
+                self.message_user(request, _("This was already done."), messages.WARNING)
             except TaskQueueError as error:
-                self.message_user(request, str(error), messages.ERROR)
+                self.message_user(request, refused(error), messages.ERROR)
             else:
                 self.note(request, row, verb.told(str(delivery)))
                 self.message_user(request, verb.told(str(delivery)), messages.SUCCESS)
@@ -177,9 +183,13 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
 
     def _rotate(self, request: HttpRequest, verb: Verb, row: Endpoint) -> HttpResponse:
         try:
-            made = verb.act_by(request.user, row.pk, reason=reason_of(request))
+            with pressed_once(request) as press:
+                made = verb.act_by(request.user, row.pk, reason=reason_of(request))
+                press.made = str(row.pk)
+        except PressedBefore as error:
+            return self._secret_again(request, error.made)
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
             return self.links.redirect("endpoint_change", row.pk)
         self.note(request, row, verb.told(row.name))
         return self._secret(request, made)
@@ -220,18 +230,22 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
         row = form.endpoint
         try:
             if row is None:
-                made = webhooks.create(**given)
+                with pressed_once(request) as press:
+                    made = webhooks.create(**given)
+                    press.made = str(made.endpoint.pk)
                 self.note(request, made.endpoint, _("Created."))
                 return self._secret(request, made)
             webhooks.edit(row.pk, seen=form.is_current, **given)
+        except PressedBefore as error:
+            return self._secret_again(request, error.made)
         except ChangedMeanwhile:
             text = _(
                 "Somebody else has changed this endpoint since you opened the form, so nothing was "
                 "saved."
             )
             form.add_error(None, text)
-        except InvalidWebhook as error:
-            form.add_error(None, str(error))
+        except TaskQueueError as error:
+            form.add_error(None, refused(error))
         else:
             done = WEBHOOK_VERBS["edit"].told(row.name)
             self.note(request, row, done)
@@ -241,17 +255,8 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
 
     def _form_page(self, request: HttpRequest, form: Any) -> HttpResponse:
         row: Endpoint | None = form.endpoint
-        parts: Any = ((None, {"fields": FIELDS}), (_("Audit"), {"fields": ("reason",)}))
         title = _("Edit endpoint %(id)s") % {"id": row.pk} if row else _("Create endpoint")
-        return report(
-            self, request, self.edit_template, title,
-            adminform=AdminForm(form, parts, {}, model_admin=self),
-            errors=AdminErrorList(form, []),
-            media=self.media + form.media,
-            original=row,
-            add=row is None,
-            has_view_permission=True,
-        )  # fmt: skip
+        return report(self, request, self.edit_template, title, form=form, row=row)
 
     def _secret(self, request: HttpRequest, made: webhooks.Secret) -> HttpResponse:
         """Show a secret, once: neither a message, which is stored, nor a page to come back to."""
@@ -261,6 +266,14 @@ class EndpointAdmin(ActsAdmin, RowReportAdmin):
         )
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    def _secret_again(self, request: HttpRequest, made: str) -> HttpResponse:
+        """Answer the second press of one page: of two answers, people see the last one alone."""
+        self.message_user(request, _("This was already done."), messages.WARNING)
+        row = self.row(made)
+        if row is None or now() - row.changed_at > SHOWN_AGAIN:
+            return self.links.redirect("endpoint_change", made)
+        return self._secret(request, webhooks.Secret(row, row.secret))
 
     def _missing(self, request: HttpRequest) -> HttpResponse:
         self.message_user(request, _("This endpoint no longer exists."), messages.ERROR)

@@ -19,7 +19,8 @@ from taskqueue.admin.acts import noted
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.confirming import Question, confirm, subject_of
 from taskqueue.admin.links import Links
-from taskqueue.admin.reason_words import reason_words, sentence_of
+from taskqueue.admin.reason_words import detail_words, reason_words, sentence_of
+from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.formatting import folded_json
@@ -31,7 +32,7 @@ from taskqueue.admin.workflows.steps import chosen_step, step_table
 from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
 from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.declarations.workflows.drawing import BAR, SIGNS, Node, Picture, svg, title_of
-from taskqueue.display import WORDS, number
+from taskqueue.display import WORDS, labelled, number
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.workflows.pictures import picture_of_workflow
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS, WorkflowVerb
@@ -126,7 +127,7 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
         if is_sent and form.is_valid():
             return self._act(request, verb, row, dict(form.cleaned_data))
         question = Question(
-            title=f"{verb.label}: {row.name}",
+            title=labelled(verb.label, row.name),
             crumb=str(verb.label),
             subject=row.name,
             about=[subject_of(row.status, row.name, row.pk), *filter(None, [verb.effect])],
@@ -145,7 +146,7 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
         try:
             result = verb.act_by(request.user, row.pk, **given)
         except TaskQueueError as error:
-            self.message_user(request, str(error), messages.ERROR)
+            self.message_user(request, refused(error), messages.ERROR)
             return self.links.redirect("workflow_change", row.pk)
         told = verb.told(row.name)
         self.log_change(request, row, noted(told, given["reason"]))
@@ -182,11 +183,14 @@ def failed_task(shown: ShownWorkflow) -> UUID | None:
     return key if Task.objects.using(database_alias()).filter(pk=key).exists() else None
 
 
-def entries_of(row: Workflow) -> list[tuple[Audit, Any, str]]:
-    """Return the first audit entries, with their verbs and reasons in words."""
+def entries_of(row: Workflow) -> list[tuple[Audit, Any, str, str]]:
+    """Return the first audit entries, with their verbs, details and reasons in words."""
     entries = Audit.objects.using(database_alias()).filter(noun="workflow", subject=str(row.pk))
     first = entries.order_by("id")[:MOST_ENTRIES]
-    return [(entry, entry_words(entry), reason_words(entry.reason)) for entry in first]
+    return [
+        (entry, entry_words(entry), detail_words(entry.detail), reason_words(entry.reason))
+        for entry in first
+    ]
 
 
 def drawn(picture: Picture, row: Workflow) -> SafeString:
@@ -210,7 +214,7 @@ def tooltip(node: Node) -> str:
     name = node.name if node.steps == 1 else title_of(node, lambda word: _("steps"))
     runs = f", {node.calls}" if node.calls else ""
     statuses = in_words(node.shares) if node.shares else WORDS[node.status]
-    return f"{name}{runs}: {statuses}"
+    return labelled(f"{name}{runs}", statuses)
 
 
 def address(node: Node) -> str:
@@ -247,4 +251,4 @@ def _found(key: object) -> Workflow:
     try:
         return row_of(str(key))
     except WorkflowDoesNotExist as error:
-        raise Http404(str(error)) from None
+        raise Http404(refused(error)) from None

@@ -24,7 +24,7 @@ from taskqueue.declarations.workflows.conditions import check_condition, targets
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.reference_data import Target, substitute
 from taskqueue.declarations.workflows.references import Condition, Ending, Reference
-from taskqueue.declarations.workflows.signing import mapped, signature
+from taskqueue.declarations.workflows.signatures import mapped, signature
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     InvalidArguments,

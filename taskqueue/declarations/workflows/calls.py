@@ -10,10 +10,11 @@ from typing import Any
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.definition import BaseDefinition
+from taskqueue.declarations.payload import text_of_plain
 from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.workflows.bounds import MAX_CALLS
 from taskqueue.declarations.workflows.checking import check_call_count
-from taskqueue.declarations.workflows.graph import Arguments, Graph
+from taskqueue.declarations.workflows.graph import NO_KEYWORDS, Arguments, Graph
 from taskqueue.declarations.workflows.references import Reference, encode_with_references
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow
 
@@ -66,6 +67,18 @@ def require_callee(value: object) -> Callee:
     return value
 
 
+def text_of_known(callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+    """Return the positional arguments as they are stored, where a look or two tells; else None.
+
+    That is where plain arguments of the same types were found to need no change.
+    """
+    if not _is_known(callee, args, kwargs):
+        return None
+    text = text_of_plain(args)
+    # Plain items hold no reference.
+    return text if text is not None and len(text) <= get_settings().MAX_ARGUMENTS else None
+
+
 def encode(
     callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
 ) -> tuple[Arguments, list[Reference]]:
@@ -75,7 +88,7 @@ def encode(
     """
     limit = get_settings().MAX_ARGUMENTS
     args, kwargs = _stored(callee, args, kwargs, is_immutable=is_immutable)
-    args_text, kwargs_text = "[]", "{}"
+    args_text, kwargs_text = "[]", NO_KEYWORDS
     found: list[Reference] = []
     if args:
         args_text, references = encode_with_references(list(args), limit=limit, what="args")
@@ -188,6 +201,10 @@ class Calls:
     def add(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Add a call. Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`."""
         shape = shape_of(len(args), tuple(kwargs))
+        if (known := text_of_known(self.callee, args, kwargs)) is not None:
+            self.shapes.add(shape)
+            self.arguments.append((known, NO_KEYWORDS))
+            return
         if shape not in self.shapes:  # Most calls have the same: only one of them is tried.
             check_call(self.callee, args, kwargs, is_immutable=self.is_immutable)
             self.shapes.add(shape)

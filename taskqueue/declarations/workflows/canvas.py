@@ -176,7 +176,7 @@ def workflow_callback(when: After, canvas: Canvas) -> Callback:
     return Callback(when, call)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, init=False)
 class StepCall(Canvas):
     """A signature: one call of a definition or a workflow, its arguments as they are stored."""
 
@@ -187,6 +187,28 @@ class StepCall(Canvas):
     references: tuple[Reference, ...] = ()
     # Whether the result of the step before is left out.
     is_immutable: bool = False
+
+    def __init__(
+        self,
+        callee: Callee,
+        args: str,
+        kwargs: str,
+        shape: Shape,
+        references: tuple[Reference, ...] = (),
+        *,
+        is_immutable: bool = False,
+        **more: Any,
+    ) -> None:
+        # A group has very many: what a frozen dataclass does for each field takes twice as long.
+        own = self.__dict__
+        own["callee"] = callee
+        own["args"] = args
+        own["kwargs"] = kwargs
+        own["shape"] = shape
+        own["references"] = references
+        own["is_immutable"] = is_immutable
+        if more:
+            own.update(more)
 
     @property
     def default_name(self) -> str:

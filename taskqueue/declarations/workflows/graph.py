@@ -20,7 +20,8 @@ FORMAT = 1
 
 # Positional and keyword arguments of one call, as JSON text: a list and an object.
 Arguments = tuple[str, str]
-NO_ARGUMENTS: Arguments = ("[]", "{}")
+NO_KEYWORDS = "{}"
+NO_ARGUMENTS: Arguments = ("[]", NO_KEYWORDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from taskqueue.core.workflow_states import After, Spread, StepKind
@@ -157,29 +158,31 @@ class Group(_Many):
 
     def _calls(self) -> Sequence[StepCall]:
         """Return its parts if they can be the members of one step; else nothing."""
-        callee: object = None
-        for part in self.parts:
-            if not isinstance(part, StepCall) or part.callbacks:
-                return ()
-            callee = part.callee if callee is None else callee
-            if part.callee is not callee or not isinstance(callee, BaseDefinition):
-                return ()
-        return self.parts  # type: ignore[return-value]
+        if set(map(type, self.parts)) != {StepCall}:
+            return ()
+        calls: Sequence[StepCall] = self.parts  # type: ignore[assignment]
+        callee = calls[0].callee
+        if not isinstance(callee, BaseDefinition):
+            return ()
+        is_map = all(call.callee is callee and not call.callbacks for call in calls)
+        return calls if is_map else ()
 
     def _place_map(
         self, assembly: Assembly, name: str, entry: Entry, calls: Sequence[StepCall]
     ) -> Placed:
         definition = calls[0].callee
         assert isinstance(definition, BaseDefinition)
-        for is_first in (False, True):
-            shapes = {each.shape for each in calls if bool(each.first(entry)) is is_first}
-            check_step(name, definition, shapes, first=is_first)
+        for is_immutable in {each.is_immutable for each in calls}:
+            shapes = {each.shape for each in calls if each.is_immutable is is_immutable}
+            check_step(name, definition, shapes, first=bool(entry.first) and not is_immutable)
         references = [reference for each in calls for reference in each.references]
-        first = next((first for each in calls if (first := each.first(entry))), "")
-        step = self._step(
-            name, definition, inputs=inputs_of(first, references),
-            calls=tuple((with_first(each.first(entry), each.args), each.kwargs) for each in calls),
-        )  # fmt: skip
+        first = "" if all(each.is_immutable for each in calls) else entry.first
+        if first:
+            arguments = [(with_first(each.first(entry), each.args), each.kwargs) for each in calls]
+        else:
+            arguments = [(each.args, each.kwargs) for each in calls]
+        inputs = inputs_of(first, references)
+        step = self._step(name, definition, inputs=inputs, calls=tuple(arguments))
         return assembly.add(step, entry, references)
 
     def _place_join(self, assembly: Assembly, name: str | None, entry: Entry) -> Placed:
@@ -204,8 +207,11 @@ def group_of(
     canvases: Iterable[Any], *, concurrency: int | None = None, tolerate: int | float = 0
 ) -> Group:
     """Return the canvases side by side. Raises `InvalidWorkflow`."""
-    parts = tuple(map(require_canvas, bounded(canvases, "group")))
-    levels = 1 + max((part.levels for part in parts), default=0)
+    parts = tuple(bounded(canvases, "group"))
+    # There may be very many: one of each kind is looked at.
+    for part in {type(part): part for part in reversed(parts)}.values():
+        require_canvas(part)
+    levels = 1 + max(map(attrgetter("levels"), parts), default=0)
     check_canvas_nesting(levels)
     return Group(parts=parts, levels=levels, concurrency=concurrency, tolerate=tolerate)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.declared_schedules import (
     check_rule,
@@ -40,7 +42,9 @@ def target_named(name: str) -> Target:
     found = registry.find(name) or workflows.find(name)
     if found is None:
         hint = did_you_mean(name, [each.name for each in all_targets()])
-        raise UnknownTask(f"No task and no workflow is named {name!r}.{hint}")
+        raise UnknownTask(_(
+            "No task and no workflow is named {name!r}.{hint}", name=name, hint=hint
+        ))  # fmt: skip
     return found
 
 
@@ -68,13 +72,15 @@ def call_of(scheduled: Scheduled, workflow: BaseWorkflow) -> StepCall:
     try:
         return workflow.using(**workflow_options(scheduled)).si(*scheduled.args, **scheduled.kwargs)
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask, TypeError) as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
 
 
 def workflow_options(scheduled: Scheduled) -> dict[str, Any]:
     """Return the options of the schedule as `.using()` takes them. Raises `InvalidTask`."""
     if "on_duplicate" in scheduled.options:
-        raise InvalidSchedule("on_duplicate is not an option of a schedule: a run is skipped then.")
+        raise InvalidSchedule(_(
+            "on_duplicate is not an option of a schedule: a run is skipped then."
+        ))  # fmt: skip
     return {
         name: OPTIONS[name].kind.parse(name, value) if name in OPTIONS else value
         for name, value in scheduled.options.items()
@@ -87,8 +93,9 @@ def graph_of(scheduled: Scheduled, workflow: BaseWorkflow) -> Graph:
     try:
         return call.build()
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
     except Exception as error:  # The function is the project's. It may tell a secret.
-        raise InvalidSchedule(
-            f"{workflow.name} raised {type(error).__name__} with these arguments."
-        ) from error
+        raise InvalidSchedule(_(
+            "{workflow} raised {type} with these arguments.",
+            workflow=workflow.name, type=type(error).__name__,
+        )) from error  # fmt: skip

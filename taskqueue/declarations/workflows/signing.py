@@ -1,44 +1,33 @@
-"""The functions and methods that make canvases."""
+"""The methods by which definitions become steps, and what a body returns to fan out.
+
+Every process that declares a task imports this; what makes canvases is imported with the first one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from taskqueue.core.workflow_states import Spread
-from taskqueue.declarations.arguments import Call, checked_call
-from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.workflows.calls import (
-    CALLEES,
-    BuildsGraph,
-    Callee,
-    Calls,
-    bounded,
-    check_call,
-    encode,
-    require_callee,
-    shape_of,
-)
-from taskqueue.declarations.workflows.canvas import Canvas, StepCall, chain_of
-from taskqueue.declarations.workflows.checking import check_call_count
-from taskqueue.declarations.workflows.graph import Graph
-from taskqueue.declarations.workflows.groups import Group, Map, MapOver, group_of, map_of
-from taskqueue.declarations.workflows.references import Reference
-from taskqueue.exceptions import InvalidWorkflow
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from taskqueue.declarations.workflows.calls import Callee
+    from taskqueue.declarations.workflows.canvas import Canvas, StepCall
+    from taskqueue.declarations.workflows.graph import Graph
+    from taskqueue.declarations.workflows.groups import Group, Map, MapOver
+    from taskqueue.declarations.workflows.references import Reference
 
 
-class _ResultBefore:
+class ResultBefore:
     """Stands for the result of the step before, as the items of a map."""
 
     def __repr__(self) -> str:
         return "RESULT_BEFORE"
 
 
-RESULT_BEFORE = _ResultBefore()
-Items = Iterable[Any] | Reference | _ResultBefore
+RESULT_BEFORE = ResultBefore()
+Items: TypeAlias = "Iterable[Any] | Reference | ResultBefore"
 
 
 class Signing:
@@ -46,6 +35,8 @@ class Signing:
 
     def callee(self) -> Callee:
         """Return what a step calls."""
+        from taskqueue.declarations.workflows.calls import CALLEES
+
         assert isinstance(self, CALLEES)
         return self
 
@@ -54,10 +45,14 @@ class Signing:
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` as an enqueue does.
         """
+        from taskqueue.declarations.workflows.signatures import signature
+
         return signature(self.callee(), args, kwargs)
 
     def si(self, /, *args: Any, **kwargs: Any) -> StepCall:
         """Return a call for a workflow that leaves out the result of a step before it."""
+        from taskqueue.declarations.workflows.signatures import signature
+
         return signature(self.callee(), args, kwargs, is_immutable=True)
 
     def map(self, items: Items = RESULT_BEFORE, /) -> Group | Map | MapOver:
@@ -65,114 +60,20 @@ class Signing:
 
         Items may be the result of another step. Raises as `s` does, and `InvalidWorkflow`.
         """
-        return mapped(self.callee(), items, Spread.MAP)
+        return self._mapped(items, Spread.MAP)
 
     def starmap(self, items: Items = RESULT_BEFORE, /) -> Group | Map | MapOver:
         """Return a call for each item, which is the list of its arguments."""
-        return mapped(self.callee(), items, Spread.STARMAP)
+        return self._mapped(items, Spread.STARMAP)
 
     def chunks(self, items: Items, size: int, /) -> Group | Map | MapOver:
         """Return a call for each `size` items, which are a list."""
-        return mapped(self.callee(), items, Spread.CHUNKS, size=size)
+        return self._mapped(items, Spread.CHUNKS, size=size)
 
+    def _mapped(self, items: Items, spread: Spread, *, size: int = 1) -> Group | Map | MapOver:
+        from taskqueue.declarations.workflows.signatures import mapped
 
-def signature(
-    callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool = False
-) -> StepCall:
-    """Return one call, checked and encoded.
-
-    Raises `ArgumentsDoNotBind`, `InvalidArguments` or `InvalidWorkflow`.
-    """
-    require_callee(callee)
-    check_call(callee, args, kwargs, is_immutable=is_immutable)
-    (args_text, kwargs_text), references = encode(callee, args, kwargs, is_immutable=is_immutable)
-    return StepCall(
-        callee=callee, args=args_text, kwargs=kwargs_text, shape=shape_of(len(args), tuple(kwargs)),
-        references=tuple(references), is_immutable=is_immutable,
-    )  # fmt: skip
-
-
-def mapped(callee: Callee, items: Items, spread: Spread, *, size: int = 1) -> Group | Map | MapOver:
-    """Return the calls that are made of items. Raises as `signature` does."""
-    require_callee(callee)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidWorkflow(f"The size of a chunk must be a whole number of 1 or more: {size!r}.")
-    if isinstance(items, Reference | _ResultBefore):
-        if not isinstance(callee, BaseDefinition):
-            raise InvalidWorkflow(
-                f"{callee.name} is a workflow, and a map over a result runs tasks. Return "
-                "fan_out([...]) of its signatures from a task."
-            )
-        known = items if isinstance(items, Reference) else None
-        return MapOver(definition=callee, items=known, spread=spread, size=size)
-    if spread is Spread.CHUNKS:
-        listed = _chunks(items, size, callee.name)
-    else:
-        listed = bounded(items, callee.name)
-    rows = [_arguments_of(item, callee.name) for item in listed] if (
-        spread is Spread.STARMAP
-    ) else [(item,) for item in listed]  # fmt: skip
-    if not isinstance(callee, BaseDefinition):
-        return group_of([signature(callee, row, {}) for row in rows])
-    calls = Calls(callee)
-    for row in rows:
-        calls.add(row, {})
-    return map_of(calls)
-
-
-def _chunks(items: Iterable[Any], size: int, name: str) -> list[list[Any]]:
-    """Return the items in lists of that size. Only the number of lists is bounded."""
-    if isinstance(items, str | bytes | Mapping):
-        bounded(items, name)  # Raises.
-    listed = list(items)
-    check_call_count(-(-len(listed) // size), name)
-    return [listed[start : start + size] for start in range(0, len(listed), size)]
-
-
-def _arguments_of(item: Any, name: str) -> Sequence[Any]:
-    if isinstance(item, list | tuple):
-        return item
-    raise InvalidWorkflow(
-        f"{name}: each item of starmap is a list or tuple of arguments, not of type "
-        f"{type(item).__name__}."
-    )
-
-
-def chain(*calls: Canvas | Iterable[Canvas]) -> Canvas:
-    """Return the calls one after another, each given the result of the one before.
-
-    Raises `InvalidWorkflow`.
-    """
-    return chain_of(_listed(calls))
-
-
-def group(
-    *calls: Canvas | Iterable[Canvas],
-    concurrency: int | None = None,
-    tolerate: int | float = 0,
-) -> Group:
-    """Return the calls side by side; their result is the list of their results, in order.
-
-    `concurrency` of them are sent at once. As many as `tolerate` says may fail, or below 1 that
-    share of them; in the result they are None. Raises `InvalidWorkflow`.
-    """
-    return group_of(_listed(calls), concurrency=concurrency, tolerate=tolerate)
-
-
-def chord(header: Canvas | Iterable[Canvas], callback: Canvas) -> Canvas:
-    """Return a group and a call that is given the list of its results.
-
-    Raises `InvalidWorkflow`.
-    """
-    return chain_of([header if isinstance(header, Canvas) else group_of(header), callback])
-
-
-def _listed(calls: Sequence[Any]) -> Iterable[Any]:
-    """Return calls that are given one by one or as one iterable."""
-    is_one = len(calls) == 1 and not isinstance(calls[0], Canvas | Reference)
-    if is_one and isinstance(calls[0], Iterable):
-        return calls[0]
-    return calls
+        return mapped(self.callee(), items, spread, size=size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,42 +85,3 @@ class FanOut:
     def build(self, *, depth: int = 1) -> Graph:
         """Return the graph of the calls. Raises `InvalidWorkflow`."""
         return self.canvas.build(name="fan_out", depth=depth)
-
-
-def fan_out(
-    what: Signing | BaseDefinition[Any, Any] | Canvas | Iterable[Canvas],
-    calls: Iterable[Call] | None = None,
-    *,
-    concurrency: int | None = None,
-    tolerate: int | float = 0,
-) -> FanOut:
-    """Return calls for a body to return: their results become the result of its step.
-
-    Either a definition, with pairs of positional and keyword arguments as `enqueue_many` takes
-    them, or signatures, canvas included. Raises as `signature` and `group` do.
-    """
-    limits: dict[str, Any] = {"concurrency": concurrency, "tolerate": tolerate}
-    callee = what.callee() if isinstance(what, Signing) else what
-    if not isinstance(callee, BaseDefinition | BuildsGraph):
-        if calls is not None:
-            raise InvalidWorkflow(
-                "fan_out takes a definition and its calls, or a list of signatures alone."
-            )
-        signatures: Any = callee
-        if isinstance(signatures, Group | Map | MapOver):
-            return FanOut(signatures.limited(concurrency=concurrency, tolerate=tolerate or None))
-        is_one = isinstance(signatures, Canvas)
-        return FanOut(group_of([signatures] if is_one else signatures, **limits))
-    require_callee(callee)
-    if calls is None:
-        raise InvalidWorkflow(f"{callee.name}: fan_out needs the calls, as pairs ((1,), {{}}).")
-    pairs = [checked_call(call, what="fan_out") for call in bounded(calls, callee.name)]
-    if isinstance(callee, BuildsGraph):
-        signed = [
-            signature(callee, tuple(args), kwargs, is_immutable=True) for args, kwargs in pairs
-        ]
-        return FanOut(group_of(signed, **limits))
-    made = Calls(callee, is_immutable=True)
-    for args, kwargs in pairs:
-        made.add(tuple(args), kwargs)
-    return FanOut(map_of(made, **limits))

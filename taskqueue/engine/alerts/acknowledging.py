@@ -6,6 +6,7 @@ from django.db.transaction import atomic
 
 from taskqueue.core.alerts import IncidentStatus
 from taskqueue.core.naming import row_id, shown
+from taskqueue.core.refusals import refusal as _
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, require_seen
@@ -32,13 +33,14 @@ def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Se
         row = rows.select_for_update().first()
         if row is None or rule is None or row.status == IncidentStatus.PENDING:
             raise missing_alert(alert)
-        require_seen(row, seen, f"Alert {number}")
+        require_seen(row, seen, _("Alert {number}", number=number))
         if row.status != IncidentStatus.FIRING:
-            raise TransitionRefused(f"Alert {number} is over.")
+            raise TransitionRefused(_("Alert {number} is over.", number=number))
         if row.acknowledged_at is not None:
-            raise TransitionRefused(
-                f"Alert {number} is acknowledged already, by {row.acknowledged_by or 'somebody'}."
-            )
+            raise TransitionRefused(_(
+                "Alert {number} is acknowledged already, by {who}.",
+                number=number, who=row.acknowledged_by or _("somebody"),
+            ))  # fmt: skip
         rows.update(
             acknowledged_at=dialect_for(connection).now(connection),
             acknowledged_by=who.by,
@@ -57,7 +59,7 @@ def id_of_alert(value: object) -> int:
 
 def missing_alert(value: object) -> AlertDoesNotExist:
     """Return the error that there is no such alert."""
-    return AlertDoesNotExist(
-        f"There is no alert {row_id(value) or shown(value)}. manage.py taskqueue alerts list --all"
-        " shows them."
-    )
+    return AlertDoesNotExist(_(
+        "There is no alert {alert}. manage.py taskqueue alerts list --all shows them.",
+        alert=row_id(value) or shown(value),
+    ))  # fmt: skip

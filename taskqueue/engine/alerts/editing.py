@@ -12,6 +12,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.alerts import KINDS, AlertKind, AlertScope, KindDetails
 from taskqueue.core.naming import shown
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.core.webhook_targets import InvalidURL, target_of
 from taskqueue.declarations.notify import addresses, texts
@@ -44,10 +46,11 @@ def check_name(name: object) -> str:
     # Without what has a meaning in an address, and what nobody sees.
     is_text = isinstance(name, str) and name.isprintable() and name == name.strip()
     if not is_text or "/" in str(name) or not 0 < len(str(name)) <= LONGEST_RULE_NAME:
-        raise InvalidAlertRule(
-            f"The name of a rule is 1 to {LONGEST_RULE_NAME} printable characters without '/', and"
-            f" without spaces around them, not {shown(name)}."
-        )
+        raise InvalidAlertRule(_(
+            "The name of a rule is 1 to {longest_rule_name} printable characters without '/', and "
+            "without spaces around them, not {shown}.",
+            longest_rule_name=LONGEST_RULE_NAME, shown=shown(name),
+        ))  # fmt: skip
     return str(name)
 
 
@@ -59,17 +62,21 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
     for name in given:
         if name not in FIELDS:
             hint = did_you_mean(name, FIELDS)
-            raise InvalidAlertRule(f"A rule has no field {name!r}.{hint}")
+            raise InvalidAlertRule(_("A rule has no field {name!r}.{hint}", name=name, hint=hint))
     row = AlertRule() if row is None else row
     kind = _word(AlertKind, "kind", given.get("kind", row.kind or None))
     details = KINDS[kind]
     scope = _word(AlertScope, "scope", given.get("scope", row.scope))
     if scope != AlertScope.ALL and scope not in details.scopes:
         known = ", ".join(["all", *details.scopes])
-        raise InvalidAlertRule(f"A rule of the kind {kind} has one of the scopes {known}.")
+        raise InvalidAlertRule(_(
+            "A rule of the kind {kind} has one of the scopes {known}.", kind=kind, known=known
+        ))  # fmt: skip
     pattern = _text("pattern", given.get("pattern", row.pattern), LONGEST_SUBJECT)
     if bool(pattern) != (scope != AlertScope.ALL):
-        raise InvalidAlertRule("A pattern needs a scope, and a scope a pattern, such as 'mail*'.")
+        raise InvalidAlertRule(_(
+            "A pattern needs a scope, and a scope a pattern, such as 'mail*'."
+        ))  # fmt: skip
     threshold = given.get("threshold", row.threshold)
     if "threshold" not in given and details.threshold is None:
         threshold = None  # It was the number of another kind.
@@ -80,17 +87,22 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
         if "endpoints" in given:
             channels["endpoints"] = list(texts("endpoints", given["endpoints"] or ()))
     except InvalidTask as error:
-        raise InvalidAlertRule(str(error)) from None
+        raise InvalidAlertRule(why(error)) from None
     endpoints = channels.get("endpoints", ())
     if len(endpoints) > MOST_ENDPOINTS or not all(map(ENDPOINT.fullmatch, endpoints)):
-        raise InvalidAlertRule(
-            f"endpoints are the ids of at most {MOST_ENDPOINTS} webhook endpoints, such as '3'."
-        )
+        raise InvalidAlertRule(_(
+            "endpoints are the ids of at most {most_endpoints} webhook endpoints, such as '3'.",
+            most_endpoints=MOST_ENDPOINTS,
+        ))  # fmt: skip
     if kind == AlertKind.HEARTBEAT and any(channels.values()):
-        raise InvalidAlertRule("A heartbeat only calls its url: it has no mail and no endpoints.")
+        raise InvalidAlertRule(_(
+            "A heartbeat only calls its url: it has no mail and no endpoints."
+        ))  # fmt: skip
     enabled = given.get("enabled", row.is_enabled)
     if not isinstance(enabled, bool):
-        raise InvalidAlertRule(f"enabled must be True or False, not {shown(enabled)}.")
+        raise InvalidAlertRule(_(
+            "enabled must be True or False, not {shown}.", shown=shown(enabled)
+        ))  # fmt: skip
     return {
         "kind": kind.value,
         "scope": scope.value,
@@ -115,9 +127,10 @@ def require_endpoints(
     rows = Endpoint.objects.using(connection.alias).filter(id__in=wanted)
     found = set(map(str, rows.values_list("id", flat=True)))
     if missing := [id for id in wanted if id not in found]:
-        raise InvalidAlertRule(
-            f"There is no webhook endpoint {missing[0]}. manage.py taskqueue webhooks lists them."
-        )
+        raise InvalidAlertRule(_(
+            "There is no webhook endpoint {missing}. manage.py taskqueue webhooks lists them.",
+            missing=missing[0],
+        ))  # fmt: skip
 
 
 def differing(row: AlertRule, columns: Mapping[str, Any]) -> list[str]:
@@ -142,27 +155,37 @@ def _word(words: Any, name: str, value: object) -> Any:
     except ValueError:
         known = [word.value for word in words]
         name_given = value if isinstance(value, str) else ""
-        hint = did_you_mean(name_given, known, otherwise=f"They are {', '.join(known)}.")
-        raise InvalidAlertRule(f"There is no {name} {shown(value)}. {hint.strip()}") from None
+        hint = did_you_mean(
+            name_given, known, otherwise=_("They are {names}.", names=", ".join(known))
+        )
+        raise InvalidAlertRule(_(
+            "There is no {name} {shown}.{hint}",
+            name=name, shown=shown(value), hint=hint,
+        )) from None  # fmt: skip
 
 
 def _text(name: str, value: object, limit: int) -> str:
     if not isinstance(value, str) or len(value) > limit or value != storable(value, limit=limit):
-        raise InvalidAlertRule(
-            f"{name} must be text of up to {limit} characters, not {shown(value)}."
-        )
+        raise InvalidAlertRule(_(
+            "{name} must be text of up to {limit} characters, not {shown}.",
+            name=name, limit=limit, shown=shown(value),
+        ))  # fmt: skip
     return value
 
 
 def _threshold(value: object, details: KindDetails) -> float:
     if details.threshold is None:
-        raise InvalidAlertRule("A rule of this kind has no threshold.")
+        raise InvalidAlertRule(_("A rule of this kind has no threshold."))
+    if isinstance(value, timedelta):
+        if details.unit != "seconds":
+            raise InvalidAlertRule(_("The threshold of this kind is a number, not a duration."))
+        value = value.total_seconds()
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not details.least <= value <= details.most:  # type: ignore[operator]
-        raise InvalidAlertRule(
-            f"threshold must be a number from {details.least:,.10g} to {details.most:,.10g}, not"
-            f" {shown(value)}."
-        )
+        raise InvalidAlertRule(_(
+            "threshold must be a number from {least:,.10g} to {most:,.10g}, not {shown}.",
+            least=details.least, most=details.most, shown=shown(value),
+        ))  # fmt: skip
     return float(value)  # type: ignore[arg-type]
 
 
@@ -176,9 +199,10 @@ def _seconds(name: str, given: Mapping[str, Any], row: AlertRule) -> int | None:
     seconds = value.total_seconds() if hasattr(value, "total_seconds") else value
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not least <= seconds <= most:
-        raise InvalidAlertRule(
-            f"{name} must be {least:,} to {most:,} seconds or a timedelta, not {_shown(value)}."
-        )
+        raise InvalidAlertRule(_(
+            "{name} must be {least:,} to {most:,} seconds or a timedelta, not {shown}.",
+            name=name, least=least, most=most, shown=_shown(value),
+        ))  # fmt: skip
     return round(float(seconds))
 
 
@@ -190,7 +214,7 @@ def _shown(value: object) -> str:
 def _url(kind: AlertKind, value: object) -> str:
     if kind != AlertKind.HEARTBEAT:
         if value:
-            raise InvalidAlertRule("Only a heartbeat has a url.")
+            raise InvalidAlertRule(_("Only a heartbeat has a url."))
         return ""
     text = _text("url", value, LONGEST_URL)
     try:
@@ -199,9 +223,11 @@ def _url(kind: AlertKind, value: object) -> str:
     except ValueError:
         is_url = False
     if not is_url:
-        raise InvalidAlertRule("A heartbeat needs a url, such as https://watcher.example/ping.")
+        raise InvalidAlertRule(_("A heartbeat needs a url, such as https://watcher.example/ping."))
     try:
         target_of(text, allowed_targets())
     except InvalidURL as error:
-        raise InvalidAlertRule(f"The url of a heartbeat cannot be called: {error}") from None
+        raise InvalidAlertRule(_(
+            "The url of a heartbeat cannot be called: {error}", error=why(error)
+        )) from None  # fmt: skip
     return text

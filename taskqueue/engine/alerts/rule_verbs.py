@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.alerts import AlertKind, RuleSource
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.own_tasks import HEARTBEAT, MAIL
 from taskqueue.declarations.time_kinds import Moment
@@ -47,9 +48,9 @@ DEFAULT_SILENCE = timedelta(hours=1)
 def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) -> AlertRule:
     """Create an alert rule, which is looked at from now on.
 
-    `kind`, `scope` and `pattern`, `threshold`, `window`, `wait` and `repeat` (seconds or
-    timedeltas), `mail` (addresses), `endpoints` (ids), `url`, `enabled`. Raises
-    `InvalidAlertRule`, and `AlertRuleExists`.
+    `kind`, `scope` and `pattern`, `threshold` (a number; seconds or a timedelta where it is a
+    duration), `window`, `wait` and `repeat` (seconds or timedeltas), `mail` (addresses),
+    `endpoints` (ids), `url`, `enabled`. Raises `InvalidAlertRule`, and `AlertRuleExists`.
     """
     connection = project_connection()
     columns = columns_of(fields)
@@ -65,7 +66,7 @@ def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) 
             )
             audit(connection, NOUN, "create", [Act(name, detail=told(columns))], person=who)
     except IntegrityError:
-        raise AlertRuleExists(f"There is an alert rule {name!r} already.") from None
+        raise AlertRuleExists(_("There is an alert rule {name!r} already.", name=name)) from None
     return row
 
 
@@ -131,7 +132,9 @@ def silence_rule(
         now = dialect_for(connection).now(connection)
         ends = moment_of(DEFAULT_SILENCE if until is None else until, now, what="until")
         if ends <= now:
-            raise InvalidAlertRule(f"until must be in the future, not at {ends.isoformat()}.")
+            raise InvalidAlertRule(_(
+                "until must be in the future, not at {ends}.", ends=ends.isoformat()
+            ))  # fmt: skip
         AlertRule.objects.using(connection.alias).filter(id=row.id).update(
             silenced_until=ends, silenced_by=who.by, silence_reason=who.reason
         )
@@ -147,7 +150,7 @@ def unsilence_rule(name: str, *, by: object = "", reason: str = "", seen: Seen =
         row = _locked(connection, name, seen)
         now = dialect_for(connection).now(connection)
         if row.silenced_until is None or row.silenced_until <= now:
-            raise TransitionRefused(f"The alert rule {name!r} is not silenced.")
+            raise TransitionRefused(_("The alert rule {name!r} is not silenced.", name=name))
         AlertRule.objects.using(connection.alias).filter(id=row.id).update(
             silenced_until=None, silenced_by="", silence_reason=""
         )
@@ -172,7 +175,7 @@ def send_test(name: str, *, by: object = "", reason: str = "", seen: Seen = None
         for endpoint in endpoints:
             send_webhook_test(endpoint, by=by, reason=reason)
         if not tasks and not endpoints:
-            raise TransitionRefused(f"The alert rule {name!r} has no channel to test.")
+            raise TransitionRefused(_("The alert rule {name!r} has no channel to test.", name=name))
         audit(connection, NOUN, "test", [Act(name)], person=who)
 
 
@@ -183,13 +186,16 @@ def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> AlertRule
     row = rows.select_for_update().filter(name=name).first() if is_storable(name) else None
     if row is None:
         hint = did_you_mean(name, list(rows.values_list("name", flat=True)[:1000]))
-        raise AlertRuleDoesNotExist(f"There is no alert rule {name!r}.{hint}")
-    require_seen(row, seen, f"Alert rule {name!r}")
+        raise AlertRuleDoesNotExist(_(
+            "There is no alert rule {name!r}.{hint}", name=name, hint=hint
+        ))  # fmt: skip
+    require_seen(row, seen, _("Alert rule {name!r}", name=name))
     return row
 
 
 def _require_row(row: AlertRule) -> None:
     if row.source == RuleSource.CODE:
-        raise TransitionRefused(
-            f"The alert rule {row.name!r} is declared in code: change it there, or silence it."
-        )
+        raise TransitionRefused(_(
+            "The alert rule {name!r} is declared in code: change it there, or silence it.",
+            name=row.name,
+        ))  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.db.transaction import atomic
 
+from taskqueue.core.naming import counted
+from taskqueue.core.refusals import refusal as _
 from taskqueue.engine.batches.firing import Fired
 from taskqueue.engine.batches.firing import fire_group as fire_all
 from taskqueue.engine.connections import project_connection
@@ -23,10 +25,11 @@ def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> l
         take_write_lock(connection)
         fired = fire_all(connection, name, group)
         if not fired:
-            raise TransitionRefused(
-                f"Group {group!r} of {name} has no events, or a worker is about to enqueue them."
-            )
+            raise TransitionRefused(_(
+                "Group {group!r} of {name} has no events, or a worker is about to enqueue them.",
+                group=group, name=name,
+            ))  # fmt: skip
         events = sum(batch.events for batch in fired)
-        detail = f"group {group!r}: {events} events in {len(fired)} tasks"
+        detail = f"group {group!r}: {counted(events, 'event')} in {counted(len(fired), 'task')}"
         audit(connection, "group", "fire", [Act(name, detail=detail)], person=person(by, reason))
     return fired

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Func
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.payload import storable
 
 DEEPEST = 32
@@ -26,11 +27,16 @@ def split_path(text: str) -> tuple[str, ...]:
     """The keys and indexes that a dotted path leads along. Raises ValueError."""
     parts = tuple(text.split("."))
     if not all(parts):
-        raise ValueError(f"{text!r} is no path: write names with a dot between, as in user.id.")
+        raise ValueError(_(
+            "{text!r} is no path: write names with a dot between, as in user.id.", text=text
+        ))  # fmt: skip
     if len(parts) > DEEPEST or any(len(part) > LONGEST_PART for part in parts):
-        raise ValueError(f"A path has at most {DEEPEST} parts of {LONGEST_PART} characters.")
+        raise ValueError(_(
+            "A path has at most {deepest} parts of {longest_part} characters.",
+            deepest=DEEPEST, longest_part=LONGEST_PART,
+        ))  # fmt: skip
     if _REFUSED.search(text) or storable(text, limit=len(text)) != text:
-        raise ValueError(f"{text!r} holds a character that no path has.")
+        raise ValueError(_("{text!r} holds a character that no path has.", text=text))
     return parts
 
 

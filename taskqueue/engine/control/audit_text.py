@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from taskqueue.core.naming import counted
 from taskqueue.declarations.call_differences import Difference, cut, value_differences
 from taskqueue.engine.control.calls import AnyDefinition
 from taskqueue.engine.control.filters import TaskFilter
@@ -25,7 +26,7 @@ def choice_text(which: TaskFilter, query: str) -> str:
         return f"by a {'search for' if query else 'filter of'} {' and '.join(hidden)}"
     if query:
         return query
-    return f"{len(which.ids)} chosen tasks" if which.ids is not None else "by a filter"
+    return counted(len(which.ids), "chosen task") if which.ids is not None else "by a filter"
 
 
 def told_arguments(

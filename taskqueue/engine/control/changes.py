@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.declarations.options import check_options
@@ -56,13 +57,15 @@ def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datet
     except InvalidTask as error:
         raise InvalidTask(str(error).replace("run_after", what, 1)) from None
     if checked is None:
-        raise InvalidTask(f"{what} must be an aware datetime or a duration, not None.")
+        raise InvalidTask(_("{what} must be an aware datetime or a duration, not None.", what=what))
     if isinstance(checked, datetime):
         return checked
     try:
         return now + timedelta(seconds=seconds_of(checked))
     except OverflowError:
-        raise InvalidTask(f"{what} lies too far ahead: {given!r}.") from None
+        raise InvalidTask(_(
+            "{what} lies too far ahead: {given!r}.", what=what, given=given
+        )) from None  # fmt: skip
 
 
 def update_each(

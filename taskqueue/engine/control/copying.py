@@ -14,6 +14,7 @@ from django.db.transaction import atomic
 
 from taskqueue import tracing
 from taskqueue.conf import get_settings
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.call_differences import Call
 from taskqueue.declarations.option_kinds import LARGEST_METADATA
@@ -127,7 +128,7 @@ def _enqueue_like(
     payload = Payload(new_hex, *texts_of(call, limit=limit), None, placement)
     connection = selection.connection
     if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
-        raise TaskQueueError(f"Task {new_hex} exists already.")
+        raise TaskQueueError(_("Task {task_id} exists already.", task_id=new_hex))
     return UUID(hex=new_hex)
 
 

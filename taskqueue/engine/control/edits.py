@@ -13,6 +13,8 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.refusals import joined
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.core.states import PENDING, TaskStatus
 from taskqueue.declarations.call_differences import Call, Difference, differences_of
@@ -29,7 +31,7 @@ from taskqueue.tracing.metadata import carried
 EDITED_COLUMNS = {"deadline": "deadline_at", "expires_after": "expires_at", "metadata": "metadata"}
 # Of the keys that are made of arguments.
 DIGEST = "hmac:"
-OF_WORKFLOW = (
+OF_WORKFLOW = _(
     "belongs to a workflow, and its arguments may refer to results there. Cancel the workflow, and "
     "enqueue it with the arguments that it is to have."
 )
@@ -38,10 +40,11 @@ OF_WORKFLOW = (
 def require_waiting(task: Task, parts: Sequence[str]) -> None:
     """Raise `TransitionRefused` unless the locked task waits."""
     if parts and task.status not in PENDING:
-        named = " and ".join(parts)
-        raise TransitionRefused(
-            f"Task {task.id} is {task.status}. Its {named} can only be changed while it waits."
-        )
+        named = joined(parts, _(" and "))
+        raise TransitionRefused(_(
+            "Task {task} is {status}. Its {named} can only be changed while it waits.",
+            task=task.id, status=task.status, named=named,
+        ))  # fmt: skip
 
 
 def edited_columns(
@@ -55,15 +58,18 @@ def edited_columns(
     if checked.keys().isdisjoint(("deadline", "expires_after")):
         return columns
     if task.status == TaskStatus.BLOCKED:
-        raise InvalidTask(
-            f"Task {task.id} waits for other steps of its workflow, and gets its deadline and its "
-            "expiry when it is released."
-        )
+        raise InvalidTask(_(
+            "Task {task} waits for other steps of its workflow, and gets its deadline and its "
+            "expiry when it is released.",
+            task=task.id,
+        ))  # fmt: skip
     now = dialect_for(connection).now(connection)
     if "deadline" in checked:
         columns["deadline_at"] = _moment(checked["deadline"], now)
     if (span := checked.get("expires_after")) is not None and task.started_at is not None:
-        raise InvalidTask(f"Task {task.id} has been started before: it does not expire any more.")
+        raise InvalidTask(_(
+            "Task {task} has been started before: it does not expire any more.", task=task.id
+        ))  # fmt: skip
     if "expires_after" in checked:
         columns["expires_at"] = None if span is None else later(now, seconds_of(span))
     return columns
@@ -86,12 +92,15 @@ def edited_call(
     an enqueue does, and `InvalidTask` where the arguments are part of something else.
     """
     if task.step_id is not None:
-        raise TransitionRefused(f"Task {task.id} {OF_WORKFLOW}")
+        raise TransitionRefused(_(
+            "Task {task_id} {reason}", task_id=task.id, reason=OF_WORKFLOW
+        ))  # fmt: skip
     if task.successes:
-        raise TransitionRefused(
-            f"Task {task.id} has succeeded on {task.successes} of its workers with the arguments "
-            "that it has."
-        )
+        raise TransitionRefused(_(
+            "Task {task} has succeeded on {successes} of its workers with the arguments that it "
+            "has.",
+            task=task.id, successes=task.successes,
+        ))  # fmt: skip
     old = Call(task.args, task.kwargs)
     call, definition = given_call(task, args, kwargs)
     texts = texts_of(call)
@@ -104,10 +113,11 @@ def edited_call(
     columns = arguments_of(Payload(task.id.hex, *texts, None, placement), task)
     if placement is None and task.limits is not None:
         if _has_keys(task.limits) and (definition is None or definition.limits is None):
-            raise InvalidTask(
-                f"The limits of task {task.id} may be made of its arguments, and nothing here "
-                "tells how. Cancel it, and enqueue another."
-            )
+            raise InvalidTask(_(
+                "The limits of task {task} may be made of its arguments, and nothing here tells "
+                "how. Cancel it, and enqueue another.",
+                task=task.id,
+            ))  # fmt: skip
         if definition is None or definition.limits is None:
             columns = {name: columns[name] for name in ("args", "kwargs")}
     return columns, differences, definition
@@ -130,10 +140,11 @@ def _check_key(task: Task, definition: AnyDefinition | None, old: Call, new: Cal
                 return
         except Exception:  # noqa: S110  (of the project's callable: it has made no equal keys)
             pass
-    raise InvalidTask(
-        f"Task {task.id} holds a unique key that is made of its arguments: these might make "
-        "another one. Cancel it, and enqueue another."
-    )
+    raise InvalidTask(_(
+        "Task {task} holds a unique key that is made of its arguments: these might make another "
+        "one. Cancel it, and enqueue another.",
+        task=task.id,
+    ))  # fmt: skip
 
 
 def _plain(call: Call) -> tuple[list[Any], dict[str, Any]]:

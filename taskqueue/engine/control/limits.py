@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic, on_commit
 
 from taskqueue.core.log_text import one_line
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
 from taskqueue.declarations.options import check_options
@@ -62,12 +63,12 @@ def limit_queue(
         take_write_lock(connection)
         workers.remember_queues(connection, [name])
         queue = Queue.objects.using(connection.alias).select_for_update().get(name=name)
-        require_seen(queue, seen, f"Queue {name!r}")
+        require_seen(queue, seen, _("Queue {name!r}", name=name))
         limit = Limit.objects.using(connection.alias).filter(name=name_of_queue(name)).first()
         before = "" if limit is None or queue.limiter_id is None else words_of(limit)
         if number is None and parsed is None:
             if queue.limiter_id is None:
-                raise TransitionRefused(f"Queue {name!r} has no limit.")
+                raise TransitionRefused(_("Queue {name!r} has no limit.", name=name))
             lift_limit(connection, queue)
             after = "none"
         else:
@@ -104,11 +105,11 @@ def override_limit(
     with atomic(using=connection.alias):
         limit = _locked(connection, name, seen)
         if number is None and parsed is None:
-            raise InvalidTask("Give a concurrency or a rate.")
+            raise InvalidTask(_("Give a concurrency or a rate."))
         if number is not None and limit.concurrency is None:
-            raise InvalidTask(f"Limit {name} is one of a rate: it has no concurrency.")
+            raise InvalidTask(_("Limit {name} is one of a rate: it has no concurrency.", name=name))
         if parsed is not None and limit.rate is None:
-            raise InvalidTask(f"Limit {name} is one of concurrency: it has no rate.")
+            raise InvalidTask(_("Limit {name} is one of concurrency: it has no rate.", name=name))
         before = words_of(limit)
         if number is not None:
             limit.concurrency_override = number
@@ -131,7 +132,7 @@ def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = No
         limit = _locked(connection, name, seen)
         before = words_of(limit)
         if limit.concurrency_override is None and limit.rate_override is None:
-            raise TransitionRefused(f"Limit {name} is as the code declares it.")
+            raise TransitionRefused(_("Limit {name} is as the code declares it.", name=name))
         limit.concurrency_override = limit.rate_override = limit.seconds_override = None
         _changed(connection, limit)
         act = Act(name, detail=f"{before} to {words_of(limit)}")
@@ -152,12 +153,14 @@ def release_sequence(task: TaskId, *, by: object = "", reason: str = "", seen: S
         take_write_lock(connection)
         row = Task.objects.using(connection.alias).filter(id=id).first()
         if row is None:
-            raise TaskDoesNotExist(f"There is no task {id}.")
-        require_seen(row, seen, f"Task {id}")
+            raise TaskDoesNotExist(_("There is no task {task_id}.", task_id=id))
+        require_seen(row, seen, _("Task {task}", task=id))
         rows = Partition.objects.using(connection.alias).filter(id=row.partition or NO_PARTITION)
         partition = rows.select_for_update().first()
         if partition is None or partition.state != PartitionState.HALTED:
-            raise TransitionRefused(f"Task {id} is in no sequence that is halted.")
+            raise TransitionRefused(
+                _("Task {task_id} is in no sequence that is halted.", task_id=id)
+            )
         rows.update(holder=None, state=PartitionState.OPEN)
         act = Act(str(id), row.status, f"behind task {partition.holder}")
         audit(connection, "task", "release", [act], person=who)
@@ -198,10 +201,11 @@ def _checked(
     if number is not None:
         is_whole = isinstance(number, int) and not isinstance(number, bool)
         if not is_whole or not least <= number <= MOST_AT_ONCE:
-            raise InvalidTask(
-                f"concurrency must be a whole number from {least} to {MOST_AT_ONCE:,}, not "
-                f"{number!r}."
-            )
+            raise InvalidTask(_(
+                "concurrency must be a whole number from {least} to {most_at_once:,}, not "
+                "{number!r}.",
+                least=least, most_at_once=MOST_AT_ONCE, number=number,
+            ))  # fmt: skip
     parsed = None if rate is None else rate_of("rate", rate, most=MOST_A_WINDOW)
     return number, parsed
 
@@ -213,8 +217,8 @@ def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> Limit:
     limit = rows.select_for_update().filter(name=name).first()
     if limit is None:
         hint = did_you_mean(name, list(rows.values_list("name", flat=True)[:1000]))
-        raise LimitDoesNotExist(f"There is no limit {name!r}.{hint}")
-    require_seen(limit, seen, f"Limit {name}")
+        raise LimitDoesNotExist(_("There is no limit {name!r}.{hint}", name=name, hint=hint))
+    require_seen(limit, seen, _("Limit {name}", name=name))
     return limit
 
 

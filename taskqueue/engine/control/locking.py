@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import LeaseStatus, TaskStatus
 from taskqueue.engine.control.audit import Act, Person, audit
 from taskqueue.engine.dialect import dialect_for
@@ -48,7 +49,7 @@ def id_of(task: object) -> UUID:
     with suppress(ValueError):
         if isinstance(given, str):
             return UUID(given)
-    raise TaskDoesNotExist(f"{task!r} is not the id of a task: write a UUID.")
+    raise TaskDoesNotExist(_("{task!r} is not the id of a task: write a UUID.", task=task))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +120,12 @@ def require_seen(row: Any, seen: Seen, subject: str) -> None:
     if isinstance(seen, Mapping):
         changed = [name for name, value in seen.items() if getattr(row, name) != value]
         if changed:
-            raise ChangedMeanwhile(f"{subject} has changed since you saw it: {changed[0]}.")
+            raise ChangedMeanwhile(_(
+                "{subject} has changed since you saw it: {changed}.",
+                subject=subject, changed=changed[0],
+            ))  # fmt: skip
     elif seen is not None and not seen(row):
-        raise ChangedMeanwhile(f"{subject} has changed since you saw it.")
+        raise ChangedMeanwhile(_("{subject} has changed since you saw it.", subject=subject))
 
 
 def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:
@@ -129,7 +133,7 @@ def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:
     tasks = Task.objects.using(connection.alias).filter(id=task_id)
     status = tasks.values_list("status", flat=True).first()
     if status is None:
-        raise TaskDoesNotExist(f"There is no task {task_id}.")
+        raise TaskDoesNotExist(_("There is no task {task_id}.", task_id=task_id))
     return str(status)
 
 

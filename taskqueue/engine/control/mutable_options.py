@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.conf import get_settings
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean_option
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.option import Use
@@ -68,16 +69,22 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
         if name in MUTABLE:
             continue
         if name in OPTIONS:
-            raise InvalidTask(
-                f"{name} cannot be changed after the enqueue. Choose from {sorted(MUTABLE)}."
-            )
+            raise InvalidTask(_(
+                "{name} cannot be changed after the enqueue. Choose from {names}.",
+                name=name, names=sorted(MUTABLE),
+            ))  # fmt: skip
         hint = did_you_mean_option(name, MUTABLE, otherwise=f"Choose from {sorted(MUTABLE)}.")
-        raise InvalidTask(f"{name!r} is not an option that can change after the enqueue.{hint}")
+        raise InvalidTask(_(
+            "{name!r} is not an option that can change after the enqueue.{hint}",
+            name=name, hint=hint,
+        ))  # fmt: skip
     if not changes:
-        raise InvalidTask(f"Nothing to change: give at least one of {sorted(MUTABLE)}.")
+        raise InvalidTask(_(
+            "Nothing to change: give at least one of {names}.", names=sorted(MUTABLE)
+        ))  # fmt: skip
     checked = check_options(changes, declared=False)
     if not snapshots.is_storable(checked.get("backoff")):
-        raise InvalidTask("backoff must be a policy: a callable belongs to the definition.")
+        raise InvalidTask(_("backoff must be a policy: a callable belongs to the definition."))
     lease, ping = checked.get("lease_duration"), checked.get("ping_interval")
     check_together(Options(lease_duration=lease, ping_interval=ping), name="The change")
     return checked
@@ -154,9 +161,11 @@ def apply_changes(
 
 def _check_fit(task: Task, checked: Mapping[str, Any]) -> None:
     if task.broadcast and checked.get("worker_names") is not None:
-        raise InvalidTask(f"Task {task.id} is a broadcast: its workers are those it found alive.")
+        raise InvalidTask(_(
+            "Task {task} is a broadcast: its workers are those it found alive.", task=task.id
+        ))  # fmt: skip
     if task.limits is not None and checked.get("worker_names") is not None:
-        raise InvalidTask(f"Task {task.id} is limited, which excludes worker_names.")
+        raise InvalidTask(_("Task {task} is limited, which excludes worker_names.", task=task.id))
     names = None if task.broadcast else checked.get("worker_names", task.worker_names)
     retry_on = checked.get("retry_on", task.options.get("retry_on", "any"))
     options = Options(
@@ -168,9 +177,9 @@ def _check_fit(task: Task, checked: Mapping[str, Any]) -> None:
     )
     check_together(options, name=f"Task {task.id}")
     if "retry_on" in checked and retry_on == "same" and (task.broadcast or task.limits is not None):
-        raise InvalidTask(
-            f"Task {task.id} is a broadcast or limited, which excludes retry_on='same'."
-        )
+        raise InvalidTask(_(
+            "Task {task} is a broadcast or limited, which excludes retry_on='same'.", task=task.id
+        ))  # fmt: skip
 
 
 def _column_value(name: str, value: Any) -> Any:

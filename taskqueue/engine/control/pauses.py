@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.names import DEFINITION_NAME
 from taskqueue.declarations.time_kinds import Moment
@@ -48,7 +49,7 @@ def pause_definition(
     can have, or a time in the past.
     """
     if not (isinstance(name, str) and DEFINITION_NAME.fullmatch(name)):
-        raise InvalidTask(f"{name!r} is not the name of a definition.")
+        raise InvalidTask(_("{name!r} is not the name of a definition.", name=name))
     _pause("definition", name, until=until, by=by, reason=reason, seen=seen)
     if hint := unknown_definitions(project_connection(), [name]).get(name):
         logger.warning("Definition paused that is unknown name=%s hint=%s", name, hint)
@@ -94,7 +95,9 @@ def _pause(
         pause, now = _locked(connection, name, seen)
         ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
-            raise InvalidTask(f"until must be in the future, not at {ends.isoformat()}.")
+            raise InvalidTask(_(
+                "until must be in the future, not at {ends}.", ends=ends.isoformat()
+            ))  # fmt: skip
         values = {
             "paused_at": now, "paused_until": ends,
             "paused_by": who.by, "pause_reason": who.reason,
@@ -113,8 +116,11 @@ def _resume(noun: str, name: str, *, by: object, reason: str, seen: Seen) -> Non
         if pause is None or not pause.is_paused_at(now):
             rows = Pause.objects.using(connection.alias).exclude(name=EVERYTHING)
             hint = did_you_mean(name, [row.name for row in rows if row.is_paused_at(now)])
-            what = f"Definition {name!r} is" if name else "Not everything is"
-            raise TransitionRefused(f"{what} {'not ' if name else ''}paused.{hint if name else ''}")
+            if not name:
+                raise TransitionRefused(_("Not everything is paused."))
+            raise TransitionRefused(_(
+                "Definition {name!r} is not paused.{hint}", name=name, hint=hint
+            ))  # fmt: skip
         pause.delete()
         act = Act(name or ALL_QUEUES, "paused")
         audit(connection, noun, _verb(name, "resume"), [act], person=who)
@@ -134,5 +140,5 @@ def _locked(
     pause = rows.select_for_update().first() if is_storable(name) else None
     # Where there is none, that is what the caller has to have seen.
     seen_row = pause or Pause(name=name)
-    require_seen(seen_row, seen, f"The pause of {seen_row}")
+    require_seen(seen_row, seen, _("The pause of {name}", name=seen_row))
     return pause, dialect_for(connection).now(connection)

@@ -9,6 +9,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.log_text import one_line
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.options import check_options
 from taskqueue.declarations.time_kinds import Moment
@@ -58,7 +59,9 @@ def pause(
         queue, now = _locked(connection, name, seen)
         ends = None if until is None else moment_of(until, now, what="until")
         if ends is not None and ends <= now:
-            raise InvalidTask(f"until must be in the future, not at {ends.isoformat()}.")
+            raise InvalidTask(_(
+                "until must be in the future, not at {ends}.", ends=ends.isoformat()
+            ))  # fmt: skip
         before = "paused" if queue is not None and queue.is_paused_at(now) else ""
         Queue.objects.using(connection.alias).filter(name=name).update(
             paused_at=now, paused_until=ends, paused_by=who.by, pause_reason=who.reason,
@@ -83,7 +86,7 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
         if queue is None or not queue.is_paused_at(now):
             paused = [row.name for row in rows.exclude(paused_at=None) if row.is_paused_at(now)]
             hint = did_you_mean(name, paused)
-            raise TransitionRefused(f"Queue {name!r} is not paused.{hint}")
+            raise TransitionRefused(_("Queue {name!r} is not paused.{hint}", name=name, hint=hint))
         rows.filter(name=name).update(
             paused_at=None, paused_until=None, paused_by="", pause_reason=""
         )
@@ -107,26 +110,36 @@ def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = N
         rows = Queue.objects.using(connection.alias)
         left = unfinished_in(connection, name, most=MOST_LOOKED) if is_storable(name) else Found()
         if left.number:
-            one = "1 task that has not finished. Let it finish, or cancel it first."
-            many = f"{left.number:,} tasks that have not finished. Let them finish, or cancel them."
-            raise TransitionRefused(f"Queue {name!r} has {one if left.number == 1 else many}")
+            one = _(
+                "Queue {name!r} has 1 task that has not finished. Let it finish, or cancel it "
+                "first.",
+                name=name,
+            )
+            many = _(
+                "Queue {name!r} has {count:,} tasks that have not finished. Let them finish, or "
+                "cancel them.",
+                name=name, count=left.number,
+            )  # fmt: skip
+            raise TransitionRefused(one if left.number == 1 else many)
         if queue is None and has_ended_lately(connection, name, now):
             workers.remember_queues(connection, [name])
             queue = rows.get(name=name)
         if queue is None or queue.deleted_at is not None:
             known = rows.filter(deleted_at=None).values_list("name", flat=True)
             hint = did_you_mean(name, list(known[:1000]))
-            raise QueueDoesNotExist(f"There is no queue {name!r}.{hint}")
+            raise QueueDoesNotExist(_("There is no queue {name!r}.{hint}", name=name, hint=hint))
         if serving := _serving_by_name(connection, name, now):
-            raise TransitionRefused(
-                f"Worker {serving[0]!r} serves queue {name!r} by its name. Stop it, or change its "
-                "queues first."
-            )
+            raise TransitionRefused(_(
+                "Worker {worker!r} serves queue {name!r} by its name. Stop it, or change its "
+                "queues first.",
+                worker=serving[0], name=name,
+            ))  # fmt: skip
         if not left.is_whole and (queue.is_paused_at(now) or queue.limiter_id is not None):
-            raise TransitionRefused(
-                f"Queue {name!r} may have tasks that have not finished: too many wait in all "
-                "queues to tell. Resume it and lift its limit first."
-            )
+            raise TransitionRefused(_(
+                "Queue {name!r} may have tasks that have not finished: too many wait in all queues "
+                "to tell. Resume it and lift its limit first.",
+                name=name,
+            ))  # fmt: skip
         if queue.limiter_id is not None:
             lift_limit(connection, queue)
         before = "paused" if queue.is_paused_at(now) else ""
@@ -159,5 +172,5 @@ def _locked(
     rows = Queue.objects.using(connection.alias).filter(name=name)
     queue = rows.select_for_update().first() if is_storable(name) else None
     if queue is not None:
-        require_seen(queue, seen, f"Queue {name!r}")
+        require_seen(queue, seen, _("Queue {name!r}", name=name))
     return queue, dialect_for(connection).now(connection)

@@ -8,10 +8,11 @@ from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy
 
 from taskqueue.access.permissions import MANAGE_SEARCHES, VIEW_TASKS
 from taskqueue.access.users import identity_of
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
@@ -48,14 +49,17 @@ def save_search(
             take_write_lock(connection)
             rows = SavedSearch.objects.using(connection.alias)
             if rows.filter(owner=owner).count() >= MOST_SEARCHES:
-                raise InvalidSavedSearch(f"At most {MOST_SEARCHES} searches are saved for a user.")
+                raise InvalidSavedSearch(_(
+                    "At most {most_searches} searches are saved for a user.",
+                    most_searches=MOST_SEARCHES,
+                ))  # fmt: skip
             row = rows.create(
                 name=name, query=query, owner=owner, owner_name=who.by, is_shared=is_shared
             )
             if is_shared:
                 audit(connection, NOUN, "create", [Act(_told_name(row))], person=who)
     except IntegrityError:
-        raise SavedSearchExists(f"You have a saved search {name!r} already.") from None
+        raise SavedSearchExists(_("You have a saved search {name!r} already.", name=name)) from None
     row.refresh_from_db(using=connection.alias)
     return row
 
@@ -97,7 +101,9 @@ def change_search(
                     act = Act(former, detail=", ".join(_told(changes, row)))
                     audit(connection, NOUN, "edit", [act], person=who)
     except IntegrityError:
-        raise SavedSearchExists(f"The owner has a saved search {name!r} already.") from None
+        raise SavedSearchExists(_(
+            "The owner has a saved search {name!r} already.", name=name
+        )) from None  # fmt: skip
     return row
 
 
@@ -127,29 +133,35 @@ def _owner(user: Any) -> str:
 
 def _require_sharing(user: Any) -> None:
     if not user.has_perm(MANAGE_SEARCHES):
-        raise PermissionDenied(f"Sharing searches requires the permission {MANAGE_SEARCHES}.")
+        raise PermissionDenied(_(
+            "Sharing searches requires the permission {permission}.",
+            permission=MANAGE_SEARCHES,
+        ))  # fmt: skip
 
 
 def _check(name: str, query: str) -> None:
     for what, text, longest in (
-        ("name", name, LONGEST_SEARCH_NAME),
-        ("query", query, LONGEST_SEARCH),
+        (_("name"), name, LONGEST_SEARCH_NAME),
+        (_("query"), query, LONGEST_SEARCH),
     ):
         if not text.strip():
-            raise InvalidSavedSearch(f"The {what} of a saved search is not empty.")
+            raise InvalidSavedSearch(_("The {what} of a saved search is not empty.", what=what))
         if len(text) > longest:
-            raise InvalidSavedSearch(
-                f"The {what} of a saved search has at most {longest} characters, not {len(text)}."
-            )
+            raise InvalidSavedSearch(_(
+                "The {what} of a saved search has at most {longest} characters, not {count}.",
+                what=what, longest=longest, count=len(text),
+            ))  # fmt: skip
         if storable(text, limit=longest) != text:
-            raise InvalidSavedSearch(f"The {what} contains a character that cannot be stored.")
+            raise InvalidSavedSearch(_(
+                "The {what} contains a character that cannot be stored.", what=what
+            ))  # fmt: skip
     if not name.isprintable():
-        raise InvalidSavedSearch("The name of a saved search has printable characters only.")
+        raise InvalidSavedSearch(_("The name of a saved search has printable characters only."))
 
 
 def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen) -> SavedSearch:
     """Lock the row that the user may change."""
-    missing = SavedSearchDoesNotExist(f"There is no saved search {key}.")
+    missing = SavedSearchDoesNotExist(_("There is no saved search {key}.", key=key))
     take_write_lock(connection)
     rows = SavedSearch.objects.using(connection.alias).select_for_update()
     try:
@@ -160,7 +172,7 @@ def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen)
         raise missing
     if not may_change(row, user):
         raise PermissionDenied
-    require_seen(row, seen, f"Saved search {row.pk}")
+    require_seen(row, seen, _("Saved search {search}", search=row.pk))
     return row
 
 
@@ -181,28 +193,28 @@ SEARCH_VERBS = verb_table(
         noun=NOUN,
         name="create",
         permissions=(VIEW_TASKS,),
-        label=_("Save search"),
-        entry=_("save search"),
-        done=_("Search “%(name)s” saved."),
+        label=gettext_lazy("Save search"),
+        entry=gettext_lazy("save search"),
+        done=gettext_lazy("Search “%(name)s” saved."),
     ),
     Verb(
         noun=NOUN,
         name="edit",
         function=change_search,
         permissions=(VIEW_TASKS,),
-        label=_("Change"),
+        label=gettext_lazy("Change"),
         help="change the name or the text of a saved search, or who sees it",
-        entry=_("change search"),
-        done=_("Search “%(name)s” changed."),
+        entry=gettext_lazy("change search"),
+        done=gettext_lazy("Search “%(name)s” changed."),
     ),
     Verb(
         noun=NOUN,
         name="delete",
         function=delete_search,
         permissions=(VIEW_TASKS,),
-        label=_("Delete"),
+        label=gettext_lazy("Delete"),
         help="Delete a saved search.",
-        entry=_("delete search"),
-        done=_("Search “%(name)s” deleted."),
+        entry=gettext_lazy("delete search"),
+        done=gettext_lazy("Search “%(name)s” deleted."),
     ),
 )

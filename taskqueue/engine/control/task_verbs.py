@@ -12,8 +12,10 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from taskqueue.access.permissions import ENQUEUE, OPERATE, PURGE, STOP
+from taskqueue.core.refusals import refusal
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.option_forms import option_to_json
@@ -38,9 +40,11 @@ from taskqueue.engine.workflows.verbs import retry_task
 from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 
-COPIED = (
-    "belongs to a workflow, and its arguments may refer to results there. Enqueue its definition "
-    "with the arguments that it is to have."
+COPIED = refusal(
+    gettext_noop(
+        "belongs to a workflow, and its arguments may refer to results there. Enqueue its "
+        "definition with the arguments that it is to have."
+    )
 )
 # To read it, the project's code is needed, which the process of an operation does not run.
 NOT_IN_BACKGROUND = frozenset({"retry_for", "snooze_on"})
@@ -64,9 +68,11 @@ def _moment_to_json(value: Any) -> str:
 
 def _changes_to_json(changes: Any) -> Any:
     if not isinstance(changes, Mapping):
-        raise InvalidTask(f"changes must be a mapping of options to values, not {changes!r}.")
+        text = gettext_noop("changes must be a mapping of options to values, not {changes!r}.")
+        raise InvalidTask(refusal(text, changes=changes))
     for name in NOT_IN_BACKGROUND & changes.keys():
-        raise InvalidTask(f"{name} cannot be changed in the background: change tasks one by one.")
+        text = gettext_noop("{name} cannot be changed in the background: change tasks one by one.")
+        raise InvalidTask(refusal(text, name=name))
     checked = check_changes(changes)
     if isinstance(checked.get("deadline"), timedelta):
         checked["deadline"] = datetime.fromisoformat(_moment_to_json(checked["deadline"]))
@@ -96,10 +102,12 @@ TASK_VERBS: dict[str, TaskVerb] = {
             ends_attempt=True,
             doable=_retriable,
             is_done=has_all_successes,
-            nothing_left="has succeeded on all its workers: enqueue it again instead.",
+            nothing_left=refusal(
+                gettext_noop("has succeeded on all its workers: enqueue it again instead.")
+            ),
             # Its end has been counted: another one would be counted too.
             not_in_workflow=FINISHED,
-            in_workflow="belongs to a workflow, which has counted its end.",
+            in_workflow=refusal(gettext_noop("belongs to a workflow, which has counted its end.")),
             of_step=retry_task,
             label=_("Retry"),
             title=_("Retry tasks"),
@@ -251,7 +259,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
             statuses=FINISHED,
             each=delete_each,
             not_in_workflow=FINISHED,
-            in_workflow="belongs to a workflow, which is deleted whole.",
+            in_workflow=refusal(gettext_noop("belongs to a workflow, which is deleted whole.")),
             label=_("Delete"),
             title=_("Delete tasks"),
             effect=_(
@@ -276,4 +284,5 @@ def bulk_verb(name: str) -> TaskVerb:
     if name in BULK_VERBS:
         return BULK_VERBS[name]
     hint = did_you_mean(name, BULK_VERBS, otherwise=f"Choose from {sorted(BULK_VERBS)}.")
-    raise ValueError(f"{name!r} is not a bulk action.{hint}")
+    text = gettext_noop("{name!r} is not a bulk action.{hint}")
+    raise ValueError(refusal(text, name=name, hint=hint))

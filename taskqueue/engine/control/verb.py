@@ -17,6 +17,8 @@ from django.db.transaction import atomic, set_rollback
 from django.utils.translation import override
 
 from taskqueue.access.permissions import STOP
+from taskqueue.core.refusals import joined
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import FINISHED, TaskStatus
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
@@ -181,7 +183,7 @@ class TaskVerb(Verb):
         task = self.of_step and task_of_step(connection, task_id)
         if self.of_step and task and task.status in allowed & self.not_in_workflow:
             return self.of_step(connection, task, by=by, reason=reason, seen=seen)
-        for _ in range(TRIES):
+        for _try in range(TRIES):
             with atomic(using=connection.alias):
                 _require_seen(selection, seen)
                 done = self.each(selection, **arguments)
@@ -194,7 +196,10 @@ class TaskVerb(Verb):
             status = status_of(connection, task_id)
             if reason_against := self._refusal(task_id, status, allowed):
                 raise TransitionRefused(reason_against)
-        raise TransitionRefused(f"Task {task_id} changed {TRIES} times meanwhile. Try it again.")
+        raise TransitionRefused(_(
+            "Task {task_id} changed {tries} times meanwhile. Try it again.",
+            task_id=task_id, tries=TRIES,
+        ))  # fmt: skip
 
     def act_by(self, user: Any, key: Any, **arguments: Any) -> Any:
         """Do it as far as the user may: what ends an attempt takes the permission to stop."""
@@ -224,15 +229,19 @@ class TaskVerb(Verb):
         """The error for a task of that status; empty where another try may succeed."""
         connection = project_connection()
         if status in allowed & self.not_in_workflow and task_of_step(connection, task_id):
-            return f"Task {task_id} {self.in_workflow}"
+            return _("Task {task_id} {reason}", task_id=task_id, reason=self.in_workflow)
         if status in allowed & FINISHED and self.nothing_left:
-            return f"Task {task_id} {self.nothing_left}"
+            return _("Task {task_id} {reason}", task_id=task_id, reason=self.nothing_left)
         if status in allowed - self.also_of_one:
             return ""
         with override("en"):
-            reason = f"Task {task_id} is {status}. {self.allowed}"
+            reason: str = _(
+                "Task {task_id} is {status}. {allowed}",
+                task_id=task_id, status=status, allowed=self.allowed,
+            )  # fmt: skip
         if status == TaskStatus.RUNNING and is_held_by_lost(connection, task_id):
-            reason += " Its worker is lost: cancel() or request_stop() ends it at once."
+            lost = _(" Its worker is lost: cancel() or request_stop() ends it at once.")
+            return joined((reason, lost), "")
         return reason
 
     # Many
@@ -263,7 +272,10 @@ class TaskVerb(Verb):
         names = {parameter.name for parameter in self.parameters}
         if set(arguments) != names:
             takes = " and ".join(map(repr, sorted(names))) or "no arguments"
-            raise InvalidTask(f"{self.name} takes {takes}, not {sorted(arguments)}.")
+            raise InvalidTask(_(
+                "{name} takes {takes}, not {names}.",
+                name=self.name, takes=takes, names=sorted(arguments),
+            ))  # fmt: skip
         return {each.name: each.to_json(arguments[each.name]) for each in self.parameters}
 
     def given(self, stored: Arguments) -> dict[str, Any]:
@@ -279,5 +291,5 @@ def _require_seen(selection: Selection, seen: Seen) -> None:
     selection.of(selection.ids).locked()
     task = selection.rows().first()
     if task is None:
-        raise TaskDoesNotExist(f"There is no task {selection.ids[0]}.")
-    require_seen(task, seen, f"Task {task.id}")
+        raise TaskDoesNotExist(_("There is no task {task_id}.", task_id=selection.ids[0]))
+    require_seen(task, seen, _("Task {task}", task=task.id))

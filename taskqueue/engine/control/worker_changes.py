@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.serving import (
     check_concurrency,
     definition_slots_text,
@@ -57,7 +58,9 @@ def change_worker(
         (worker,) = chosen_workers(connection, WorkerFilter(names=[name]), seen)
         wanted = {**worker.wanted, **changes}
         if wanted.get("strict", worker.is_strict) and not wanted.get("queues", worker.queues):
-            raise InvalidTask(f"{name} is to empty its queues in their order: name them too.")
+            raise InvalidTask(_(
+                "{name} is to empty its queues in their order: name them too.", name=name
+            ))  # fmt: skip
         rows = Worker.objects.using(connection.alias).filter(id=worker.id)
         rows.update(
             wanted=wanted,
@@ -80,11 +83,11 @@ def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
         checked["queues"] = str(parse_queues(queues, source="queues"))
     if (strict := changes["strict"]) is not None:
         if not isinstance(strict, bool):
-            raise InvalidTask(f"strict must be true or false, not {strict!r}.")
+            raise InvalidTask(_("strict must be true or false, not {strict!r}.", strict=strict))
         checked["strict"] = strict
     if (slots := changes["definition_slots"]) is not None:
         parsed = parse_definition_slots(slots, source="definition_slots")
         checked["definition_slots"] = definition_slots_text(parsed)
     if not checked:
-        raise InvalidTask(f"Nothing to change: give one of {', '.join(CHANGES)}.")
+        raise InvalidTask(_("Nothing to change: give one of {names}.", names=", ".join(CHANGES)))
     return checked

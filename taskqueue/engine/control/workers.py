@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
@@ -40,9 +41,11 @@ class WorkerFilter:
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
-            raise TypeError(f"names holds several names: [{self.names!r}].")
+            raise TypeError(_("names holds several names: [{names!r}].", names=self.names))
         if self.everyone == bool(self.names is not None or self.host or self.queue_name):
-            raise ValueError("Choose workers by names, host or queue_name, or say everyone=True.")
+            raise ValueError(_(
+                "Choose workers by names, host or queue_name, or say everyone=True."
+            ))  # fmt: skip
 
 
 def quiet_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -62,8 +65,10 @@ def resume_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = 
         rows = Worker.objects.using(project_connection().alias).filter(name=name)
         asked = rows.values_list("request", flat=True).first()
         if asked:
-            raise TransitionRefused(f"Worker {name!r} is to {asked} and cannot be resumed.")
-        raise TransitionRefused(f"Worker {name!r} is not quiet: nothing to resume.")
+            raise TransitionRefused(_(
+                "Worker {name!r} is to {asked} and cannot be resumed.", name=name, asked=asked
+            ))  # fmt: skip
+        raise TransitionRefused(_("Worker {name!r} is not quiet: nothing to resume.", name=name))
 
 
 def stop_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -93,7 +98,9 @@ def request_workers(
         request = WorkerRequest(request)
     except ValueError:
         known = ", ".join(repr(choice.value) for choice in WorkerRequest)
-        raise ValueError(f"A worker can be asked for {known}, not {request!r}.") from None
+        raise ValueError(_(
+            "A worker can be asked for {known}, not {request!r}.", known=known, request=request
+        )) from None  # fmt: skip
     connection = project_connection()
     with atomic(using=connection.alias):
         chosen = chosen_workers(connection, which, seen)
@@ -162,16 +169,19 @@ def chosen_workers(
     if missing:
         raise WorkerDoesNotExist(_missing(connection, min(missing, key=str), which))
     for worker in chosen:
-        require_seen(worker, seen, f"Worker {worker.name!r}")
+        require_seen(worker, seen, _("Worker {name!r}", name=worker.name))
     return chosen
 
 
 def _missing(connection: BaseDatabaseWrapper, name: str, which: WorkerFilter) -> str:
     rows = Worker.objects.using(connection.alias)
     if which.host or which.queue_name:
-        return f"No worker named {name!r} matches the given host and queue."
+        return _("No worker named {name!r} matches the given host and queue.", name=name)
     ended = rows.filter(name=name, status__in=sorted(GONE)).first() if is_storable(name) else None
     if ended is not None:
-        return f"Worker {name!r} is {ended.status}: there is nobody to ask."
+        return _(
+            "Worker {name!r} is {status}: there is nobody to ask.", name=name, status=ended.status
+        )
     living = rows.exclude(status__in=sorted(GONE)).values_list("name", flat=True)
-    return f"No worker is named {name!r}." + did_you_mean(str(name), list(living))
+    hint = did_you_mean(str(name), list(living))
+    return _("No worker is named {name!r}.{hint}", name=name, hint=hint)

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.db.transaction import atomic
 
 from taskqueue.access.users import identity_of
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import database_alias, project_connection
@@ -60,7 +61,10 @@ def start_operation(
     """
     stored = bulk_verb(verb).stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
-        raise ValueError(f"At most {MOST_IDS} tasks are chosen one by one; use a filter for more.")
+        raise ValueError(_(
+            "At most {most_ids} tasks are chosen one by one; use a filter for more.",
+            most_ids=MOST_IDS,
+        ))  # fmt: skip
     pause = _delay_of(delay)
     who = person(by, reason)
     connection = project_connection()
@@ -90,7 +94,10 @@ def start_operation(
             raise
         found = get_operation(operation_id)
         if not _is_same(found, operation):
-            raise ValueError(f"Operation {operation_id} exists, and is a different one.") from None
+            raise ValueError(_(
+                "Operation {operation_id} exists, and is a different one.",
+                operation_id=operation_id,
+            )) from None  # fmt: skip
         return found
     started = get_operation(operation.id)
     started.is_new = True
@@ -109,12 +116,16 @@ def cancel_operation(
     with atomic(using=connection.alias):
         take_write_lock(connection)
         rows = Operation.objects.using(connection.alias).filter(id=found.id)
-        require_seen(rows.select_for_update().get(), seen, f"Operation {found.id}")
+        subject = _("Operation {operation}", operation=found.id)
+        require_seen(rows.select_for_update().get(), seen, subject)
         rows = rows.filter(finished_at=None)
         now = dialect_for(connection).now(connection)
         if not rows.update(status=OperationStatus.CANCELLED.value, finished_at=now):
             status = get_operation(found.id).status
-            raise TransitionRefused(f"Operation {found.id} is {status}, and cannot be cancelled.")
+            raise TransitionRefused(_(
+                "Operation {operation} is {status}, and cannot be cancelled.",
+                operation=found.id, status=status,
+            ))  # fmt: skip
         act = Act(str(found.id), before=found.status)
         audit(connection, "operation", "cancel", [act], person=person(by, reason))
     return get_operation(found.id)
@@ -126,7 +137,10 @@ def _delay_of(delay: float | timedelta) -> timedelta:
     except (TypeError, ValueError, OverflowError):
         pause = timedelta(-1)
     if not timedelta(0) <= pause <= timedelta(seconds=LONGEST_DELAY):
-        raise ValueError(f"delay must be from 0 to {LONGEST_DELAY} seconds, not {delay!r}.")
+        raise ValueError(_(
+            "delay must be from 0 to {longest_delay} seconds, not {delay!r}.",
+            longest_delay=LONGEST_DELAY, delay=delay,
+        ))  # fmt: skip
     return pause
 
 
@@ -165,7 +179,9 @@ def get_operation(operation_id: UUID | str) -> Operation:
     try:
         return Operation.objects.using(database_alias()).get(id=UUID(str(operation_id)))
     except (ValueError, Operation.DoesNotExist):
-        raise OperationDoesNotExist(f"There is no operation {operation_id}.") from None
+        raise OperationDoesNotExist(_(
+            "There is no operation {operation_id}.", operation_id=operation_id
+        )) from None  # fmt: skip
 
 
 def which_of(operation: Operation) -> TaskFilter:

@@ -15,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Q
 from django.db.models.fields.json import KeyTransform
 
+from taskqueue.core.naming import counted
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.connections import installed, orm_transaction
 from taskqueue.engine.control.audit import person
@@ -157,7 +158,7 @@ class Chunk:
         if walk.is_through and not walk.held:
             operation.status = OperationStatus.FINISHED.value
             if walk.refused:  # Why, as far as that lies in what the tasks were to be given.
-                tasks = "1 task" if walk.refused == 1 else f"{walk.refused} tasks"
+                tasks = counted(walk.refused, "task")
                 words = f"{tasks} refused the changes. {walk.refusal}"
                 operation.error = storable(words, limit=LONGEST_ERROR)
 

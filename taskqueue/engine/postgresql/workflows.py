@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, repeat
+from operator import itemgetter
 from struct import Struct
 from typing import Any, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.engine.payloads import OWN_COLUMNS
+from taskqueue.engine.payloads import ID_BYTES, OWN_COLUMNS
 from taskqueue.engine.postgresql.arrivals import begin_bulk, end_bulk
 from taskqueue.engine.postgresql.copying import (
     COPY_BEGINS,
@@ -22,7 +23,7 @@ from taskqueue.engine.postgresql.copying import (
     binary,
 )
 from taskqueue.engine.postgresql.values import numbers
-from taskqueue.engine.rows import Folded, StepTask
+from taskqueue.engine.rows import Folded, StepTasks
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.specs import CLAIM_COLUMNS, LIMIT_COLUMNS, PLAIN_COLUMNS, EnqueueSpec
 from taskqueue.engine.statement import change, fetch
@@ -118,7 +119,7 @@ SELECT step_id, place, id
 FROM inserted
 """  # noqa: S608  (the columns are constants)
 
-# Its arrays, in the order of the fields of `StepTask`.
+# Its arrays, in the order of the fields of `StepTasks`.
 ARRAYS = ("ids", "arguments", "keywords", "steps", "places", "partitions", "limits")
 
 # By COPY, binary as in `postgresql.copying`, from so many on; so many batches by one statement,
@@ -144,7 +145,7 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
 def insert_step_tasks(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    batches: Iterable[Sequence[StepTask]],
+    batches: Iterable[StepTasks],
     *,
     now: datetime,
     changes: Mapping[str, Any],
@@ -153,21 +154,21 @@ def insert_step_tasks(
     shared = {**spec.columns_at(now), **changes}
     is_plain = shared["route"] == Route.ORDINARY and not spec.limit_plan
     rest = iter(batches)
-    first = next(rest, ())
-    if not first:
+    first = next(rest, None)
+    if first is None:
         return
-    if len(first) >= FEWEST_COPIED and is_plain:
+    if len(first.ids) >= FEWEST_COPIED and is_plain:
         _copy(connection, spec, chain([first], rest), shared)
         return
     for tasks in chain([first], rest):
-        columns = map(list, zip(*tasks, strict=True))
-        change(connection, INSERT_TASKS, {**shared, **dict(zip(ARRAYS, columns, strict=True))})
+        arrays = dict(zip(ARRAYS, map(list, tasks), strict=True))
+        change(connection, INSERT_TASKS, {**shared, **arrays})
 
 
 def _copy(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    batches: Iterable[Sequence[StepTask]],
+    batches: Iterable[StepTasks],
     shared: Mapping[str, Any],
 ) -> None:
     """Insert many tasks that any worker may run, twice as fast as by an INSERT from arrays."""
@@ -190,17 +191,18 @@ def _copy(
 
 
 def _noted(
-    batches: Iterable[Sequence[StepTask]], inserted: list[tuple[int, list[str]]]
-) -> Iterator[Sequence[StepTask]]:
+    batches: Iterable[StepTasks], inserted: list[tuple[int, list[str]]]
+) -> Iterator[StepTasks]:
     """Give the batches, and note their steps with the ids of the tasks."""
     for tasks in batches:
-        for step_id, own in groupby(tasks, key=lambda task: task.step_id):
-            inserted.append((step_id, [task.id for task in own]))
+        pairs = zip(tasks.step_ids, tasks.ids, strict=True)
+        for step_id, own in groupby(pairs, key=itemgetter(0)):
+            inserted.append((step_id, [id for _, id in own]))
         yield tasks
 
 
 def _copy_some(
-    connection: BaseDatabaseWrapper, cursor: Any, batches: Iterable[Sequence[StepTask]], tail: bytes
+    connection: BaseDatabaseWrapper, cursor: Any, batches: Iterable[StepTasks], tail: bytes
 ) -> int:
     """Copy batches of tasks, then their members; how many tasks there were.
 
@@ -215,27 +217,27 @@ def _copy_some(
             rows, own = _rows(tasks, tail)
             copy.write(rows)
             members += own
-            number += len(tasks)
+            number += len(tasks.ids)
         copy.write(COPY_ENDS)
     with connection.wrap_database_errors, cursor.copy(COPY_MEMBERS) as copy:
         copy.write(members + COPY_ENDS)
     return number
 
 
-def _rows(tasks: Sequence[StepTask], tail: bytes) -> tuple[bytes, bytes]:
-    """The rows of tasks and of members for a binary COPY."""
-    rows: list[bytes] = []
-    members: list[bytes] = []
-    latest, keywords = "", b""
-    for id_text, args, kwargs, step_id, place, _, _ in tasks:
-        if kwargs != latest:
-            # Most have none, or the same as the one before.
-            latest = kwargs
-            keywords = LENGTH.pack(len(kwargs) + 1, JSONB_VERSION) + kwargs.encode("ascii")
-        id = bytes.fromhex(id_text)
-        rows += (
-            HEAD.pack(COPIED, 16, id, len(args) + 1, JSONB_VERSION), args.encode("ascii"),
-            keywords, PLACE.pack(8, step_id, 4, place), tail,
-        )  # fmt: skip
-        members.append(MEMBER.pack(3, 8, step_id, 4, place, 16, id))
-    return b"".join(rows), b"".join(members)
+def _rows(tasks: StepTasks, tail: bytes) -> tuple[bytes, bytes]:
+    """The rows of tasks and of members for a binary COPY, made by columns as `column_rows` does."""
+    ids, step_ids, places = list(map(bytes.fromhex, tasks.ids)), tasks.step_ids, tasks.places
+    args = [text.encode("ascii") for text in tasks.args]
+    lengths = [len(text) + 1 for text in args]
+    # Most have none, or the same.
+    keywords = {
+        text: LENGTH.pack(len(text) + 1, JSONB_VERSION) + text.encode("ascii")
+        for text in set(tasks.kwargs)
+    }
+    numbers, sizes, versions = repeat(COPIED), repeat(ID_BYTES), repeat(JSONB_VERSION)
+    heads = map(HEAD.pack, numbers, sizes, ids, lengths, versions)
+    rests = [keywords[text] for text in tasks.kwargs]
+    at = map(PLACE.pack, repeat(8), step_ids, repeat(4), places)
+    rows = zip(heads, args, rests, at, repeat(tail))
+    members = map(MEMBER.pack, repeat(3), repeat(8), step_ids, repeat(4), places, sizes, ids)
+    return b"".join(chain.from_iterable(rows)), b"".join(members)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import Backoff
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.scheduled import Scheduled
@@ -32,7 +33,9 @@ def target_from(task: Target | str) -> Target:
     # The path of a module is where a task of Django's stands.
     name = task.name if isinstance(task, BaseDefinition) else getattr(task, "module_path", task)
     if not isinstance(name, str):
-        raise UnknownTask(f"A schedule needs a task, a workflow, or its name, not {task!r}.")
+        raise UnknownTask(_(
+            "A schedule needs a task, a workflow, or its name, not {task!r}.", task=task
+        ))  # fmt: skip
     return target_named(name)
 
 
@@ -60,10 +63,11 @@ def checked_fields(scheduled: Scheduled, target: Target) -> dict[str, Any]:
     fields = fields_of(scheduled, target)
     for name, value in scheduled.options.items():
         if not _is_plain(value):
-            raise InvalidSchedule(
-                f"{name} is no JSON value: a schedule that is created at run time can keep it "
-                "only with its declaration, in @task(...) or @workflow(...)."
-            )
+            raise InvalidSchedule(_(
+                "{name} is no JSON value: a schedule that is created at run time can keep it only "
+                "with its declaration, in @task(...) or @workflow(...).",
+                name=name,
+            ))  # fmt: skip
     return fields
 
 
@@ -86,16 +90,17 @@ def require_future(rule: Rule, now: datetime) -> None:
     else:
         is_over = rule.after(now) is None
     if is_over:
-        raise InvalidSchedule(f"The rule has no time to come: {rule.text}.")
+        raise InvalidSchedule(_("The rule has no time to come: {text}.", text=rule.text))
 
 
 def refuse_declared(schedule: Schedule, what: str) -> None:
     """Raise `TransitionRefused` for a schedule that is declared in code."""
     if schedule.source == ScheduleSource.CODE:
-        raise TransitionRefused(
-            f"Schedule {schedule.name!r} is declared in code, beside {schedule.task_name}: it is "
-            f"{what} there. It can be paused meanwhile."
-        )
+        raise TransitionRefused(_(
+            "Schedule {schedule!r} is declared in code, beside {task_name}: it is {done} there. It "
+            "can be paused meanwhile.",
+            schedule=schedule.name, task_name=schedule.task_name, done=what,
+        ))  # fmt: skip
 
 
 def request_with(
@@ -104,10 +109,11 @@ def request_with(
     """Return what a run with other arguments is made of. Raises `InvalidSchedule`."""
     target = target_of(schedule)
     if target is None:
-        raise InvalidSchedule(
-            f"{schedule.task_name} is not known here, so its arguments cannot be checked. Run the "
-            "schedule with other arguments where the project's tasks are imported."
-        )
+        raise InvalidSchedule(_(
+            "{task_name} is not known here, so its arguments cannot be checked. Run the schedule "
+            "with other arguments where the project's tasks are imported.",
+            task_name=schedule.task_name,
+        ))  # fmt: skip
     own = scheduled_of(schedule)
     scheduled = replace(
         own,

@@ -17,6 +17,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic, set_rollback
 
 from taskqueue import rules
+from taskqueue.core.refusals import joined, why
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.redaction import redacted_for
 from taskqueue.declarations.scheduled import Scheduled, check_name
@@ -84,7 +86,9 @@ def export_document(
         for name in names:
             if name not in known:
                 hint = did_you_mean(name, sorted(known))
-                raise InvalidSchedule(f"No schedule {name!r} was created at run time.{hint}")
+                raise InvalidSchedule(_(
+                    "No schedule {name!r} was created at run time.{hint}", name=name, hint=hint
+                ))  # fmt: skip
         found = [row for row in found if row.name in names]
     return {"version": VERSION, "schedules": [_entry(row, arguments_of) for row in found]}
 
@@ -126,9 +130,9 @@ def import_document(
                 with atomic(using=connection.alias):
                     done.append(_import(connection, entries[name], by, reason, check))
             except (InvalidSchedule, UnknownTask, TransitionRefused) as error:
-                refused.append(f"{name}: {error}")
+                refused.append(_("{name}: {error}", name=name, error=why(error)))
         if refused:
-            raise InvalidSchedule("\n".join(refused))
+            raise InvalidSchedule(joined(refused))
         if dry_run:
             set_rollback(True, using=connection.alias)
     return done
@@ -137,56 +141,65 @@ def import_document(
 def _entries(document: Any) -> dict[str, Entry]:
     """Return the entries by name. Raises `InvalidSchedule` for what is no such document."""
     if not isinstance(document, Mapping):
-        raise InvalidSchedule(
+        raise InvalidSchedule(_(
             "A document of schedules is a JSON object with version and schedules."
-        )
-    _refuse_unknown(document, ("version", "schedules"), "The document")
+        ))  # fmt: skip
+    _refuse_unknown(document, ("version", "schedules"), _("The document"))
     version = document.get("version", VERSION)
     if version != VERSION or isinstance(version, bool):
-        raise InvalidSchedule(f"version must be {VERSION}, not {version!r}.")
+        raise InvalidSchedule(_(
+            "version must be {known}, not {version!r}.", known=VERSION, version=version
+        ))  # fmt: skip
     found = document.get("schedules")
     if not isinstance(found, list) or len(found) > MOST_SCHEDULES:
-        raise InvalidSchedule(f"schedules must be a list of at most {MOST_SCHEDULES:,} objects.")
+        raise InvalidSchedule(_(
+            "schedules must be a list of at most {most_schedules:,} objects.",
+            most_schedules=MOST_SCHEDULES,
+        ))  # fmt: skip
     entries: dict[str, Entry] = {}
     refused = []
     for place, entry in enumerate(found, start=1):
         try:
             name = _checked(entry, place)
             if name in entries:
-                raise InvalidSchedule(f"{name}: The document has two schedules of this name.")
+                raise InvalidSchedule(_(
+                    "{name}: The document has two schedules of this name.", name=name
+                ))  # fmt: skip
             entries[name] = entry
         except InvalidSchedule as error:
-            refused.append(str(error))
+            refused.append(why(error))
     if refused:
-        raise InvalidSchedule("\n".join(refused))
+        raise InvalidSchedule(joined(refused))
     return entries
 
 
 def _checked(entry: Any, place: int) -> str:
     """Return the name of an entry whose fields are known. Raises `InvalidSchedule`."""
     if not isinstance(entry, Mapping):
-        raise InvalidSchedule(f"Schedule {place} is no JSON object.")
+        raise InvalidSchedule(_("Schedule {place} is no JSON object.", place=place))
     name = entry.get("name")
-    who = name if isinstance(name, str) and name else f"Schedule {place}"
+    who = name if isinstance(name, str) and name else _("Schedule {place}", place=place)
     try:
-        _refuse_unknown(entry, FIELDS.values(), "A schedule")
+        _refuse_unknown(entry, FIELDS.values(), _("A schedule"))
         for field in REQUIRED:
             if field not in entry:
-                raise InvalidSchedule(f"{field} is missing.")
+                raise InvalidSchedule(_("{field} is missing.", field=field))
         for field, kind in SHAPES.items():
             if field in entry and not isinstance(entry[field], kind):
-                what = "text" if kind is str else "an object"
-                raise InvalidSchedule(f"{field} must be {what}.")
+                what = _("text") if kind is str else _("an object")
+                raise InvalidSchedule(_("{field} must be {what}.", field=field, what=what))
         return check_name(name)
     except InvalidSchedule as error:
-        raise InvalidSchedule(f"{who}: {error}") from None
+        raise InvalidSchedule(_("{who}: {error}", who=who, error=why(error))) from None
 
 
 def _refuse_unknown(found: Mapping[str, Any], known: Iterable[str], what: str) -> None:
     for field in found:
         if field not in known:
             hint = did_you_mean(str(field), list(known))
-            raise InvalidSchedule(f"{what} has no field {str(field)[:100]!r}.{hint}")
+            raise InvalidSchedule(_(
+                "{what} has no field {field!r}.{hint}", what=what, field=str(field)[:100], hint=hint
+            ))  # fmt: skip
 
 
 def _import(
@@ -200,7 +213,7 @@ def _import(
     rows = Schedule.objects.using(connection.alias)
     row = rows.select_for_update().filter(name=name).first()
     if row is not None:
-        refuse_declared(row, "changed")
+        refuse_declared(row, _("changed"))
     kept = target_of(row) if row is not None and row.task_name == entry["task"] else None
     target = kept or target_from(entry["task"])
     if check is not None:
@@ -230,12 +243,12 @@ def _declared(row: Schedule | None, target: Target, entry: Entry) -> dict[str, A
     args, kwargs = entry.get("args", []), entry.get("kwargs", {})
     if args is None and kwargs is None:
         if row is None or target_of(row) is not target:
-            raise InvalidSchedule(
+            raise InvalidSchedule(_(
                 "args and kwargs are null: they were hidden from whoever exported them. Enter them."
-            )
+            ))  # fmt: skip
         args, kwargs = row.args, row.kwargs
     if not isinstance(args, list) or not isinstance(kwargs, Mapping):
-        raise InvalidSchedule("args must be a list, and kwargs an object.")
+        raise InvalidSchedule(_("args must be a list, and kwargs an object."))
     args, kwargs = restored(row, target, args, dict(kwargs))
     rule = rules.from_json(entry["rule"])
     rule.check()

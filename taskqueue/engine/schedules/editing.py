@@ -10,6 +10,8 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue import rules
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
@@ -89,7 +91,7 @@ def _graph_json(scheduled: Scheduled, workflow: BaseWorkflow) -> dict[str, Any]:
     try:
         stored = graph_to_json(graph, lambda own: spec_of(own).as_json())
     except InvalidWorkflow as error:
-        raise InvalidSchedule(str(error)) from None
+        raise InvalidSchedule(why(error)) from None
     # As the database gives it back: lists for tuples.
     plain = json.loads(json.dumps(stored))
     return {"graph": plain, "args": graph.args, "kwargs": graph.kwargs}
@@ -121,10 +123,12 @@ def require_call(schedule: Schedule, target: Target, changes: Mapping[str, Any])
         return
     for name in ("args", "kwargs"):
         if name not in changes and getattr(schedule, name):
-            raise InvalidSchedule(
-                f"Write {name} anew: those of {schedule.name!r} are meant for "
-                f"{schedule.task_name}, and not for {target.name}."
-            )
+            raise InvalidSchedule(_(
+                "Write {name} anew: those of {schedule!r} are meant for {task_name}, and not for "
+                "{target}.",
+                name=name, schedule=schedule.name, task_name=schedule.task_name,
+                target=target.name,
+            ))  # fmt: skip
 
 
 def runs(schedule: Schedule, target: Target) -> bool:

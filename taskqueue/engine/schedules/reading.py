@@ -8,6 +8,7 @@ from itertools import islice
 from django.db.models import QuerySet
 
 from taskqueue import rules
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.filters import is_storable
@@ -86,7 +87,10 @@ def preview_typed(
 
 def _check_count(count: object) -> None:
     if type(count) is not int or not 1 <= count <= MOST_PREVIEWED:
-        raise InvalidSchedule(f"count must be between 1 and {MOST_PREVIEWED}, not {count!r}.")
+        raise InvalidSchedule(_(
+            "count must be between 1 and {most_previewed}, not {count!r}.",
+            most_previewed=MOST_PREVIEWED, count=count,
+        ))  # fmt: skip
 
 
 def get_schedule(name: str) -> Schedule:
@@ -100,7 +104,7 @@ def find(rows: QuerySet[Schedule], name: str) -> Schedule:
     if schedule is None:
         names = Schedule.objects.using(rows.db).values_list("name", flat=True)
         hint = did_you_mean(str(name), list(names[:MOST_PREVIEWED]))
-        raise ScheduleDoesNotExist(f"There is no schedule {name!r}.{hint}")
+        raise ScheduleDoesNotExist(_("There is no schedule {name!r}.{hint}", name=name, hint=hint))
     return schedule
 
 

@@ -12,6 +12,8 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.states import Overlap, TaskStatus
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
@@ -229,7 +231,8 @@ def spec_from(snapshot: dict[str, Any]) -> EnqueueSpec:
     try:
         return EnqueueSpec.from_json(snapshot["spec"])
     except (KeyError, ValueError) as error:
-        raise InvalidSchedule(
-            f"Its tasks' options were stored by another version of taskqueue ({error}). They are "
-            "stored again when a worker starts that knows the task."
-        ) from None
+        raise InvalidSchedule(_(
+            "Its tasks' options were stored by another version of taskqueue ({error}). They are "
+            "stored again when a worker starts that knows the task.",
+            error=why(error),
+        )) from None  # fmt: skip

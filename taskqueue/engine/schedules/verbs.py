@@ -13,6 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import rules
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.scheduled import Scheduled, check_jitter, check_name
 from taskqueue.declarations.workflows.scheduling import Target
@@ -77,7 +78,9 @@ def check_changes(changes: Mapping[str, Any]) -> None:
     for name in changes:
         if name not in EDITABLE:
             hint = did_you_mean(name, EDITABLE)
-            raise InvalidSchedule(f"A schedule has nothing called {name!r} to change.{hint}")
+            raise InvalidSchedule(_(
+                "A schedule has nothing called {name!r} to change.{hint}", name=name, hint=hint
+            ))  # fmt: skip
 
 
 def create_schedule(
@@ -105,7 +108,7 @@ def create_schedule(
     check_jitter(scheduled)
     connection = project_connection()
     require_future(rule, dialect_for(connection).now(connection))
-    for _ in range(TRIES):
+    for _try in range(TRIES):
         try:
             with atomic(using=connection.alias):
                 now = dialect_for(connection).now(connection)
@@ -120,9 +123,9 @@ def create_schedule(
             # One of that name that was deleted meanwhile is in nobody's way.
             if Schedule.objects.using(connection.alias).filter(name=name).exists():
                 break
-    raise ScheduleExists(
-        f"There is a schedule {name!r} already. Edit that one, or choose another name."
-    )
+    raise ScheduleExists(_(
+        "There is a schedule {name!r} already. Edit that one, or choose another name.", name=name
+    ))  # fmt: skip
 
 
 def edit_schedule(
@@ -137,7 +140,7 @@ def edit_schedule(
     """
     check_changes(changes)
     with _locked(name, seen) as (connection, schedule, now):
-        refuse_declared(schedule, "edited")
+        refuse_declared(schedule, _("edited"))
         scheduled, target = changed(schedule, changes)
         fields = checked_fields(scheduled, target)
         if not SPREADING.isdisjoint(differing(schedule, fields)):
@@ -174,7 +177,7 @@ def resume_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen 
     """
     with _locked(name, seen) as (connection, schedule, now):
         if schedule.paused_at is None:
-            raise TransitionRefused(f"Schedule {name!r} is not paused.")
+            raise TransitionRefused(_("Schedule {name!r} is not paused.", name=name))
         catch_up(connection, schedule, now, resting_reason(schedule))
         schedule.paused_at = None
         schedule.paused_by = schedule.pause_reason = ""
@@ -208,11 +211,15 @@ def run_schedule(
         request = None if args is None and kwargs is None else request_with(schedule, args, kwargs)
         catch_up(connection, schedule, now)
         runs = Runs(connection, schedule, now)
-        if why := runs.refusal():
-            raise TransitionRefused(f"Schedule {name!r} is not run: {why}")
+        if refused := runs.refusal():
+            raise TransitionRefused(
+                _("Schedule {name!r} is not run: {reason}", name=name, reason=refused)
+            )
         occurrence = runs.accept(now, requested_by=who.by, requested_as=request_id, request=request)
         if occurrence.status == OccurrenceStatus.SKIPPED:
-            raise TransitionRefused(f"Schedule {name!r} is not run: {occurrence.reason}")
+            raise TransitionRefused(_(
+                "Schedule {name!r} is not run: {reason}", name=name, reason=occurrence.reason
+            ))  # fmt: skip
         if rules.from_json(schedule.rule).waits_for_end:
             schedule.next_at = None
         save(connection, schedule)
@@ -227,9 +234,9 @@ def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen 
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` for one that the code still declares.
     """
-    with _locked(name, seen) as (connection, schedule, _):
+    with _locked(name, seen) as (connection, schedule, _now):
         if schedule.removed_at is None:
-            refuse_declared(schedule, "removed")
+            refuse_declared(schedule, _("removed"))
         audit(connection, "schedule", "delete", [Act(name)], person=person(by, reason))
         schedule.delete(using=connection.alias)
 
@@ -242,7 +249,7 @@ def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedu
     with atomic(using=connection.alias):
         take_write_lock(connection)
         schedule = find(rows.select_for_update(), name)
-        require_seen(schedule, seen, f"Schedule {name!r}")
+        require_seen(schedule, seen, _("Schedule {name!r}", name=name))
         yield connection, schedule, dialect_for(connection).now(connection)
 
 
@@ -252,7 +259,9 @@ def _refuse_second(
     """Raise `RequestedBefore` if the locked schedule has a run of that request."""
     rows = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule.id)
     if request_id is not None and rows.filter(requested_as=request_id).exists():
-        raise RequestedBefore(f"Schedule {schedule.name!r} was run for this request already.")
+        raise RequestedBefore(_(
+            "Schedule {schedule!r} was run for this request already.", schedule=schedule.name
+        ))  # fmt: skip
 
 
 def _begun(occurrence: Occurrence) -> str:

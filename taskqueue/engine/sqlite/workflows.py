@@ -11,7 +11,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.payloads import PLACEMENT_COLUMNS
-from taskqueue.engine.rows import Folded, StepTask
+from taskqueue.engine.rows import Folded, StepTasks
 from taskqueue.engine.specs import (
     CLAIM_COLUMNS,
     DURATIONS,
@@ -64,6 +64,8 @@ INSERT_TASK = f"""
 INSERT INTO taskqueue_task ({", ".join(_COLUMNS)})
 VALUES ({", ".join(f"%({column})s" for column in _COLUMNS)})
 """  # noqa: S608  (the columns are constants)
+# The columns that the fields of `StepTasks` hold.
+OWN = ("id", "args", "kwargs", "step_id", "place", "partition", "limits")
 INSERT_MEMBER = "INSERT INTO taskqueue_member (step_id, place, task_id) VALUES (%s, %s, %s)"
 
 
@@ -91,7 +93,7 @@ def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folde
 def insert_step_tasks(
     connection: BaseDatabaseWrapper,
     spec: EnqueueSpec,
-    batches: Iterable[Sequence[StepTask]],
+    batches: Iterable[StepTasks],
     *,
     now: datetime,
     changes: Mapping[str, Any],
@@ -104,13 +106,13 @@ def insert_step_tasks(
     number = 0
     with connection.cursor() as cursor:
         for tasks in batches:
-            rows = [{**shared, **task._asdict()} for task in tasks]
-            for row in rows:
-                if row["partition"] is not None:
-                    row["route"] = Route.PARTITION.value
-            cursor.executemany(INSERT_TASK, rows)
-            members = [(task.step_id, task.place, task.id) for task in tasks]
-            cursor.executemany(INSERT_MEMBER, members)
-            number += len(tasks)
+            own = [dict(zip(OWN, values, strict=True)) for values in zip(*tasks, strict=True)]
+            for values in own:
+                if values["partition"] is not None:
+                    values["route"] = Route.PARTITION.value
+            cursor.executemany(INSERT_TASK, [shared | values for values in own])
+            members = zip(tasks.step_ids, tasks.places, tasks.ids, strict=True)
+            cursor.executemany(INSERT_MEMBER, list(members))
+            number += len(own)
         if number:
             cursor.execute(ARRIVED, (spec.queue_name, spec.name, number))

@@ -9,6 +9,8 @@ from typing import Any
 
 from taskqueue.conf import get_settings
 from taskqueue.core.naming import shown
+from taskqueue.core.refusals import refusal as _
+from taskqueue.core.refusals import why
 from taskqueue.core.webhook_targets import Allowed, InvalidURL, target_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.webhooks.subscribing import wanted_of
@@ -48,22 +50,25 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
             try:
                 target_of(value, allowed_targets())
             except InvalidURL as error:
-                raise InvalidWebhook(str(error)) from None
+                raise InvalidWebhook(why(error)) from None
             values[name] = value
         elif name == "description":
             if not is_storable(value) or len(value) > LONGEST_DESCRIPTION:
-                raise InvalidWebhook(
-                    f"A description is text of up to {LONGEST_DESCRIPTION} characters."
-                )
+                raise InvalidWebhook(_(
+                    "A description is text of up to {longest_description} characters.",
+                    longest_description=LONGEST_DESCRIPTION,
+                ))  # fmt: skip
             values[name] = value
         elif name in EDITABLE:
             values[name] = _texts(name, value)
         else:
-            raise InvalidWebhook(f"An endpoint has no {name!r} that could be changed.")
+            raise InvalidWebhook(_("An endpoint has no {name!r} that could be changed.", name=name))
     wanted_of(values)
     for word in values.get("include", ()):
         if word not in list(Include):
-            raise InvalidWebhook(f"include knows {', '.join(Include)}, not {word!r}.")
+            raise InvalidWebhook(_(
+                "include knows {names}, not {word!r}.", names=", ".join(Include), word=word
+            ))  # fmt: skip
     return values
 
 
@@ -80,14 +85,20 @@ def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
 
 def _texts(name: str, given: Any) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidWebhook(f"{name} must be a list of texts, not {shown(given)}.")
+        raise InvalidWebhook(_(
+            "{name} must be a list of texts, not {shown}.", name=name, shown=shown(given)
+        ))  # fmt: skip
     texts = list(given)
     for text in texts:
         if not is_storable(text) or not 0 < len(text) <= LONGEST_PATTERN:
-            raise InvalidWebhook(
-                f"{name} must be texts of 1 to {LONGEST_PATTERN} characters, not {shown(text)}."
-            )
+            raise InvalidWebhook(_(
+                "{name} must be texts of 1 to {longest_pattern} characters, not {shown}.",
+                name=name, longest_pattern=LONGEST_PATTERN, shown=shown(text),
+            ))  # fmt: skip
     texts = list(dict.fromkeys(texts))
     if len(texts) > MOST_PATTERNS:
-        raise InvalidWebhook(f"{name} has at most {MOST_PATTERNS} texts, not {len(texts):,}.")
+        raise InvalidWebhook(_(
+            "{name} has at most {most_patterns} texts, not {count:,}.",
+            name=name, most_patterns=MOST_PATTERNS, count=len(texts),
+        ))  # fmt: skip
     return texts

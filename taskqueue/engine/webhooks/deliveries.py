@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import FINISHED
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.engine.connections import project_connection
@@ -102,11 +103,13 @@ def redeliver(
         row = locked_endpoint(connection, found.endpoint_id)
         rows = Delivery.objects.using(connection.alias).filter(id=found.id)
         locked = rows.select_for_update().get()
-        require_seen(locked, seen, f"Delivery {locked.id}")
+        require_seen(locked, seen, _("Delivery {delivery}", delivery=locked.id))
         if locked.kind != TEST:
             require_enabled(row)
         if waiting_of(connection, [locked]):
-            raise TransitionRefused(f"Delivery {locked.id} waits to be sent already.")
+            raise TransitionRefused(_(
+                "Delivery {delivery} waits to be sent already.", delivery=locked.id
+            ))  # fmt: skip
         send_again(connection, [locked])
         act = Act(row.name, locked.status, str(locked.id))
         audit(connection, "webhook", "redeliver", [act], person=person(by, reason))
@@ -135,4 +138,6 @@ def get_delivery(
     try:
         return Delivery.objects.using(alias).get(id=UUID(str(delivery)))
     except (ValueError, Delivery.DoesNotExist):
-        raise DeliveryDoesNotExist(f"There is no delivery {delivery}.") from None
+        raise DeliveryDoesNotExist(_(
+            "There is no delivery {delivery}.", delivery=delivery
+        )) from None  # fmt: skip

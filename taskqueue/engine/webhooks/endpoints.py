@@ -10,6 +10,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue.core.naming import row_id, shown
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.webhook_signatures import new_secret
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.audit import Act, Person, audit, person
@@ -72,7 +73,10 @@ def create_endpoint(
         take_write_lock(connection)
         rows = Endpoint.objects.using(connection.alias)
         if rows.count() >= MOST_ENDPOINTS:
-            raise InvalidWebhook(f"There are {MOST_ENDPOINTS:,} endpoints, and no more may be.")
+            raise InvalidWebhook(_(
+                "There are {most_endpoints:,} endpoints, and no more may be.",
+                most_endpoints=MOST_ENDPOINTS,
+            ))  # fmt: skip
         row = rows.create(secret=secret, created_by=who.by, **values)
         row.refresh_from_db()
         subscribe(connection, row)
@@ -114,7 +118,7 @@ def enable_endpoint(
     with atomic(using=connection.alias):
         row = locked_endpoint(connection, endpoint, seen)
         if row.is_enabled:
-            raise TransitionRefused(f"Endpoint {row.pk} is enabled.")
+            raise TransitionRefused(_("Endpoint {endpoint} is enabled.", endpoint=row.pk))
         before = row.disabled_for
         _save(
             connection,
@@ -201,7 +205,7 @@ def locked_endpoint(
     row = rows.select_for_update().filter(id=row_id(endpoint)).first()
     if row is None:
         raise _missing(endpoint)
-    require_seen(row, seen, f"Endpoint {row.pk}")
+    require_seen(row, seen, _("Endpoint {endpoint}", endpoint=row.pk))
     return row
 
 
@@ -216,7 +220,7 @@ def get_endpoint(endpoint: int | str) -> Endpoint:
 def require_enabled(row: Endpoint) -> None:
     """Raise `TransitionRefused` if an endpoint is disabled."""
     if not row.is_enabled:
-        raise TransitionRefused(f"Endpoint {row.pk} is disabled.")
+        raise TransitionRefused(_("Endpoint {endpoint} is disabled.", endpoint=row.pk))
 
 
 def _save(connection: BaseDatabaseWrapper, row: Endpoint, **values: Any) -> None:
@@ -239,7 +243,7 @@ def _words(values: dict[str, Any]) -> str:
 
 
 def _missing(endpoint: int | str) -> EndpointDoesNotExist:
-    return EndpointDoesNotExist(
-        f"There is no endpoint {row_id(endpoint) or shown(endpoint)}. manage.py taskqueue webhooks"
-        " list shows them."
-    )
+    return EndpointDoesNotExist(_(
+        "There is no endpoint {endpoint}. manage.py taskqueue webhooks list shows them.",
+        endpoint=row_id(endpoint) or shown(endpoint),
+    ))  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
@@ -54,7 +55,9 @@ def replay(
         now = dialect_for(connection).now(connection)
         moment = moment_of(since, now, what="since")
         if moment > now:
-            raise InvalidWebhook(f"since must not be in the future, not at {moment.isoformat()}.")
+            raise InvalidWebhook(_(
+                "since must not be in the future, not at {moment}.", moment=moment.isoformat()
+            ))  # fmt: skip
         audience = Audience.objects.using(connection.alias).first()
         last, pruned = (0, 0) if audience is None else (audience.last_seq, audience.pruned_seq)
         operation = Operation.objects.using(connection.alias).create(

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.refusals import why
 from taskqueue.declarations.event_filters import EventFilter, fits
 from taskqueue.engine.events import subscribing
 from taskqueue.exceptions import InvalidSubscription, InvalidWebhook
@@ -21,7 +22,7 @@ def wanted_of(values: Mapping[str, Any]) -> EventFilter:
             values.get("kinds", ()), name=values.get("names", ()), queue=values.get("queues", ())
         )
     except InvalidSubscription as error:
-        raise InvalidWebhook(str(error)) from None
+        raise InvalidWebhook(why(error)) from None
 
 
 def subscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:

@@ -109,6 +109,9 @@ class Advance:
             self._follow(gone_on)
             ended += gone_on
             tell_parents(self._connection, ended)
+            # What was told of fan-outs has ended more by now than was read: it stays due.
+            told = {step.parent_step_id for step in ended}
+            others = [step for step in others if step.id not in told]
             if not self._feed(others) and not self._may_have_made_due(ended):
                 break
             due = self._due()

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.states import LeaseStatus
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS
 from taskqueue.engine.connections import project_connection
@@ -38,10 +39,11 @@ def cancel_workflow(
     """
     with _locked(key, seen) as (connection, workflow):
         if not may_stop and runs_anything(connection, workflow.id):
-            raise TransitionRefused(
-                f"Tasks of workflow {workflow.id} are running: to stop them needs the permission "
-                "to stop tasks."
-            )
+            raise TransitionRefused(_(
+                "Tasks of workflow {workflow} are running: to stop them needs the permission to "
+                "stop tasks.",
+                workflow=workflow.id,
+            ))  # fmt: skip
         verbs.cancel(connection, workflow.id, by=by, reason=reason)
 
 
@@ -105,14 +107,16 @@ def delete_workflow(
     """
     with _locked(key, seen) as (connection, workflow):
         if workflow.status not in FINAL_WORKFLOWS:
-            raise TransitionRefused(
-                f"Workflow {workflow.id} is {workflow.status}: cancel it before you delete it."
-            )
+            raise TransitionRefused(_(
+                "Workflow {workflow} is {status}: cancel it before you delete it.",
+                workflow=workflow.id, status=workflow.status,
+            ))  # fmt: skip
         steps = Step.objects.using(connection.alias).filter(id=workflow.parent_step_id or 0)
         if parent := steps.values_list("workflow_id", flat=True).first():
-            raise TransitionRefused(
-                f"Workflow {workflow.id} is a step of workflow {parent}, and is deleted with it."
-            )
+            raise TransitionRefused(_(
+                "Workflow {workflow} is a step of workflow {parent}, and is deleted with it.",
+                workflow=workflow.id, parent=parent,
+            ))  # fmt: skip
         act = Act(str(workflow.id), before=workflow.status)
         audit(connection, verbs.NOUN, "delete", [act], person=person(by, reason))
         workflow.prune_after = dialect_for(connection).now(connection)
@@ -140,6 +144,6 @@ def _locked(key: UUID | str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, 
         try:
             workflow = rows.select_for_update().get(id=UUID(str(key)))
         except (ValueError, Workflow.DoesNotExist):
-            raise WorkflowDoesNotExist(f"There is no workflow {key}.") from None
-        require_seen(workflow, seen, f"Workflow {workflow.id}")
+            raise WorkflowDoesNotExist(_("There is no workflow {key}.", key=key)) from None
+        require_seen(workflow, seen, _("Workflow {workflow}", workflow=workflow.id))
         yield connection, workflow

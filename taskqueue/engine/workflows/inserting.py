@@ -10,6 +10,7 @@ from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.declarations.workflows.graph import Graph
@@ -95,11 +96,10 @@ def holder_of(connection: BaseDatabaseWrapper, graph: Graph) -> Workflow | None:
     held = Workflow.objects.using(connection.alias).filter(holds_unique_key=True, name=graph.name)
     holder = held.filter(unique_key=graph.unique_key).first()
     if holder is not None and graph.on_duplicate == "raise":
-        raise DuplicateWorkflow(
-            f"Workflow {holder.id} ({holder.status}) holds the unique key {graph.unique_key!r} of "
-            f"{graph.name}.",
-            holder.id,
-        )
+        raise DuplicateWorkflow(_(
+            "Workflow {holder} ({status}) holds the unique key {unique_key!r} of {graph}.",
+            holder=holder.id, status=holder.status, unique_key=graph.unique_key, graph=graph.name,
+        ), holder.id)  # fmt: skip
     return holder
 
 
@@ -117,7 +117,7 @@ def insert_or_find(
     """
     if graph.unique_key is None:
         return insert_rows(connection, graph, now=now, origin=origin, unsent=unsent), True
-    for _ in range(TRIES):
+    for _try in range(TRIES):
         holder = holder_of(connection, graph)
         if holder is not None:
             return holder, False
@@ -127,10 +127,11 @@ def insert_or_find(
                 return row, True
         except IntegrityError:  # Another enqueue was first.
             unsent.clear()
-    raise TaskQueueError(
-        f"The holder of the unique key {graph.unique_key!r} of {graph.name} changed {TRIES} times "
-        "while this workflow was enqueued. Enqueue it again."
-    )
+    raise TaskQueueError(_(
+        "The holder of the unique key {unique_key!r} of {graph} changed {tries} times while this "
+        "workflow was enqueued. Enqueue it again.",
+        unique_key=graph.unique_key, graph=graph.name, tries=TRIES,
+    ))  # fmt: skip
 
 
 def _workflow(graph: Graph, *, now: datetime, origin: Origin) -> Workflow:

@@ -7,6 +7,7 @@ from typing import Any, overload
 
 from django.db import connections
 
+from taskqueue.core.naming import counted
 from taskqueue.core.workflow_states import StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.workflows.member_pages import pages_of
 from taskqueue.engine.workflows.requests import has_parts
@@ -156,7 +157,7 @@ class LazyResults(Sequence[Any]):
             return [self[place] for place in range(*key.indices(len(self)))]
         place = key + len(self) if key < 0 else key
         if not 0 <= place < len(self):
-            raise IndexError(f"The step has {len(self)} members, and none at {key}.")
+            raise IndexError(f"The step has {counted(len(self), 'member')}, and none at {key}.")
         if not self._first <= place < self._first + len(self._page):
             self._first = place - place % PAGE
             results = MemberResults(self._alias, self._read_child)
@@ -164,4 +165,4 @@ class LazyResults(Sequence[Any]):
         return self._page[place - self._first]
 
     def __repr__(self) -> str:
-        return f"<{len(self)} results of step {self._step.name}>"
+        return f"<{counted(len(self), 'result')} of step {self._step.name}>"

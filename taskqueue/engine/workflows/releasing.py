@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import count, repeat
 from uuid import UUID
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -238,7 +239,7 @@ class Releaser:
 
     def _send_at_once(self, workflow: Workflow, step: Step, calls: Sequence[Arguments]) -> int:
         """Send all members of a map that begins with its workflow."""
-        members = ((step.id, place, call) for place, call in enumerate(calls))
+        members = zip(repeat(step.id), count(), calls)
         insert_members(
             self._connection, spec_of_members(step.request, None), members,
             now=self._now, deadline_at=workflow.deadline_at,

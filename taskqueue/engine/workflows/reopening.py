@@ -99,7 +99,7 @@ class Reopener:
         made = [id for id in anew if source_of(self._steps[id].request) is not None]
         gone = discard_below(self._connection, self._workflow, list(anew), now=self._now)
         for id in (*gone, *made):
-            self._workflow.members -= _counted_members(self._connection, self._steps[id])
+            self._workflow.members -= counted_members(self._connection, self._steps[id])
         for id in gone:
             del self._steps[id]
         self._workflow.total_steps -= len(gone)
@@ -229,7 +229,7 @@ def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None
     Step.objects.using(connection.alias).bulk_update(changed, COUNTS, batch_size=200)
 
 
-def _counted_members(connection: BaseDatabaseWrapper, step: Step) -> int:
+def counted_members(connection: BaseDatabaseWrapper, step: Step) -> int:
     """Return with how many members its workflow counts a fan-out, or a map over a result."""
     if not step.members and step.kind != StepKind.MAP:  # A fan-out that was refused.
         return 0

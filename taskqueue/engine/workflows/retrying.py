@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.core.workflow_states import (
     FINAL_STEPS,
@@ -28,7 +29,7 @@ from taskqueue.engine.workflows.dependants import count_anew
 from taskqueue.engine.workflows.discarding import discard_steps
 from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.releasing import has_failed
-from taskqueue.engine.workflows.reopening import Reopener
+from taskqueue.engine.workflows.reopening import Reopener, counted_members
 from taskqueue.engine.workflows.requests import has_parts
 from taskqueue.engine.workflows.results import RESOLVED, Results
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
@@ -67,10 +68,10 @@ class Retry:
         anew = anew | self._forget_compensations()
         failed = self.failed()
         if not (failed or anew or self._workflow.stop_requested_at):
-            raise TransitionRefused(
-                f"Workflow {self._workflow.id} is {self._workflow.status}, and none of its steps "
-                "has failed."
-            )
+            raise TransitionRefused(_(
+                "Workflow {workflow} is {status}, and none of its steps has failed.",
+                workflow=self._workflow.id, status=self._workflow.status,
+            ))  # fmt: skip
         self.reopen(failed, anew=anew)
 
     def failed(self) -> set[int]:
@@ -88,16 +89,17 @@ class Retry:
             return set()
         for id in discard_steps(self._connection, self._workflow, run, now=self._now):
             step = self._steps.pop(id)
-            self._workflow.members -= step.members or 0
+            self._workflow.members -= counted_members(self._connection, step)
             self._workflow.total_steps -= 1
         return {id for id, step in self._steps.items() if step.parent_step_id is None}
 
     def _require_no_compensations(self) -> None:
         if any(step.compensates_id is not None for step in self._steps.values()):
-            raise TransitionRefused(
-                f"Steps of workflow {self._workflow.id} have been compensated: retry the workflow, "
-                "which runs all of them anew."
-            )
+            raise TransitionRefused(_(
+                "Steps of workflow {workflow} have been compensated: retry the workflow, which "
+                "runs all of them anew.",
+                workflow=self._workflow.id,
+            ))  # fmt: skip
 
     def _decisive(self) -> set[int]:
         return {
@@ -107,12 +109,21 @@ class Retry:
         }
 
     def step(self, name: str) -> Step:
-        """Return the step with that name. Raises `WorkflowDoesNotExist`."""
+        """Return the step with that name.
+
+        Raises `WorkflowDoesNotExist`, and `TransitionRefused` for a compensation.
+        """
         named = {step.name: step for step in self._steps.values() if step.parent_step_id is None}
         if name not in named:
-            raise WorkflowDoesNotExist(
-                f"Workflow {self._workflow.id} has no step {name!r}.{did_you_mean(name, named)}"
-            )
+            raise WorkflowDoesNotExist(_(
+                "Workflow {workflow} has no step {name!r}.{hint}",
+                workflow=self._workflow.id, name=name, hint=did_you_mean(name, named),
+            ))  # fmt: skip
+        if named[name].compensates_id is not None:
+            raise TransitionRefused(_(
+                "Step {name!r} is a compensation: retry the workflow, which runs all steps anew.",
+                name=name,
+            ))  # fmt: skip
         return named[name]
 
     def behind(self, step_id: int) -> set[int]:
@@ -136,18 +147,20 @@ class Retry:
         if step is not None and step.status == StepStatus.RUNNING:
             self._reopener.reopen_task(step, task.id)
             if has_failed(step):
-                raise TransitionRefused(
-                    f"Step {step.name!r} of workflow {self._workflow.id} fails because of other "
-                    "tasks: retry it once it has failed."
-                )
+                raise TransitionRefused(_(
+                    "Step {step!r} of workflow {workflow} fails because of other tasks: retry it "
+                    "once it has failed.",
+                    step=step.name, workflow=self._workflow.id,
+                ))  # fmt: skip
             return
         failed: set[int] = set()
         while step is not None and step.status != StepStatus.RUNNING:
             if step.status == StepStatus.SUCCEEDED:
-                raise TransitionRefused(
-                    f"Step {step.name!r} of workflow {self._workflow.id} has succeeded without task"
-                    f" {task.id}: retry the workflow from that step."
-                )
+                raise TransitionRefused(_(
+                    "Step {step!r} of workflow {workflow} has succeeded without task {task}: retry "
+                    "the workflow from that step.",
+                    step=step.name, workflow=self._workflow.id, task=task.id,
+                ))  # fmt: skip
             failed.add(step.id)
             step = self._steps.get(step.parent_step_id or 0)
         self.reopen(failed)
@@ -159,8 +172,10 @@ class Retry:
         """
         seeds = set(again)
         if self._workflow.stop_requested_at is not None:
-            # What was stopped waits again, whatever it depended on.
-            seeds |= self._with_status(StepStatus.CANCELLED)
+            # What was stopped waits again, whatever it depended on. Fan-outs follow their step: one
+            # that has succeeded without them stays.
+            stopped = self._with_status(StepStatus.CANCELLED)
+            seeds |= {id for id in stopped if self._steps[id].parent_step_id is None}
         # Those too that were to, and were stopped before all of their tasks waited.
         unfinished = {id for id in seeds if self._is_unfinished(self._steps[id])}
         fresh = self._behind_these(seeds | self._resolved, set(anew) | unfinished)
@@ -184,10 +199,11 @@ class Retry:
         for id in anew:
             step = self._steps[id]
             if step.status == StepStatus.RUNNING:
-                raise TransitionRefused(
-                    f"Step {step.name!r} of workflow {self._workflow.id} is running: cancel the "
-                    "workflow, or wait until the step has ended."
-                )
+                raise TransitionRefused(_(
+                    "Step {step!r} of workflow {workflow} is running: cancel the workflow, or wait "
+                    "until the step has ended.",
+                    step=step.name, workflow=self._workflow.id,
+                ))  # fmt: skip
         ahead = [*seeds, *anew]
         while ahead:
             for id in self._below[ahead.pop()]:
@@ -216,7 +232,9 @@ class Retry:
         """
         self._require_no_compensations()
         if step.status != StepStatus.FAILED:
-            raise TransitionRefused(f"Step {step.name!r} has not failed: it is {step.status}.")
+            raise TransitionRefused(_(
+                "Step {step!r} has not failed: it is {status}.", step=step.name, status=step.status
+            ))  # fmt: skip
         step.status = StepStatus.SUCCEEDED
         step.request[RESOLVED] = value
         step.reason = "Resolved by hand."

@@ -16,7 +16,7 @@ from taskqueue.core.uuid7 import uuid7_hexes
 from taskqueue.declarations.workflows.graph import Arguments
 from taskqueue.engine.dialect import as_uuid, dialect_for, select
 from taskqueue.engine.ends import cancel_waiting
-from taskqueue.engine.rows import StepTask
+from taskqueue.engine.rows import StepTasks
 from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.engine.statement import Statement, text_of
 from taskqueue.engine.workflows.requests import (
@@ -41,6 +41,8 @@ Unsent = dict[int, Sequence[Arguments]]
 NO_CALLS: Unsent = {}
 # The single task of a step.
 FIRST = 0
+# The partition and the limits of a task that has none.
+NOWHERE = None, None
 # A row each: in an array their text would be escaped once more.
 KEEP_CALLS = Statement.of("""
     INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
@@ -106,11 +108,7 @@ def insert_blocked(
     for step_id, spec, arguments in calls:
         alike.setdefault(spec, []).append((step_id, arguments))
     for spec, own in alike.items():
-        ids = uuid7_hexes(len(own))
-        tasks = [
-            StepTask(id, *arguments, step_id, FIRST, *(spec.place(*arguments) or ()))
-            for id, (step_id, arguments) in zip(ids, own, strict=True)
-        ]
+        tasks = _as_tasks(spec, [(step_id, FIRST, arguments) for step_id, arguments in own])
         dialect_for(connection).insert_step_tasks(
             connection, step_spec(spec), [tasks], now=now, changes=BLOCKED
         )
@@ -206,22 +204,31 @@ def insert_members(
     """Insert members of steps with the same options, by their steps and places."""
     own = step_spec(spec)
     times = limited(own, now=now, deadline_at=deadline_at)
-    batches = _as_tasks(spec, iter(members))
+    batches = _in_batches(spec, iter(members))
     dialect_for(connection).insert_step_tasks(connection, own, batches, now=now, changes=times)
 
 
-def _as_tasks(
+def _in_batches(
     spec: EnqueueSpec, members: Iterator[tuple[int, int, Arguments]]
-) -> Iterator[list[StepTask]]:
+) -> Iterator[StepTasks]:
     """Yield the tasks of members, a batch at a time.
 
     Few objects: with all of them, the garbage collector looked at the whole process.
     """
     while some := list(islice(members, BATCH)):
-        yield [
-            StepTask(id, *call, step_id, place, *(spec.place(*call) or ()))
-            for id, (step_id, place, call) in zip(uuid7_hexes(len(some)), some, strict=True)
-        ]
+        yield _as_tasks(spec, some)
+
+
+def _as_tasks(spec: EnqueueSpec, members: Sequence[tuple[int, int, Arguments]]) -> StepTasks:
+    """Return the tasks of members, of which there is at least one."""
+    step_ids, places, calls = zip(*members, strict=True)
+    args, kwargs = zip(*calls, strict=True)
+    partitions: Sequence[str | None] = [None] * len(calls)
+    limits = partitions
+    if spec.limit_plan:
+        partitions, limits = zip(*(spec.place(*call) or NOWHERE for call in calls), strict=True)
+    ids = uuid7_hexes(len(calls))
+    return StepTasks(ids, args, kwargs, step_ids, places, partitions, limits)
 
 
 def cancel_blocked(

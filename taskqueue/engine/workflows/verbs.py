@@ -15,6 +15,7 @@ from django.db.models import F
 from django.db.transaction import atomic, on_commit
 
 from taskqueue.conf import get_settings
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.workflow_states import FINAL_WORKFLOWS, StepStatus, WorkflowStatus
 from taskqueue.declarations.payload import encode
 from taskqueue.declarations.workflows.graph import FORMAT
@@ -148,9 +149,11 @@ def retry_task(
         detail=f"task {task.id}",
     ) as again:  # fmt: skip
         task.refresh_from_db(using=connection.alias)
-        require_seen(task, seen, f"Task {task.id}")
+        require_seen(task, seen, _("Task {task}", task=task.id))
         if task.status not in FAILED_TASKS:
-            raise TransitionRefused(f"Task {task.id} has not failed: it is {task.status}.")
+            raise TransitionRefused(_(
+                "Task {task} has not failed: it is {status}.", task=task.id, status=task.status
+            ))  # fmt: skip
         again.retry_task(task)
         act = Act(str(task.id), before=task.status, detail=f"with workflow {workflow_id}")
         audit(connection, "task", "retry", [act], person=person(by, reason))
@@ -202,7 +205,7 @@ def _reopened(
             with atomic(using=connection.alias):
                 yield again
         except IntegrityError as error:
-            raise TransitionRefused("Another workflow holds its unique key by now.") from error
+            raise TransitionRefused(_("Another workflow holds its unique key by now.")) from error
         again.begin()
         dialect_for(connection).wake_sleeping(connection, ANYWHERE)
 
@@ -211,18 +214,22 @@ def _require_kept(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: d
     """Require of a workflow that has ended that it is no child, and is not being deleted."""
     steps = Step.objects.using(connection.alias).filter(id=workflow.parent_step_id or 0)
     if parent := steps.values_list("workflow_id", flat=True).first():
-        raise TransitionRefused(
-            f"Workflow {workflow.id} has ended as a step of workflow {parent}. Retry that one."
-        )
+        raise TransitionRefused(_(
+            "Workflow {workflow} has ended as a step of workflow {parent}. Retry that one.",
+            workflow=workflow.id, parent=parent,
+        ))  # fmt: skip
     if workflow.prune_after is not None and workflow.prune_after <= now:
-        raise TransitionRefused(
-            f"The retention of workflow {workflow.id} is over, and it is about to be deleted."
-        )
+        raise TransitionRefused(_(
+            "The retention of workflow {workflow} is over, and it is about to be deleted.",
+            workflow=workflow.id,
+        ))  # fmt: skip
 
 
 def _require_status(workflow: Workflow, statuses: Collection[WorkflowStatus]) -> None:
     if workflow.status not in statuses:
-        raise TransitionRefused(f"Workflow {workflow.id} is {workflow.status}.")
+        raise TransitionRefused(_(
+            "Workflow {workflow} is {status}.", workflow=workflow.id, status=workflow.status
+        ))  # fmt: skip
 
 
 @contextmanager
@@ -245,12 +252,15 @@ def _locked(
         rows = Workflow.objects.using(connection.alias).filter(id=workflow_id)
         workflow = rows.select_for_update().first()
         if workflow is None:
-            raise WorkflowDoesNotExist(f"There is no workflow {workflow_id}.")
+            raise WorkflowDoesNotExist(_(
+                "There is no workflow {workflow_id}.", workflow_id=workflow_id
+            ))  # fmt: skip
         if workflow.format > FORMAT:
-            raise TransitionRefused(
-                f"Workflow {workflow.id} was stored by a newer version of taskqueue, in format "
-                f"{workflow.format}, and this one knows {FORMAT}. Use the newer version."
-            )
+            raise TransitionRefused(_(
+                "Workflow {workflow} was stored by a newer version of taskqueue, in format "
+                "{format}, and this one knows {known}. Use the newer version.",
+                workflow=workflow.id, format=workflow.format, known=FORMAT,
+            ))  # fmt: skip
         _require_status(workflow, statuses)
         act = Act(str(workflow.id), workflow.status, detail)
         yield workflow, dialect_for(connection).now(connection)

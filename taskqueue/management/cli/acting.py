@@ -182,7 +182,7 @@ def _act_on_many(
         tense, warning = "would be done", _warning_of_many(which, verb.name)
         if not flags.dry_run:
             raise usage_error(
-                f"{outcome.matched} tasks match, {outcome.done} of them allow it.{warning} "
+                f"Tasks that match: {outcome.matched:,}; that allow it: {outcome.done:,}.{warning} "
                 "Nothing was changed: add --yes to confirm, or --dry-run to only count."
             )
     document = {"verb": verb.name, "dry_run": flags.dry_run, **outcome._asdict()}

@@ -22,7 +22,12 @@ from taskqueue.management.cli.subcommand import (
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import duration, point_in_time, whole_number
+from taskqueue.management.cli.values import (
+    duration,
+    number_or_duration,
+    point_in_time,
+    whole_number,
+)
 from taskqueue.monitoring.read_models.alert import (
     alert_rows,
     firing_alerts,
@@ -54,10 +59,17 @@ def _fields(*, is_new: bool) -> list[Argument]:
         optional("--kind", required=is_new, choices=kinds, help="the condition to look for"),
         optional("--scope", choices=scopes, help="what the pattern is compared with"),
         optional("--pattern", metavar="PATTERN", help="such as 'mail*'; empty: any"),
-        optional("--threshold", type=float, metavar="NUMBER", help="default: that of the kind"),
-        optional("--window", type=duration, metavar="TIME", help="how long to look back"),
-        optional("--wait", type=duration, metavar="TIME", help="for how long it has to hold"),
-        optional("--repeat", type=duration, metavar="TIME", help="between reminders; default: 4h"),
+        optional(
+            "--threshold",
+            type=number_or_duration,
+            metavar="NUMBER",
+            help="default: that of the kind; a duration such as 5m where it is one",
+        ),
+        optional("--window", type=duration, metavar="DURATION", help="how long to look back"),
+        optional("--wait", type=duration, metavar="DURATION", help="for how long it has to hold"),
+        optional(
+            "--repeat", type=duration, metavar="DURATION", help="between reminders; default: 4h"
+        ),
         optional("--mail", nargs="*", metavar="ADDRESS", help="who gets mail"),
         optional("--endpoints", nargs="*", metavar="ID", help="webhook endpoints that are called"),
         optional("--url", metavar="URL", help="that a heartbeat calls while all is well"),
@@ -114,7 +126,7 @@ def show(flags: Namespace, output: Output) -> None:
     *_fields(is_new=True),
     *PERSON,
     example="alerts create late --kind queue_latency --scope queue --pattern 'mail*'"
-    " --threshold 600 --mail ops@example.org",
+    " --threshold 10m --mail ops@example.org",
 )
 def create(flags: Namespace, output: Output) -> None:
     _act("create", flags, output, **_given(flags))
@@ -128,7 +140,7 @@ def create(flags: Namespace, output: Output) -> None:
     optional("--enable", dest="enabled", action="store_true", help="look at it"),
     optional("--disable", dest="enabled", action="store_false", help="do not look at it"),
     *PERSON,
-    example="alerts edit late --threshold 900",
+    example="alerts edit late --threshold 15m",
 )
 def edit(flags: Namespace, output: Output) -> None:
     _act("edit", flags, output, **_given(flags))

@@ -90,9 +90,9 @@ def size(octets: int | None) -> str:
     return f"{number:.0f} {unit}" if unit == "B" or number >= 9.95 else f"{number:.1f} {unit}"
 
 
-def utc(moment: datetime | None) -> str:
+def utc(moment: datetime | None, *, timespec: str = "") -> str:
     """Return the moment in a column headed by its zone: in seconds, or finer where it is."""
     if moment is None:
         return ""
     naive = moment.astimezone(UTC).replace(tzinfo=None)
-    return naive.isoformat(" ", "milliseconds" if naive.microsecond else "seconds")
+    return naive.isoformat(" ", timespec or ("milliseconds" if naive.microsecond else "seconds"))

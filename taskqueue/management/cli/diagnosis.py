@@ -101,11 +101,11 @@ def _seconds(text: str) -> float:
         help="require a worker that takes tasks from this queue; may be repeated",
     ),
     argument(
-        "--max-age", type=_seconds, metavar="SECONDS",
+        "--max-age", type=_seconds, metavar="DURATION",
         help="age of the worker's last heartbeat at most; default: its lease",
     ),
     argument(
-        "--max-latency", type=_seconds, metavar="SECONDS",
+        "--max-latency", type=_seconds, metavar="DURATION",
         help="waiting time of the oldest ready task at most, but for paused queues",
     ),
     argument(
@@ -113,7 +113,7 @@ def _seconds(text: str) -> float:
         help="fail for each notice of the dashboard that is an error, or a warning or an error",
     ),
     argument(
-        "--timeout", type=_seconds, metavar="SECONDS",
+        "--timeout", type=_seconds, metavar="DURATION",
         help=f"time for the database to answer; default: {LONGEST:g}",
     ),
 )  # fmt: skip

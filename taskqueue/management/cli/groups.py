@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from taskqueue.core.naming import counted
 from taskqueue.engine.verbs import GROUP_VERBS
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import (
@@ -47,7 +48,7 @@ def listed(flags: Namespace, output: Output) -> None:
 def fire(flags: Namespace, output: Output) -> None:
     fired = FIRE.act(flags.name, group=flags.group, **person_of(flags))
     shown = [shown_batch(batch) for batch in fired]
-    output.say([f"{batch.task_id}  {batch.events} events" for batch in shown], shown)
+    output.say([f"{batch.task_id}  {counted(batch.events, 'event')}" for batch in shown], shown)
 
 
 groups = Subcommand(

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from taskqueue import control
+from taskqueue.core.naming import counted
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.engine.verbs import OPERATION_VERBS
 from taskqueue.management.cli.acting import PARAMETERS
@@ -81,7 +82,7 @@ def start(flags: Namespace, output: Output) -> None:
         )  # fmt: skip
     except ValueError as error:
         raise usage_error(str(error)) from None
-    number = "" if operation.expected is None else f" of {operation.expected} tasks"
+    number = "" if operation.expected is None else f" of {counted(operation.expected, 'task')}"
     told = f"{operation.id}  {flags.verb}{number} started; workers do it"
     output.say(told, shown_operation(operation, EVERYTHING))
 

@@ -62,7 +62,7 @@ def stats(flags: Namespace, output: Output) -> None:
     whose = f" on the queue {flags.queue}" if flags.queue else ""
     whose += f" of {flags.name}" if flags.name else ""
     ends = ", ".join(f"{figures[outcome]} {outcome}" for outcome in OUTCOMES)
-    speed = f"{figures['per_minute']:.3g} a minute"
+    speed = pace(figures["per_minute"])
     output.say("")
     output.say(f"Attempts of the last {attempts.span}{whose}: {ends}; {speed}")
     if attempts.whole.ended:
@@ -95,6 +95,15 @@ def _figures(attempts: Series) -> dict[str, Any]:
         "per_minute": whole.ended / minutes,
         **{name: getattr(whole, name) for name in DURATIONS},
     }
+
+
+def pace(per_minute: float) -> str:
+    """Write how many ended in a minute, or in the hour or day in which one did."""
+    number, unit = per_minute, "a minute"
+    for minutes, longer in ((60, "an hour"), (24 * 60, "a day")):
+        if 0 < number < 1:
+            number, unit = per_minute * minutes, longer
+    return f"{number:,.0f} {unit}" if number >= 9.95 else f"{number:.2g} {unit}"
 
 
 def _steps(attempts: Series) -> list[dict[str, Any]]:

@@ -39,6 +39,18 @@ def duration(text: str) -> timedelta:
         raise ArgumentTypeError(str(error)) from None
 
 
+def number_or_duration(text: str) -> float | timedelta:
+    """Read a number, or a duration with its unit."""
+    with suppress(ValueError):
+        return float(text)
+    try:
+        return duration_from_text(text)
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{text!r} is neither a number nor a duration such as 90s, 5m or 2h."
+        ) from None
+
+
 def wall_moment(text: str) -> datetime:
     """Read a datetime in ISO 8601, with or without an offset."""
     try:

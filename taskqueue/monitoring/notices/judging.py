@@ -86,8 +86,9 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
     for subject, found in by_subject.items():
         if subject.partition(":")[0] not in OF_NOTICES:
             yield Notice(
-                "doctor", ERROR, subject, detail=found.seen, advice=found.remedy, since=found.since
-            )
+                "doctor", ERROR, subject, detail=found.seen, advice=found.remedy,
+                since=found.since, found=found.words,
+            )  # fmt: skip
 
 
 def of_heartbeats(situation: Situation) -> Iterator[Notice]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -42,9 +42,9 @@ WITH RECURSIVE lane (queue_name, lane, place) AS (
     )
     WHERE lane.place < %(lanes)s
 )
-SELECT 'now', '', {now}, {none}, '', '', 0, {no_id}
+SELECT 'now', '', {now}, {none}, '', '', 0, {no_id}, ''
 UNION ALL
-SELECT 'pause', name, paused_at, paused_until, paused_by, pause_reason, 0, {no_id}
+SELECT 'pause', name, paused_at, paused_until, paused_by, pause_reason, 0, {no_id}, ''
 FROM (
     SELECT name, paused_at, paused_until, paused_by, pause_reason
     FROM taskqueue_pause
@@ -52,7 +52,7 @@ FROM (
     LIMIT %(pauses)s
 ) AS pause
 UNION ALL
-SELECT 'resting', name, paused_at, {none}, trouble, '', failures_in_row, id
+SELECT 'resting', name, paused_at, {none}, trouble, '', failures_in_row, id, ''
 FROM (
     SELECT id, name, paused_at, trouble, failures_in_row
     FROM taskqueue_schedule
@@ -66,7 +66,7 @@ FROM (
     LIMIT %(resting)s
 ) AS resting
 UNION ALL
-SELECT 'late', name, next_at, {none}, trouble, '', 0, {no_id}
+SELECT 'late', name, next_at, {none}, trouble, '', 0, {no_id}, ''
 FROM (
     SELECT name, next_at, trouble
     FROM taskqueue_schedule
@@ -76,9 +76,10 @@ FROM (
     LIMIT %(overdue)s
 ) AS late
 UNION ALL
-SELECT 'doctor', subject, began_at, {none}, summary, remedy, 0, {no_id}
+SELECT 'doctor', subject, began_at, {none}, summary, remedy, 0, {no_id}, words
 FROM (
-    SELECT incident.subject, incident.began_at, incident.summary, incident.remedy
+    SELECT incident.subject, incident.began_at, incident.summary, incident.remedy,
+        CAST(incident.words AS text) AS words
     FROM taskqueue_incident AS incident
     JOIN taskqueue_alertrule AS rule ON rule.id = incident.rule_id
     WHERE NOT incident.is_settled AND incident.status = 'firing'
@@ -87,7 +88,7 @@ FROM (
     LIMIT %(found)s
 ) AS found
 UNION ALL
-SELECT 'heartbeat', name, failing_since, {none}, failure, '', 0, {no_id}
+SELECT 'heartbeat', name, failing_since, {none}, failure, '', 0, {no_id}, ''
 FROM (
     SELECT name, failing_since, failure
     FROM taskqueue_alertrule
@@ -96,7 +97,7 @@ FROM (
     LIMIT %(found)s
 ) AS heartbeat
 UNION ALL
-SELECT 'lane', queue_name, {none}, {none}, lane, '', 0, {no_id}
+SELECT 'lane', queue_name, {none}, {none}, lane, '', 0, {no_id}, ''
 FROM lane
 WHERE lane <> ''
 """
@@ -148,6 +149,8 @@ class Found(NamedTuple):
     since: datetime
     seen: str
     remedy: str
+    # Both for other languages, as `Sentence.words` has them.
+    words: Mapping[str, Any]
 
 
 class Heartbeat(NamedTuple):
@@ -195,7 +198,7 @@ def read_standing() -> Standing:
 
 
 def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
-    name, since, until, text, reason, number, key = row
+    name, since, until, text, reason, number, key, words = row
     if kind == "pause":
         pause = Paused(name, _moment(since), loaded(until), text, reason)
         if pause.until is None or pause.until > found.at:  # The row of one that is over goes soon.
@@ -206,7 +209,7 @@ def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
         due = _moment(since)
         found.overdue.append(Overdue(name, due, (found.at - due).total_seconds(), text))
     elif kind == "doctor":
-        found.found.append(Found(name, _moment(since), text, reason))
+        found.found.append(Found(name, _moment(since), text, reason, json.loads(words)))
     elif kind == "heartbeat":
         found.heartbeats.append(Heartbeat(name, _moment(since), text))
     elif kind == "lane" and (tags := json.loads(text).get("tags")):

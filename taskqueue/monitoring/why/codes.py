@@ -72,7 +72,7 @@ SENTENCES: dict[Code, str] = {
     ),
     "no_own_slots": _("No running worker of its queue has a slot for {subject}."),
     "behind": _(
-        "Ahead of it in the queue {subject}: {ahead} tasks, {higher} with higher priority."
+        "Tasks ahead of it in the queue {subject}: {ahead}; with higher priority: {higher}."
     ),
     "in_line": _("It is next: it runs as soon as a worker of its queue has a free slot."),
     "tags_missing": _("No running worker of the queue {queue} has the tags {subject}."),

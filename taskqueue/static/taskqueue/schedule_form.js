@@ -9,7 +9,7 @@ document.addEventListener("DOMContentLoaded", () => {
   }
   const showUsed = () => {
     for (const field of document.querySelectorAll("[data-kinds]")) {
-      const row = field.closest(".form-row");
+      const row = field.closest(".taskqueue-field");
       if (row) {
         row.hidden = !field.dataset.kinds.split(" ").includes(kind.value);
       }

@@ -238,7 +238,7 @@ def test_large_values_in_conditions_are_refused() -> None:
 
 
 def test_a_step_calls_a_task_or_a_workflow() -> None:
-    from taskqueue.declarations.workflows.signing import signature
+    from taskqueue.declarations.workflows.signatures import signature
 
     with pytest.raises(InvalidWorkflow, match="under @task or @workflow"):
         signature(len, (), {})  # type: ignore[arg-type]

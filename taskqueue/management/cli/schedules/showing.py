@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -94,21 +95,26 @@ def history(flags: Namespace, output: Output) -> None:
 
 
 def _history_lines(runs: Sequence[ShownOccurrence]) -> list[str]:
-    """Return the runs in columns, with a heading; nothing where there are none."""
-    return aligned([HISTORY_HEAD, *map(_run_cells, runs)]) if runs else []
+    """Return the runs in columns, with a heading; nothing where there are none.
+
+    All moments are in seconds, unless the rule is finer.
+    """
+    is_fine = any(run.requested_by is None and run.nominal_at.microsecond for run in runs)
+    shown = partial(utc, timespec="milliseconds" if is_fine else "seconds")
+    return aligned([HISTORY_HEAD, *(_run_cells(run, shown) for run in runs)]) if runs else []
 
 
-def _run_cells(run: ShownOccurrence) -> tuple[str, ...]:
+def _run_cells(run: ShownOccurrence, shown: Callable[[datetime | None], str]) -> tuple[str, ...]:
     said = [str(run.task_id or ""), run.reason]
     if run.workflow_id is not None:
         said.insert(0, f"workflow {run.workflow_id}")
     if run.finished_at is not None:
-        said.append(f"ended {utc(run.finished_at.replace(microsecond=0))}")
+        said.append(f"ended {shown(run.finished_at)}")
     if run.count > 1:
-        said.append(f"{run.count} times until {utc(run.nominal_until)}")
+        said.append(f"{run.count:,} times until {shown(run.nominal_until)}")
     if run.requested_by is not None:
         said.append(f"(by hand: {run.requested_by or 'unnamed'})")
-    return utc(run.nominal_at), run.task_status or run.status, " ".join(filter(None, said))
+    return shown(run.nominal_at), run.task_status or run.status, " ".join(filter(None, said))
 
 
 @subcommand("show", "one schedule, with its next times, its last runs and its audit entries", NAME)

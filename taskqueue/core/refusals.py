@@ -1,0 +1,43 @@
+"""Why something was refused: in English, and as what a face needs to tell it in another language.
+
+Exceptions, logs, REST and the command line have the English text. The admin translates it
+(`taskqueue.display.refused`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class Refusal(str):
+    """A text in English that knows its template and what fills the gaps of that."""
+
+    __slots__ = ("template", "values")
+
+    template: str
+    values: dict[str, Any]
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Leave the values behind: they need not be fit for another process."""
+        return str, (str(self),)
+
+
+def refusal(template: str, **values: Any) -> Refusal:
+    """Return the text with its gaps filled. The template is marked for the translators."""
+    told = Refusal(template.format(**values))
+    told.template, told.values = template, values
+    return told
+
+
+def joined(parts: Iterable[str], separator: str = "\n") -> Refusal:
+    """Return several texts as one."""
+    values = {f"part{place}": part for place, part in enumerate(parts)}
+    template = "{separator}".join(f"{{{name}}}" for name in values)
+    return refusal(template, **values, separator=separator)
+
+
+def why(error: BaseException) -> str:
+    """Return the text of an error, with what translates it where that is known."""
+    told = error.args[0] if error.args else ""
+    return told if isinstance(told, Refusal) else str(error)

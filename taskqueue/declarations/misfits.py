@@ -1,0 +1,57 @@
+"""The errors of arguments that their annotations do not admit."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from taskqueue.core.refusals import refusal as _
+from taskqueue.declarations.argument_kinds import Misfit
+from taskqueue.exceptions import UnsupportedType, WrongType
+
+LONGEST = 60
+_IN_JSON = (str, bytes, int, float, type(None), Mapping, Sequence)
+_WORDS = (bytes, float, bool, type(None))
+
+
+class _Short(reprlib.Repr):
+    """Shows the beginning of a value, and only the type of what JSON does not have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = LONGEST
+        self.maxlevel = 2
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        if type(x) not in _WORDS:
+            return f"<{type(x).__qualname__}>"
+        text = repr(x[:LONGEST] if isinstance(x, bytes) else x)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def misfit(error: Misfit, *, task: str, name: str, what: object, is_secret: bool) -> WrongType:
+    """Return what an enqueue raises. It does not show the value of a sensitive argument."""
+    place = "".join(f"[{step!r}]" for step in error.path)
+    path = ("args", what) if isinstance(what, int) else ("kwargs", what)
+    inside = _(", at {place},", place=place) if place else ""
+    wanted = _(
+        "the argument {name!r}{inside} must be {wanted}",
+        name=name, inside=inside, wanted=error.wanted,
+    )  # fmt: skip
+    if isinstance(error.value, _IN_JSON):
+        given = _given(error.value, is_secret=is_secret)
+        text = _("{task}: {wanted}, not {given}.", task=task, wanted=wanted, given=given)
+        return WrongType(text, path=(*path, *error.path))
+    text = _(
+        "Unsupported type: {type} at {place}. {task}: {wanted}.",
+        type=type(error.value), place=f"{path[0]}[{what!r}]{place}", task=task, wanted=wanted,
+    )  # fmt: skip
+    return UnsupportedType(text, path=(*path, *error.path))
+
+
+def _given(value: object, *, is_secret: bool) -> str:
+    if value is None:
+        return "None"
+    shown = _("sensitive, so not shown") if is_secret else _Short().repr(value)
+    return _("{type} ({shown})", type=type(value).__name__, shown=shown)
