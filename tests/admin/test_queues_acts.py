@@ -207,4 +207,4 @@ def test_a_name_that_nobody_knows_is_told_in_the_reader_s_language(log_in_as: Lo
     client = log_in_as("superuser")
     with override("zh-hans"):
         told = press_for_all(client, "pause_definition", definition=f"{noop.name}p")
-    assert f"您是不是要找 {noop.name!r}？" in told
+    assert f"您是不是要找 {noop.name!r}" in told
