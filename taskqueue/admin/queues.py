@@ -18,7 +18,7 @@ from taskqueue.admin.charts import outcomes_chart, times_chart
 from taskqueue.admin.depth_chart import depth_chart
 from taskqueue.admin.groups import GroupsPage
 from taskqueue.admin.links import back, finished_within
-from taskqueue.admin.refusals import refused
+from taskqueue.admin.refusals import refused, translated
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
@@ -80,6 +80,10 @@ class ActForm(forms.Form):
 
 # By the values of the buttons, unlike those of queues.
 PAUSING = {f"{name}_definition": verb for name, verb in DEFINITION_VERBS.items()} | ALL_VERBS
+
+
+# Those that any name allows.
+HINTED = ("pause", "limit")
 
 
 class PauseForm(ActForm):
@@ -186,7 +190,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
         else:
             self.message_user(request, verb.told(name), messages.SUCCESS)
             if verb is PAUSING["pause_definition"] and (hint := pause_of(name).hint):
-                self.message_user(request, hint, messages.WARNING)
+                self.message_user(request, translated(hint), messages.WARNING)
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """A button of a list or a page."""
@@ -200,9 +204,9 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
             is_done = self.act(request, verb, Queue(name=name), **form.arguments)
             if is_done and verb.name == "delete":
                 return self.links.redirect("queue_changelist")
-            hint = unknown_queue(project_connection(), name) if verb.name == "pause" else ""
+            hint = unknown_queue(project_connection(), name) if verb.name in HINTED else ""
             if is_done and hint:
-                self.message_user(request, hint, messages.WARNING)
+                self.message_user(request, translated(hint), messages.WARNING)
         tell_errors(self, request, form)
         return back(request, self.links.queue_url(name))
 

@@ -50,6 +50,15 @@ class PauseView(OneView):
         return pause_of(key)
 
 
+class PauseDetail(PauseView):
+    """The pause of one definition."""
+
+    @endpoint("getDefinitionPause", answers={200: ShownPauseState})
+    def get(self, request: Request, name: str) -> Response:
+        """Return whether a definition is paused, of any name."""
+        return self.answer(name)
+
+
 class EverythingView(PauseView):
     """The pause of everything."""
 
@@ -82,6 +91,15 @@ def _everything_view(name: str) -> type[ApiView]:
     )
     view.post = declare(post)
     return view  # type: ignore[no-any-return]
+
+
+class EverythingDetail(EverythingView):
+    """Whether everything is paused."""
+
+    @endpoint("getPauseOfEverything", answers={200: ShownPauseState})
+    def get(self, request: Request) -> Response:
+        """Return whether everything is paused."""
+        return self.answer(None)
 
 
 PAUSE_EVERYTHING, RESUME_EVERYTHING = map(_everything_view, ALL_VERBS)

@@ -103,7 +103,7 @@ def _of(one: str, noun: str, views: Mapping[str, type[ApiView]]) -> list[URLPatt
 # Not `<uuid:…>`: who asks for what is no id is answered by the API too.
 TASK = "tasks/<str:task_id>/"
 QUEUE, WORKER = "queues/<path:name>/", "workers/<path:name>/"
-LIMIT = "limits/<str:name>/"
+LIMIT, PAUSE = "limits/<str:name>/", "pauses/definitions/<path:name>/"
 ALERT, ALERT_RULE = "alerts/<str:alert_id>/", "alert-rules/<str:name>/"
 SCHEDULE, OPERATION = "schedules/<str:name>/", "operations/<str:operation_id>/"
 WORKFLOW = "workflows/<str:workflow_id>/"
@@ -128,7 +128,9 @@ ADDRESSES: list[URLPattern] = [
     path("pauses/", pauses.PauseList.as_view(), name="pauses"),
     path("pauses/everything/pause/", pauses.PAUSE_EVERYTHING.as_view(), name="pause-everything"),
     path("pauses/everything/resume/", pauses.RESUME_EVERYTHING.as_view(), name="resume-everything"),
-    *_of("pauses/definitions/<path:name>/", "definition", pauses.DEFINITION_ACTS),
+    path("pauses/everything/", pauses.EverythingDetail.as_view(), name="everything"),
+    *_of(PAUSE, "definition", pauses.DEFINITION_ACTS),
+    path(PAUSE, pauses.PauseDetail.as_view(), name="definition"),
     path("groups/", groups.GroupList.as_view(), name="groups"),
     path("groups/fire/", groups.GroupFire.as_view(), name="group-fire"),
     path("limits/", limits.LimitList.as_view(), name="limits"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, Self, cast
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -102,7 +102,7 @@ def _executed(
         yield cursor
 
 
-@cache
+@lru_cache(maxsize=256)
 def numbered(statement: str) -> tuple[str, list[str]]:
     """Return a statement with `$1` for each `%(name)s`, and the names in the order of numbers."""
     names = list(dict.fromkeys(found["name"] for found in PARAMETER.finditer(statement)))
@@ -120,6 +120,8 @@ def _raw_cursor(connection: Any) -> Any:
     """Django's cursor around one of psycopg that takes statements as they are."""
     from psycopg import RawCursor  # SQLite does without it.
 
+    # As Django does before it makes a cursor: that one must be of this session.
+    connection.close_if_health_check_failed()
     connection.ensure_connection()
     session = connection.connection
     usual, session.cursor_factory = session.cursor_factory, RawCursor

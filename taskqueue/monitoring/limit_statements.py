@@ -93,6 +93,13 @@ SELECT limiter.limit_id, (
         ORDER BY queue_name, priority DESC, run_after, id
         LIMIT %(cap)s
     ) AS counted
+), (
+    SELECT {since taskqueue_task.run_after}
+    FROM taskqueue_task
+    WHERE status = 'ready' AND route = 0
+        AND queue_name = queue.name
+    ORDER BY queue_name, priority DESC, run_after, id
+    LIMIT 1
 )
 FROM taskqueue_queue AS queue
 JOIN taskqueue_limiter AS limiter ON limiter.id = queue.limiter_id

@@ -9,6 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import quote
 from django.test import Client
 from django.urls import reverse
+from django.utils.translation import override
 
 from taskqueue import control
 from taskqueue.admin.links import Links, NameConverter
@@ -200,3 +201,10 @@ def test_the_dashboard_says_that_everything_is_paused(log_in_as: LogIn) -> None:
     control.pause_all(by="ada", reason="an incident")
     page = log_in_as("superuser").get("/admin/taskqueue/dashboard/").content.decode()
     assert "Everything is paused (ada, an incident): no worker claims any task." in page
+
+
+def test_a_name_that_nobody_knows_is_told_in_the_reader_s_language(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    with override("zh-hans"):
+        told = press_for_all(client, "pause_definition", definition=f"{noop.name}p")
+    assert f"您是不是要找 {noop.name!r}" in told

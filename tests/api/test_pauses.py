@@ -30,6 +30,17 @@ def test_a_definition_is_paused_listed_and_resumed(root: ApiClient) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("address", [DEFINITION, EVERYTHING])
+def test_a_pause_is_looked_at_and_resumed_as_it_was_seen(address: str, root: ApiClient) -> None:
+    before = root.look(address)
+    assert (before.status_code, before.json()["is_paused"]) == (200, False)
+    paused = root.act(f"{address}pause/", {"until": 600}, if_match=before["ETag"])
+    seen = root.look(address)
+    assert seen.json() == paused.json()
+    assert root.act(f"{address}resume/", if_match=before["ETag"]).status_code == 412
+    assert root.act(f"{address}resume/", if_match=seen["ETag"]).status_code == 200
+
+
 def test_a_name_that_nobody_knows_is_told(root: ApiClient) -> None:
     told = root.act(f"pauses/definitions/{noop.name}p/pause/").json()
     assert told["is_paused"]
@@ -66,3 +77,6 @@ def test_who_may_not_control_queues_pauses_nothing(member: Callable[..., ApiClie
     assert client.act(f"{DEFINITION}pause/").status_code == 403
     assert client.look("pauses/").status_code == 200
     assert member("view_task").look("pauses/").status_code == 403
+    for address in (DEFINITION, EVERYTHING):
+        assert client.look(address).status_code == 200
+        assert member("view_task").look(address).status_code == 403

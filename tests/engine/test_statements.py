@@ -63,6 +63,16 @@ def test_a_long_statement_makes_a_connection(session: BaseDatabaseWrapper) -> No
     assert fetch(session, f"{LONG}SELECT %(a)s::int", {"a": 1}) == [(1,)]
 
 
+def test_a_long_statement_comes_through_where_the_session_has_ended(
+    session: BaseDatabaseWrapper,
+) -> None:
+    session.health_check_enabled, session.health_check_done = True, False
+    before = session.connection
+    before.close()
+    assert fetch(session, f"{LONG}SELECT %(a)s::int", {"a": 1}) == [(1,)]
+    assert session.connection is not before
+
+
 def test_arrays_hold_what_they_were_made_of(session: BaseDatabaseWrapper) -> None:
     arrays = (texts(ODD), words(["a-1", None]), numbers([1.5, None, float("inf")]), words([]))
     statement = "SELECT %s::text[], %s::text[], %s::float8[], %s::uuid[]"

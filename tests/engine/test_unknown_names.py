@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from taskqueue.control import pause, pause_definition
+from taskqueue.control import limit_queue, pause, pause_definition
 from taskqueue.engine.control.unknown_names import unknown_definitions, unknown_queue
 from taskqueue.engine.totals import REST, add_arrivals
 from taskqueue.models import Arrival, Pause, Queue, Total
@@ -35,6 +35,11 @@ def test_an_unknown_queue_is_paused_and_logged(caplog: pytest.LogCaptureFixture)
     assert Queue.objects.filter(paused_at__isnull=False).count() == 2
     assert "'mial'" in caplog.records[0].getMessage()
     assert "Did you mean 'mial'?" in caplog.records[1].getMessage()
+
+
+def test_an_unknown_queue_is_limited_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    limit_queue("defaul", concurrency=1)
+    assert "Did you mean 'default'?" in caplog.records[0].getMessage()
 
 
 def test_a_known_name_is_paused_in_silence(caplog: pytest.LogCaptureFixture) -> None:

@@ -53,13 +53,14 @@ def test_other_numbers_are_set_and_reset(used: None) -> None:
     assert Audit.objects.filter(noun="limit").count() == 2
 
 
-def test_a_queue_is_limited_and_its_limit_lifted() -> None:
+def test_a_queue_is_limited_and_its_limit_lifted(capsys: pytest.CaptureFixture[str]) -> None:
     limited = document("queues", "limit", "mail", "--concurrency", "20", "--rate", "100/m")
     assert limited["limit"] == {"concurrency": 20, "rate": "100/m"}
     assert "concurrency 20, rate 100/m" in run("queues")
     code, told = refused("queues", "limit", "mail")
     assert (code, "--lift" in told) == (2, True)
     run("queues", "limit", "mail", "--lift")
+    assert "names the queue 'mail'" in capsys.readouterr().err
     assert Queue.objects.get().limiter_id is None
 
 

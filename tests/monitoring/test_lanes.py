@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from taskqueue.models import Queue, Rollup
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.read_models.queue import ShownQueue, read_queues
+from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, read_queues
 from tests.monitoring.rows import (
     HOUR,
     MINUTE,
@@ -41,6 +41,14 @@ def test_an_idle_queue_shows_nought() -> None:
 
 def test_no_queue_is_no_row() -> None:
     assert read_queues() == []
+
+
+def test_a_queue_that_a_worker_names_is_found_before_its_first_task() -> None:
+    make_worker(queues={"mail": 1})
+    found = queue_named("mail")
+    assert found is not None
+    assert (found.waiting, found.is_served) == (0, True)
+    assert queue_named("mial") is None
 
 
 def test_ready_tasks_wait_in_their_queue_though_nobody_has_seen_it() -> None:

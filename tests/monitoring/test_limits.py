@@ -108,6 +108,9 @@ def test_the_limit_of_a_queue_tells_of_its_ordinary_tasks() -> None:
     assert queue.limit is not None
     assert (queue.limit.concurrency, limit.queue_name) == (1, "default")
     assert (limit.running, limit.waiting) == (1, 2)
+    [key] = keys_of(Limit.objects.get(name="queue:default"))
+    assert (key.key, key.running, key.waiting, key.is_waiting_capped) == ("", 1, 2, False)
+    assert type(key.oldest_seconds) is float
     assert told(Task.objects.filter(status="ready").latest("id")).keys() == {"queue_full"}
 
 
@@ -283,11 +286,13 @@ def test_full_slots_of_a_queue_or_a_definition_are_named(worker: Worker) -> None
     waiting = add.enqueue(2)
     claim(1)
     assert "own_slots_busy" not in told(waiting)
+    row = Task.objects.get(id=waiting.id)
     now = timezone.now()
     for column, subject in (("queue_slots", "default"), ("definition_slots", waiting.name)):
         slots = {column: {subject: 1}}
         Worker.objects.update(**{"queue_slots": {}, "definition_slots": {}, **slots})
-        assert told(waiting)["own_slots_busy"].subject == subject
+        # Another free slot is none for it.
+        assert [(each.code, each.subject) for each in why(row)] == [("own_slots_busy", subject)]
         other = Worker.objects.create(
             name="w2", host="h", pid=2, concurrency=9, lease_seconds=600, started_at=now,
             seen_at=now, **slots,

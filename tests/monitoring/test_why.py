@@ -353,5 +353,6 @@ def test_a_reason_is_a_plain_object_with_its_sentence() -> None:
         "message": "No running worker serves the queue default.",
         "subject": "default",
         "moment": None,
+        "clears_at": None,
         "details": {},
     }

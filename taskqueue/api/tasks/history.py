@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -178,7 +178,7 @@ REDACTIONS: dict[str, Redaction] = {
         (VIEW_LEASES,), "A worker that has tried it lets other workers go first."
     ),
     **dict.fromkeys(
-        ("queue_full", "limit_full", "own_full"),
+        ("queue_full", "limit_full", "own_full", "holder_ends"),
         Redaction((VIEW_LIMITS, VIEW_LEASES), "A limit of it is held by other tasks.", SUBJECT),
     ),
     "limit_zero": Redaction((VIEW_LIMITS,), "A limit of it holds all its tasks.", SUBJECT),
@@ -214,10 +214,7 @@ def visible_reason(reason: Reason, user: Any) -> dict[str, Any]:
     if redaction is None or has_all(user, redaction.needs):
         return reason.as_dict()
     hidden = {name: value for name, value in HIDDEN.items() if name not in redaction.is_kept}
-    bare = replace(reason, **hidden)
-    if not redaction.message:
-        return bare.as_dict()
-    return {"code": bare.code, "message": redaction.message, **asdict(bare)}
+    return replace(reason, **hidden).as_dict(redaction.message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +224,8 @@ class ReasonShown:
     code: str = about("For programs: it stays as it is.")
     message: str = about("A sentence for people.")
     subject: str = about("The queue, worker, type, person or error meant.")
-    moment: datetime | None
+    moment: datetime | None = about("Since when or until when, as the message says.")
+    clears_at: datetime | None = about("When it clears by itself; null: nobody knows.")
     details: dict[str, Any]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic, on_commit
 
+from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
@@ -19,6 +21,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, TaskId, id_of, require_seen
+from taskqueue.engine.control.unknown_names import unknown_queue
 from taskqueue.engine.limits.changing import look_again
 from taskqueue.engine.limits.placing import take_places
 from taskqueue.engine.notify import ANYWHERE, wake
@@ -27,6 +30,7 @@ from taskqueue.exceptions import InvalidTask, LimitDoesNotExist, TaskDoesNotExis
 from taskqueue.models import Limit, Limiter, Partition, Queue, Task
 from taskqueue.models.limit import PartitionState, Per
 
+logger = logging.getLogger("taskqueue.engine")
 NO_PARTITION = UUID(int=0)
 
 
@@ -48,7 +52,8 @@ def limit_queue(
 
     It holds for all tasks that wait there, and for all that are claimed after this has committed;
     what runs takes its places at once, and what was being claimed at that moment some seconds later
-    at most. Without a number the queue has no limit any more. Raises `InvalidTask`.
+    at most. Without a number the queue has no limit any more. A name that is unknown is logged as a
+    warning. Raises `InvalidTask`.
     """
     check_options({"queue_name": name}, declared=False)
     number, parsed = _checked(concurrency, rate)
@@ -76,6 +81,8 @@ def limit_queue(
             person=who,
         )
         wake(connection, ANYWHERE)
+    if hint := unknown_queue(connection, name):
+        logger.warning("Queue limited that is unknown name=%s hint=%s", one_line(name), hint)
 
 
 def override_limit(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.translation import gettext_noop as _
 
+from taskqueue.core.refusals import refusal
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.definition import registry
 from taskqueue.engine.totals import REST
@@ -15,8 +17,10 @@ from taskqueue.models.worker import WorkerStatus
 
 # Queues that a hint may name.
 MOST = 1_000
-DEFINITION = "No definition here is named {name!r}, and no task of that name was enqueued."
-LANE = "No definition or worker here names the queue {name!r}, and no task was enqueued there."
+DEFINITION = _("No definition here is named {name!r}, and no task of that name was enqueued.{hint}")
+LANE = _(
+    "No definition or worker here names the queue {name!r}, and no task was enqueued there.{hint}"
+)
 
 
 def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -> dict[str, str]:
@@ -65,7 +69,7 @@ def _hints(
         return {}
     near = sorted({*known, *listed})
     return {
-        name: f"{sentence.format(name=name)}{did_you_mean(name, near)}"
+        name: refusal(sentence, name=name, hint=did_you_mean(name, near))
         for name in names
         if name not in known
     }

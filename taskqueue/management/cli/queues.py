@@ -7,7 +7,9 @@ from argparse import Namespace
 from django.core.management.base import CommandError
 
 from taskqueue.core.suggestions import did_you_mean
+from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
+from taskqueue.engine.control.unknown_names import unknown_queue
 from taskqueue.management.cli.errors import usage_error
 from taskqueue.management.cli.limits import RATE, places
 from taskqueue.management.cli.output import Output, readable
@@ -81,6 +83,8 @@ def limit(flags: Namespace, output: Output) -> None:
     verb.act(flags.name, concurrency=flags.concurrency, rate=flags.rate, **person_of(flags))
     done = f"Limit of queue {flags.name} lifted." if flags.lift else verb.told(flags.name)
     output.say(done, queue_named(flags.name))
+    if hint := unknown_queue(project_connection(), flags.name):
+        output.note(hint)
 
 
 @subcommand(

@@ -135,13 +135,18 @@ def keys_of(row: Any) -> list[ShownLimitKey]:
     rate, seconds = rate_of_row(row)
     moment = now()
     rows = read(KEYS, limit=row.id, has_rate=rate is not None, most=MOST_KEYS)
+    if row.per == Per.QUEUE:  # All ordinary tasks of the queue wait for its only limiter.
+        of_queues = {id: waits for id, *waits in read(OF_QUEUES, cap=CAP + 1)}
+        number, oldest = of_queues.get(row.id, (0, None))
+        waits = (min(number, CAP), oldest, number > CAP)
+        rows = [(key, starts, running, *waits) for key, starts, running, *_ in rows]
     return [
         ShownLimitKey(
             key=key,
             running=running,
             waiting=waiting,
             is_waiting_capped=bool(is_capped),
-            oldest_seconds=None if oldest is None else max(0.0, oldest),
+            oldest_seconds=None if oldest is None else max(0.0, float(oldest)),
             used=None
             if rate is None
             else _used(row, rate, seconds, starts and json.loads(starts), moment),
@@ -204,7 +209,7 @@ def _figures() -> _Figures:
     for id, number, is_capped in read(WAITING):
         figures.waiting[id] = int(number)
         figures.capped |= {id} if is_capped else set()
-    for id, number in read(OF_QUEUES, cap=CAP + 1):
+    for id, number, _ in read(OF_QUEUES, cap=CAP + 1):
         figures.waiting[id] = figures.waiting.get(id, 0) + number
     for id, starts in read(STARTS, most=MOST_STARTS):
         figures.starts.setdefault(id, []).append(json.loads(starts))

@@ -21,7 +21,7 @@ from taskqueue.monitoring.queue_statements import LANES
 from taskqueue.monitoring.queue_throughput import FINISHED
 from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.read_models.limit import ShownNumbers, numbers_of_queues
-from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
+from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_workers
 from taskqueue.monitoring.reading import read
 
 
@@ -184,7 +184,9 @@ def queue_named(name: str) -> ShownQueue | None:
     row = _rows().filter(name=name).first()
     lanes = read(LANES, first=name, limit=1, cap=CAP + 1)
     counts = _counts(lanes, cap=CAP, absence=Absence(workers))
-    if name not in _names({} if row is None else {name: row}, counts):
+    # Before its first task a queue has a row only if somebody has paused or limited it.
+    is_served = any(name in each.queues for each in living(workers))
+    if not is_served and name not in _names({} if row is None else {name: row}, counts):
         return None
     return _shown(name, counts[name], row, workers)
 

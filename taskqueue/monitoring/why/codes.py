@@ -16,7 +16,8 @@ Code = Literal[
     "workers_absent", "worker_trouble", "stays",
     "slots_busy", "own_slots_busy", "no_own_slots", "behind", "in_line",
     # Under limits.
-    "tags_missing", "queue_full", "limit_full", "own_full", "limit_zero", "rate_used",
+    "tags_missing", "queue_full", "limit_full", "own_full", "holder_ends", "limit_zero",
+    "rate_used",
     "sequence_halted", "sequence_waits", "sequence_runs", "behind_in_sequence",
     "behind_in_limits", "tenants_ahead",
     # In a workflow.
@@ -31,6 +32,12 @@ Code = Literal[
     # Afterwards.
     "succeeded", "failed", "cancelled", "no_attempts_left", "no_crashes_left", "key_held",
 ]  # fmt: skip
+
+# Those that clear by themselves at their moment, unless somebody changes that.
+CLEARING: frozenset[Code] = frozenset({
+    "not_due", "debounced", "retry_due", "all_paused", "definition_paused", "queue_paused",
+    "rate_used", "worker_waits", "lost_holds", "key_held",
+})  # fmt: skip
 
 SENTENCES: dict[Code, str] = {
     "blocked": _("It waits for other tasks of its workflow."),
@@ -80,6 +87,9 @@ SENTENCES: dict[Code, str] = {
     "own_full": _(
         "The limit {subject} ({most}) is full on {key}. Tasks that hold it: {number}; the oldest"
         " is {task}, since {moment}."
+    ),
+    "holder_ends": _(
+        "The task {task}, which holds {subject}, reaches its timeout or its deadline at {moment}."
     ),
     "limit_zero": _("The limit {subject} is set to 0, which holds all its tasks."),
     "rate_used": _("The rate {rate} of {subject} is used up: the next start is at {moment}."),

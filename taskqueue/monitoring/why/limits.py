@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from taskqueue.core.rates import tokens_of
 from taskqueue.core.states import FINISHED, WAITING, TaskStatus
@@ -23,6 +25,8 @@ from taskqueue.monitoring.why.surroundings import Surroundings
 
 # Workers, or hosts, whose own limits are looked at.
 MOST_OWN = 100
+# Tasks that hold a limiter, the oldest first, of which the first end is told.
+MOST_HOLDERS = 200
 
 
 def without_tags(around: Surroundings) -> Iterator[Reason]:
@@ -102,6 +106,7 @@ def _closed(
                 code, name, since, most=most, number=number, task=str(task_id) if task_id else None,
                 key=limiter.key,
             )  # fmt: skip
+            yield from _first_end(slots, name)
     if rate is not None:
         now = around.now.timestamp()
         tokens = tokens_of(
@@ -110,6 +115,32 @@ def _closed(
         if tokens.left(now) < cost:
             at = datetime.fromtimestamp(tokens.ready_at(cost, now), UTC)
             yield because("rate_used", name, at, rate=rate_text(rate, seconds), key=limiter.key)
+
+
+def _first_end(slots: QuerySet[Slot], name: str) -> Iterator[Reason]:
+    """Yield which of the tasks that hold a limiter reaches its timeout or deadline first.
+
+    Of one that has not started the timeout is not known; one whose body is stopped by then ends a
+    little later.
+    """
+    columns = ("task_id", "started_at", "task__options", "task__deadline_at")
+    rows = slots.order_by("lease__claimed_at").values_list(*(f"lease__{each}" for each in columns))
+    ends = [
+        (moment, str(task_id))
+        for task_id, started_at, options, deadline_at in rows[:MOST_HOLDERS]
+        for moment in (_timeout_of(started_at, options), deadline_at)
+        if moment is not None
+    ]
+    if ends:
+        moment, task = min(ends)
+        yield because("holder_ends", name, moment, task=task)
+
+
+def _timeout_of(started_at: datetime | None, options: Mapping[str, Any]) -> datetime | None:
+    seconds = options.get("timeout")
+    if started_at is None or seconds is None or options.get("timeout_from") == "progress":
+        return None
+    return started_at + timedelta(seconds=seconds)
 
 
 def _of_sequence(around: Surroundings, partition: Partition | None) -> Iterator[Reason]:

@@ -96,15 +96,17 @@ def in_line(around: Surroundings) -> Iterator[Reason]:
     task, takers = around.task, around.takers
     slots = sum(worker.slots for worker in takers)
     if slots and all(worker.busy >= worker.slots for worker in takers):
+        own: list[Reason] = []
         yield because("slots_busy", task.queue_name, slots=slots)
     else:
-        yield from _own_slots(around)
+        own = list(_own_slots(around))
+        yield from own
     higher, equal = _ahead(task)
     if higher + equal > CAP:
         yield because("behind", task.queue_name, at_least=CAP)
     elif higher + equal:
         yield because("behind", task.queue_name, ahead=higher + equal, higher=higher)
-    else:
+    elif not own:  # A free slot of a worker would be none for it.
         yield because("in_line", task.queue_name)
 
 

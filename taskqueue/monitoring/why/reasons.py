@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from string import Formatter
 from typing import Any
 
-from taskqueue.monitoring.why.codes import FULLER, SENTENCES, Code
+from taskqueue.monitoring.why.codes import CLEARING, FULLER, SENTENCES, Code
 
 Detail = str | int | datetime
 
@@ -38,17 +38,26 @@ class Reason:
         """The reason in plain English; moments in UTC."""
         return self.template.format(**self.values(_plain))
 
+    @property
+    def clears_at(self) -> datetime | None:
+        """When the reason clears by itself, where that is known; a sentence tells it too."""
+        return self.moment if self.code in CLEARING else None
+
     def values(self, show: Callable[[Any], Any]) -> dict[str, Any]:
         """Return the values for the template, each formatted by `show`."""
         return {name: show(value) for name, value in self._values().items()}
 
-    def as_dict(self) -> dict[str, Any]:
-        """`code`, `message` (the sentence), `subject`, `moment`, `details`."""
+    def as_dict(self, message: str = "") -> dict[str, Any]:
+        """`code`, `message`, `subject`, `moment`, `clears_at`, `details`.
+
+        The message is the sentence, unless another one is given.
+        """
         return {
             "code": self.code,
-            "message": self.sentence,
+            "message": message or self.sentence,
             "subject": self.subject,
             "moment": self.moment,
+            "clears_at": self.clears_at,
             "details": dict(self.details),
         }
 

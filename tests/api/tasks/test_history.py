@@ -104,7 +104,9 @@ def test_reasons_tell_what_keeps_it(root: ApiClient) -> None:
     told = root.look(path(result, "why/")).json()
     assert (told["id"], told["status"]) == (str(result.id), "scheduled")
     assert "not_due" in [each["code"] for each in told["reasons"]]
-    assert {*told["reasons"][0]} == {"code", "message", "subject", "moment", "details"}
+    reason = told["reasons"][0]
+    assert {*reason} == {"code", "message", "subject", "moment", "clears_at", "details"}
+    assert reason["clears_at"] == reason["moment"] is not None
     assert "UTC" in told["reasons"][0]["message"]
 
 
@@ -124,7 +126,7 @@ def test_reasons_tell_no_more_of_an_attempt_than_its_list_does(member: Any) -> N
     seen = reasons(viewer, result)
     assert seen["claimed"] == {
         "code": "claimed", "message": "A worker has claimed it.", "subject": "", "moment": None,
-        "details": {},
+        "clears_at": None, "details": {},
     }  # fmt: skip
     for secret in ("w-secret", "alice", "payroll"):
         assert secret not in str(seen)
@@ -145,7 +147,9 @@ def test_reasons_tell_of_a_pause_to_who_may_view_queues(member: Any) -> None:
     told = reasons(member("view_task"), result)["queue_paused"]
     assert told["message"] == "The queue mail is paused."
     assert (told["subject"], told["moment"], told["details"]) == ("mail", None, {})
+    assert told["clears_at"] is None
     told = reasons(member("view_task", "view_queue"), result)["queue_paused"]
+    assert told["clears_at"] == told["moment"] is not None
     assert "by alice: payroll" in told["message"]
 
 
