@@ -105,10 +105,12 @@ class Advance:
             self._releaser.has_due = False
             ended = self._closing.end(complete)
             self._follow(ended)
+            # What goes on counts its fan-outs anew: those that have ended were told of by now.
+            tell_parents(self._connection, ended)
             gone_on = self._go_on(waiting)  # What they read of others is written by now.
             self._follow(gone_on)
+            tell_parents(self._connection, gone_on)
             ended += gone_on
-            tell_parents(self._connection, ended)
             # What was told of fan-outs has ended more by now than was read: it stays due.
             told = {step.parent_step_id for step in ended}
             others = [step for step in others if step.id not in told]
