@@ -16,7 +16,6 @@ from django.db.models import F, QuerySet
 from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
 from taskqueue.engine.workflows.closing import Closing
 from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
-from taskqueue.engine.workflows.fan_steps import STOPPED
 from taskqueue.engine.workflows.locking import lock_due_steps
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
@@ -31,6 +30,7 @@ MOST_WORKFLOWS, MOST_MEMBERS, MOST_STOPS = 200, 1000, 5000
 MOST_CANCELLED = 2000
 # Steps of one fold: of very many, the statement may compare each step with each note.
 MOST_FOLDED = 50
+STOPPED = "The workflow was stopped."
 
 
 class Advance:
