@@ -338,3 +338,25 @@ def test_a_fan_out_that_ends_beside_the_last_part_is_counted_once() -> None:
     assert (step.reopen_from, step.ended) == (None, 2)
     assert finish(run).status == "succeeded"
     assert_settled(run)
+
+
+def test_a_map_that_waits_for_a_failure_beside_its_last_part_is_cancelled() -> None:
+    @workflow(name="tests.failed_beside")
+    def failed_beside(wf: Builder) -> None:
+        first = wf.step(picky.si(WIDTH), name="first")
+        wf.step(picky.map(range(WIDTH)), name="parts", after=first)
+
+    BAD.clear()
+    run = finish(failed_beside.enqueue())
+    run.retry(from_step="first")
+    advance_once(run)
+    advance_once(run)
+    (parts,) = Step.objects.filter(workflow=run.id, name="parts")
+    assert parts.reopen_from is not None, "There is one more part."
+    [claimed] = claim(10)
+    failure = outcome(claimed, OutcomeKind.FAILED, retryable=False)
+    recorded = record(connection, [failure], policy=policy())
+    fold_and_advance(connection, [recorded[claimed.lease_id].step_id or 0])
+    assert finish(run).status == "failed"
+    assert statuses(run) == {"first": "failed", "parts": "cancelled"}
+    assert_settled(run)

@@ -107,6 +107,10 @@ class Advance:
             self._follow(ended)
             # What goes on counts its fan-outs anew: those that have ended were told of by now.
             tell_parents(self._connection, ended)
+            if waiting and ended:  # They may wait for no other by now.
+                ids = {step.id for step in waiting}
+                due = lock_due_steps(self._connection, self._workflows)
+                waiting = [step for step in due if step.id in ids]
             gone_on = self._go_on(waiting)  # What they read of others is written by now.
             self._follow(gone_on)
             tell_parents(self._connection, gone_on)
