@@ -173,7 +173,7 @@ class Advance:
                 status = StepStatus.CANCELLED
             if status is StepStatus.CANCELLED:
                 step.reason = step.reason or "A step that it depends on did not succeed."
-            if status is StepStatus.RUNNING and workflow.paused_at is not None:
+            if status is StepStatus.RUNNING and workflow.is_held:
                 continue
             if status is StepStatus.RUNNING:
                 status = self._releaser.prepare(workflow, step)

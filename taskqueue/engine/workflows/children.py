@@ -43,7 +43,7 @@ class Children:
         if child is None:
             origin = Origin(
                 parent_step_id=step.id, deadline_at=workflow.deadline_at,
-                paused_at=workflow.paused_at,
+                paused_at=workflow.paused_at if workflow.is_held else None,
             )  # fmt: skip
             child = insert_rows(
                 self._connection, child_graph(step.request), now=self._now, origin=origin

@@ -105,8 +105,8 @@ class FanSteps:
     def fits(self, fan: Fan) -> bool:
         """Return whether a fan-out fits into this transaction; its members may be sent in it."""
         workflow = self._workflows[fan.parent.workflow_id]
-        is_held = workflow.paused_at is not None or workflow.status == WorkflowStatus.STOPPING
-        if is_held or not fan.has_calls:
+        is_stopping = workflow.status == WorkflowStatus.STOPPING
+        if workflow.is_held or is_stopping or not fan.has_calls:
             return True
         concurrency = fan.header["concurrency"]
         if has_parts(fan.header["request"]):  # They are sent as those of other maps.
