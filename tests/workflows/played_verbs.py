@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models.functions import Now
 
 from taskqueue import chain, control, fan_out, group, task, workflow
 from taskqueue.core.outcomes import Outcome, OutcomeKind
@@ -19,13 +21,15 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.workflows import rounds, serving
 from taskqueue.engine.workflows.fan_outs import keep_fan_out
 from taskqueue.engine.workflows.pruning import prune_workflows
+from taskqueue.engine.workflows.reconciling import reconcile
 from taskqueue.exceptions import TaskQueueError
-from taskqueue.models import Step, Task, Workflow
+from taskqueue.models import Step, Task, Workflow, WorkflowCount
 from taskqueue.results.workflows import WorkflowRun, get_workflow
 from taskqueue.workflows import Builder, StepHandle, chord
 from tests.engine.steps import claim, outcome, policy
 
 MOST_STEPS, DEEPEST = 4, 2
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 MOST_FANS = 8
 MOST_TURNS = 300
 """After that, workflows that have not ended never will."""
@@ -96,6 +100,8 @@ def random_graph(wf: Builder, seed: int, depth: int) -> None:
             settings["compensate"] = chance.choice((leaf.si(), spread.si()))
         if chance.random() < 0.3 and (lot < 0.5 or call.default_name in NAMES):
             settings["on_failure"] = "continue"
+        if steps and chance.random() < 0.1:
+            settings["when"] = chance.choice(steps).is_null()
         steps.append(wf.step(call, **settings))
 
 
@@ -135,6 +141,20 @@ class Player:
         """Do what is left to do of any workflow."""
         Workflow.objects.filter(status="stopping").update(stops_again_at=None)
         serving.serve(connection)
+
+    def recount(self) -> None:
+        """Count all that runs anew, as if it had stood still: there is nothing to repair."""
+        Workflow.objects.update(recount_at=LONG_AGO, moved_at=LONG_AGO)
+        Step.objects.update(counted_at=None)
+        reconcile(connection)
+        assert not WorkflowCount.objects.filter(what="repaired").exists()
+
+    def pass_deadline(self) -> None:
+        """Have the deadline of one pass that runs, and have another fail at its first failure."""
+        rows = Workflow.objects.filter(status="running", parent_step_id=None)
+        rows.update(deadline_at=Now(), fail_fast=self.chance.random() < 0.5)
+        serving.end_overdue(connection)
+        Workflow.objects.update(deadline_at=None)
 
     def prune(self) -> None:
         """Delete what a retry has discarded."""
@@ -246,6 +266,8 @@ class Player:
         """Do one of all these."""
         acts = [self.claim, self.claim, self.record, self.record, self.serve, self.act, self.act]
         acts += [self.prune] if self.chance.random() < 0.3 else []
+        acts += [self.recount] if self.chance.random() < 0.3 else []
+        acts += [self.pass_deadline] if self.chance.random() < 0.1 else []
         self.chance.choice(acts)()
 
     def come_to_rest(self) -> None:
