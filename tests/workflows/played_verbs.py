@@ -254,6 +254,8 @@ class Player:
 
     def _of_task(self, run: WorkflowRun, statuses: Any, act: Callable[[Any], object]) -> None:
         rows = Task.objects.filter(step__workflow_id=run.id, status__in=sorted(statuses))
+        # One that is to be sent again is counted as held until the step sends more.
+        rows = rows.exclude(status="blocked", step__status="running")
         ids = list(rows.order_by("id").values_list("id", flat=True))
         if ids:
             id = self.chance.choice(ids)
