@@ -129,6 +129,11 @@ class Workflow(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.id})"
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a pause keeps back what it is to release. Stops and compensations go on."""
+        return self.paused_at is not None and self.status == WorkflowStatus.RUNNING
+
 
 class Step(models.Model):
     """One step of a workflow: a task, a map of many, a child workflow, or a join."""

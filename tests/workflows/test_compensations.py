@@ -169,6 +169,34 @@ def test_a_paused_workflow_that_is_cancelled_compensates() -> None:
     assert DONE[-1] == "undo pay done"
 
 
+@task
+def undo_by_calls(result: Any) -> Any:
+    return fan_out(do, [(("refund",), {})])
+
+
+@task
+def undo_by_canvas(result: Any) -> Any:
+    return fan_out(do.si("refund") | do.si("tell"))
+
+
+@workflow(name="tests.paused_and_undone")
+def paused_and_undone(wf: Builder, has_canvas: bool) -> None:
+    compensation = undo_by_canvas if has_canvas else undo_by_calls
+    paid = wf.step(do.s("pay"), name="pay", compensate=compensation.s())
+    wf.step(do.s("pack", paid), name="pack")
+
+
+@pytest.mark.parametrize("has_canvas", [False, True])
+def test_compensations_of_a_paused_workflow_that_is_cancelled_fan_out(has_canvas: bool) -> None:
+    run = paused_and_undone.enqueue(has_canvas)
+    run_next()
+    run.pause()
+    run.cancel()
+    assert finish(run).status == "cancelled"
+    assert DONE[:2] == ["pay", "refund"]
+    assert_settled(run)
+
+
 def test_a_retry_after_compensations_runs_all_anew() -> None:
     run = finish(order.enqueue())
     BAD.clear()

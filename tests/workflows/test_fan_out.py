@@ -327,6 +327,22 @@ def test_more_members_than_a_workflow_may_have_fail_the_step(
     assert_settled(run)
 
 
+def test_a_retry_has_the_body_run_again_whose_calls_could_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = squares.s(3).enqueue()
+    with monkeypatch.context() as less:
+        less.setattr(checking, "MAX_MEMBERS", 3)
+        assert finish(run).status == "failed"
+        run.retry()
+        assert finish(run).status == "failed", "It fails again."
+    run.retry()
+    assert finish(run).return_value == [0, 1, 4]
+    assert Task.objects.get(name=squares.name).attempt == 3
+    assert Workflow.objects.get(id=run.id).members == 1 + 3
+    assert_settled(run)
+
+
 def test_more_calls_than_a_fan_out_may_have_fail_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "MAX_CALLS", 10)
     run = finish(squares.s(11).enqueue())
@@ -400,6 +416,32 @@ def test_a_fan_out_that_is_returned_while_its_workflow_stops_does_not_run() -> N
     assert Task.objects.get(id=claimed.task_id).status == "succeeded"
     assert run.status == "cancelled"
     assert Task.objects.filter(name=square.name).count() == 0
+    assert_settled(run)
+    run.retry()
+    assert finish(run).return_value == [0, 1, 4]
+    assert Task.objects.get(id=claimed.task_id).attempt == 1
+    assert Workflow.objects.get(id=run.id).members == 1 + 3
+    assert_settled(run)
+
+
+def test_a_canvas_that_is_returned_while_its_workflow_stops_runs_after_a_retry() -> None:
+    run = squares.s(3).enqueue()
+    [claimed] = claim(1)
+    canvas = fan_out(square.si(2) | square.s())
+    keep_fan_out(connection, canvas, lease_id=claimed.lease_id, task_id=claimed.task_id)
+    run.cancel("not needed")
+    success = outcome(claimed, OutcomeKind.SUCCEEDED)._replace(has_fan=True)
+    with transaction(connection):
+        assert record(connection, [success], policy=policy())
+    finish(run)
+    assert run.status == "cancelled"
+    assert set(Task.objects.filter(name=square.name).values_list("status", "attempt")) == {
+        ("cancelled", 0)
+    }
+    assert_settled(run)
+    run.retry()
+    assert finish(run).return_value == [16]
+    assert Workflow.objects.get(id=run.id).members == 1 + 2
     assert_settled(run)
 
 

@@ -8,14 +8,16 @@ import pytest
 from django.db import connection
 
 from taskqueue import fan_out, group, task, workflow
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.engine.record import record
 from taskqueue.engine.workflows import advancing, pruning
 from taskqueue.engine.workflows.pruning import prune_workflows
-from taskqueue.engine.workflows.rounds import _advance_chunk
+from taskqueue.engine.workflows.rounds import _advance_chunk, fold_and_advance
 from taskqueue.engine.workflows.serving import serve
 from taskqueue.models import Lease, Member, Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.workflows import Builder
-from tests.engine.steps import another_connection
+from tests.engine.steps import another_connection, claim, outcome, policy
 from tests.workflows.steps_of import assert_settled, finish, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -310,4 +312,51 @@ def test_compensations_that_a_retry_forgets_are_deleted_by_the_pruning() -> None
     BAD.clear()
     finish(run)
     assert run.status == "succeeded"
+    assert_settled(run)
+
+
+@task
+def chained(number: int) -> object:
+    if number in BAD:
+        raise ValueError(f"{number} is bad")
+    return number or fan_out(picky.si(10) | picky.si(1))
+
+
+def test_a_fan_out_that_ends_beside_the_last_part_is_counted_once() -> None:
+    BAD.remove(10)
+    BAD.remove(0)
+    run = finish(group(chained.s(n) for n in range(AT_ONCE + 2)).enqueue())
+    assert run.status == "failed"
+    BAD.clear()
+    run.retry()
+    [claimed] = claim(10)
+    assert claimed.name == picky.name, "The others wait for the last one."
+    done = outcome(claimed, OutcomeKind.SUCCEEDED, return_value="1")
+    recorded = record(connection, [done], policy=policy())
+    fold_and_advance(connection, [recorded[claimed.lease_id].step_id or 0])
+    (step,) = Step.objects.filter(workflow=run.id, parent_step_id=None)
+    assert (step.reopen_from, step.ended) == (None, 2)
+    assert finish(run).status == "succeeded"
+    assert_settled(run)
+
+
+def test_a_map_that_waits_for_a_failure_beside_its_last_part_is_cancelled() -> None:
+    @workflow(name="tests.failed_beside")
+    def failed_beside(wf: Builder) -> None:
+        first = wf.step(picky.si(WIDTH), name="first")
+        wf.step(picky.map(range(WIDTH)), name="parts", after=first)
+
+    BAD.clear()
+    run = finish(failed_beside.enqueue())
+    run.retry(from_step="first")
+    advance_once(run)
+    advance_once(run)
+    (parts,) = Step.objects.filter(workflow=run.id, name="parts")
+    assert parts.reopen_from is not None, "There is one more part."
+    [claimed] = claim(10)
+    failure = outcome(claimed, OutcomeKind.FAILED, retryable=False)
+    recorded = record(connection, [failure], policy=policy())
+    fold_and_advance(connection, [recorded[claimed.lease_id].step_id or 0])
+    assert finish(run).status == "failed"
+    assert statuses(run) == {"first": "failed", "parts": "cancelled"}
     assert_settled(run)

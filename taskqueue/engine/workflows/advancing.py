@@ -16,7 +16,6 @@ from django.db.models import F, QuerySet
 from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
 from taskqueue.engine.workflows.closing import Closing
 from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
-from taskqueue.engine.workflows.fan_steps import STOPPED
 from taskqueue.engine.workflows.locking import lock_due_steps
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
@@ -31,6 +30,7 @@ MOST_WORKFLOWS, MOST_MEMBERS, MOST_STOPS = 200, 1000, 5000
 MOST_CANCELLED = 2000
 # Steps of one fold: of very many, the statement may compare each step with each note.
 MOST_FOLDED = 50
+STOPPED = "The workflow was stopped."
 
 
 class Advance:
@@ -105,10 +105,16 @@ class Advance:
             self._releaser.has_due = False
             ended = self._closing.end(complete)
             self._follow(ended)
+            # What goes on counts its fan-outs anew: those that have ended were told of by now.
+            tell_parents(self._connection, ended)
+            if waiting and ended:  # They may wait for no other by now.
+                ids = {step.id for step in waiting}
+                due = lock_due_steps(self._connection, self._workflows)
+                waiting = [step for step in due if step.id in ids]
             gone_on = self._go_on(waiting)  # What they read of others is written by now.
             self._follow(gone_on)
+            tell_parents(self._connection, gone_on)
             ended += gone_on
-            tell_parents(self._connection, ended)
             # What was told of fan-outs has ended more by now than was read: it stays due.
             told = {step.parent_step_id for step in ended}
             others = [step for step in others if step.id not in told]
@@ -167,7 +173,7 @@ class Advance:
                 status = StepStatus.CANCELLED
             if status is StepStatus.CANCELLED:
                 step.reason = step.reason or "A step that it depends on did not succeed."
-            if status is StepStatus.RUNNING and workflow.paused_at is not None:
+            if status is StepStatus.RUNNING and workflow.is_held:
                 continue
             if status is StepStatus.RUNNING:
                 status = self._releaser.prepare(workflow, step)

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.workflow_states import StepStatus
-from taskqueue.declarations.workflows.graph import Graph
+from taskqueue.core.workflow_states import StepStatus, WorkflowStatus
 from taskqueue.declarations.workflows.graph_json import graph_from_json
 from taskqueue.engine.workflows.ending import begin_again
 from taskqueue.engine.workflows.inserting import Origin, insert_rows
@@ -44,9 +43,15 @@ class Children:
         if child is None:
             origin = Origin(
                 parent_step_id=step.id, deadline_at=workflow.deadline_at,
-                paused_at=workflow.paused_at,
+                paused_at=workflow.paused_at if workflow.is_held else None,
             )  # fmt: skip
-            self._insert(child_graph(step.request), origin)
+            child = insert_rows(
+                self._connection, child_graph(step.request), now=self._now, origin=origin
+            )
+            if workflow.status == WorkflowStatus.STOPPING:  # It waits for a retry.
+                reason, by = workflow.stop_reason, workflow.stop_requested_by
+                request_stop(self._connection, child, now=self._now, reason=reason, by=by)
+            self._begin(self._connection, child, now=self._now)
         else:
             self.begin_again(child)
 
@@ -55,10 +60,7 @@ class Children:
         origin = Origin(
             parent_step_id=step.id, parent_place=place, deadline_at=workflow.deadline_at
         )
-        self._insert(graph_from_json(graph), origin)
-
-    def _insert(self, graph: Graph, origin: Origin) -> None:
-        child = insert_rows(self._connection, graph, now=self._now, origin=origin)
+        child = insert_rows(self._connection, graph_from_json(graph), now=self._now, origin=origin)
         self._begin(self._connection, child, now=self._now)
 
     def begin_again(self, child: Workflow) -> None:

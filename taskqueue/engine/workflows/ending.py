@@ -55,8 +55,7 @@ def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
     if workflow.open_steps > 0:
         return False
     if _end_of(workflow) is not WorkflowStatus.SUCCEEDED:
-        is_held = workflow.paused_at is not None and workflow.status == WorkflowStatus.RUNNING
-        if is_held or compensate_next(connection, workflow, now=now):
+        if workflow.is_held or compensate_next(connection, workflow, now=now):
             return False
         note_failures(connection, workflow)
     status = _end_of(workflow)

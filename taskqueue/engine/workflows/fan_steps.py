@@ -28,8 +28,6 @@ from taskqueue.engine.workflows.tasks import chunk_of, insert_members, keep_call
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Lease, Step, StepCalls, Workflow
 
-STOPPED = "The workflow was stopped."
-
 # Locks: calls of leases that have succeeded, which nobody else changes.
 ADOPT = Statement(
     postgresql="""
@@ -106,7 +104,9 @@ class FanSteps:
 
     def fits(self, fan: Fan) -> bool:
         """Return whether a fan-out fits into this transaction; its members may be sent in it."""
-        if not fan.has_calls or self._workflows[fan.parent.workflow_id].paused_at is not None:
+        workflow = self._workflows[fan.parent.workflow_id]
+        is_stopping = workflow.status == WorkflowStatus.STOPPING
+        if workflow.is_held or is_stopping or not fan.has_calls:
             return True
         concurrency = fan.header["concurrency"]
         if has_parts(fan.header["request"]):  # They are sent as those of other maps.
@@ -198,8 +198,6 @@ class FanSteps:
     def _refusal(self, fan: Fan, name: str) -> str:
         """Return why calls cannot run; empty if they can."""
         workflow = self._workflows[fan.parent.workflow_id]
-        if workflow.status == WorkflowStatus.STOPPING:
-            return workflow.stop_reason or STOPPED
         try:
             check_nesting(self._depth(fan.parent) + 1, name)
             check_member_count(workflow.members + fan.members)

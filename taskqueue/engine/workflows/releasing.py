@@ -206,7 +206,7 @@ class Releaser:
         number = members - step.released + step.held
         if step.concurrency is not None:
             number = min(number, step.concurrency - (step.released - step.held - step.ended))
-        if workflow.paused_at is not None or number < 0:
+        if workflow.is_held or number < 0:
             number = 0
         wanted = number
         if self._left is not None:

@@ -22,13 +22,13 @@ from taskqueue.engine import multi_worker
 from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.ready import make_blocked
 from taskqueue.engine.workflows.counting import counted
-from taskqueue.engine.workflows.discarding import discard_below
+from taskqueue.engine.workflows.discarding import discard_below, discard_steps
 from taskqueue.engine.workflows.pruning import delete_members
 from taskqueue.engine.workflows.requests import child_graph, has_parts, source_of
 from taskqueue.engine.workflows.results import RESOLVED
 from taskqueue.engine.workflows.stopping import held_children
 from taskqueue.engine.workflows.tasks import count_blocked, find_tasks
-from taskqueue.models import Step, StepCalls, StepEnd, Task, Workflow
+from taskqueue.models import Member, Step, StepCalls, StepEnd, Task, Workflow
 
 # Tasks of one transaction.
 MOST_REOPENED = 2000
@@ -72,6 +72,7 @@ class Reopener:
             self._workflow.parent_step_id is None or self._workflow.status == WorkflowStatus.RUNNING
         )
         self._drop(anew)
+        self._drop_refused(again)
         chosen = [self._steps[id] for id in sorted({*again, *anew}) if id in self._steps]
         changed = [step for step in chosen if self._reset(step, is_anew=step.id in anew)]
         rows = Step.objects.using(self._connection.alias)
@@ -110,6 +111,22 @@ class Reopener:
         for id in anew:
             if has_parts(self._steps[id].request):
                 self._steps[id].released = 0
+
+    def _drop_refused(self, again: Collection[int]) -> None:
+        """Discard fan-outs that could not run, and have the tasks wait that returned them."""
+        steps = [self._steps[id] for id in again if id in self._steps]
+        refused = [step for step in steps if _was_refused(self._connection, step)]
+        if not refused:
+            return
+        ids = [step.id for step in refused]
+        discard_steps(self._connection, self._workflow, ids, now=self._now)
+        self._workflow.total_steps -= len(refused)
+        members = Member.objects.using(self._connection.alias)
+        tasks = Task.objects.using(self._connection.alias)
+        for step in refused:
+            del self._steps[step.id]
+            own = members.filter(step_id=step.parent_step_id or 0, place=step.parent_place or 0)
+            _block(self._connection, tasks.filter(id__in=own.values("task_id")))
 
     def _reset(self, step: Step, *, is_anew: bool) -> bool:
         """Have the step wait as if it had not begun; whether more of it changes than `WAITING`."""
@@ -237,6 +254,12 @@ def counted_members(connection: BaseDatabaseWrapper, step: Step) -> int:
         return child_graph(step.request).members
     was_cut = step.status in FINAL_STEPS and step.status != StepStatus.SUCCEEDED
     return _members(connection, step) if was_cut else step.members or 0
+
+
+def _was_refused(connection: BaseDatabaseWrapper, step: Step) -> bool:
+    """Return whether calls that a body returned could not run: none of them is kept."""
+    has_none = step.parent_step_id is not None and not step.members
+    return has_none and (step.kind != StepKind.MAP or not _members(connection, step))
 
 
 def _members(connection: BaseDatabaseWrapper, step: Step) -> int:
