@@ -15,6 +15,8 @@ from tests.sample.tasks import noop
 
 pytestmark = pytest.mark.django_db
 MISTYPED = noop.name + "p"
+# No definition of another test names such a queue.
+OWN, MISTYPED_OWN = "unheard-of", "unheared-of"
 
 
 def hint_of(name: str) -> str:
@@ -30,11 +32,11 @@ def test_an_unknown_definition_is_paused_and_logged(caplog: pytest.LogCaptureFix
 
 
 def test_an_unknown_queue_is_paused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    pause("mial")
-    pause("mail")
+    pause(MISTYPED_OWN)
+    pause(OWN)
     assert Queue.objects.filter(paused_at__isnull=False).count() == 2
-    assert "'mial'" in caplog.records[0].getMessage()
-    assert "Did you mean 'mial'?" in caplog.records[1].getMessage()
+    assert repr(MISTYPED_OWN) in caplog.records[0].getMessage()
+    assert f"Did you mean {MISTYPED_OWN!r}?" in caplog.records[1].getMessage()
 
 
 def test_an_unknown_queue_is_limited_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -43,33 +45,33 @@ def test_an_unknown_queue_is_limited_and_logged(caplog: pytest.LogCaptureFixture
 
 
 def test_a_known_name_is_paused_in_silence(caplog: pytest.LogCaptureFixture) -> None:
-    noop.using(queue_name="mail").enqueue()
+    noop.using(queue_name=OWN).enqueue()
     pause_definition(noop.name)
-    pause("mail")
+    pause(OWN)
     pause("default")
     assert not caplog.records
 
 
 def test_names_of_tasks_that_other_code_has_are_known() -> None:
     assert hint_of("shop.export")
-    assert unknown_queue(connection, "mail")
-    Arrival.objects.create(id=0, name="shop.export", queue_name="mail", number=1)
+    assert unknown_queue(connection, OWN)
+    Arrival.objects.create(id=0, name="shop.export", queue_name=OWN, number=1)
     assert not hint_of("shop.export")
-    assert not unknown_queue(connection, "mail")
+    assert not unknown_queue(connection, OWN)
     add_arrivals(connection)
     assert not Arrival.objects.exists()
     assert not hint_of("shop.export")
-    assert not unknown_queue(connection, "mail")
+    assert not unknown_queue(connection, OWN)
 
 
 def test_a_queue_that_a_worker_names_is_known() -> None:
-    registered(queues={"mail": 1})
-    assert not unknown_queue(connection, "mail")
-    assert "Did you mean 'mail'?" in unknown_queue(connection, "mial")
+    registered(queues={OWN: 1})
+    assert not unknown_queue(connection, OWN)
+    assert f"Did you mean {OWN!r}?" in unknown_queue(connection, MISTYPED_OWN)
 
 
 def test_where_there_are_too_many_names_none_is_called_unknown() -> None:
     Total.objects.create(kind=NAME, label=REST)
     Total.objects.create(kind=QUEUE, label=REST)
     assert not hint_of("shop.export")
-    assert not unknown_queue(connection, "mail")
+    assert not unknown_queue(connection, OWN)
