@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from types import ModuleType
@@ -136,6 +137,24 @@ def test_an_error_does_not_show_a_sensitive_value(call: Any) -> None:
     args, kwargs = call
     with pytest.raises(WrongType, match=r"not str \(sensitive, so not shown\)\.$") as caught:
         tasks.hide.enqueue(*args, **kwargs)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("definition", "make"),
+    [
+        (tasks.hide_first, lambda each: each.s([SECRET])),
+        (tasks.hide_first, lambda each: each.map([[SECRET]])),
+        (tasks.hide_second, lambda each: each.s([SECRET])),
+    ],
+)
+def test_an_error_of_a_step_shows_no_value_that_may_be_sensitive(
+    definition: Any, make: Callable[[Any], Any]
+) -> None:
+    """Whether the result of a step before comes first is not known where it is written."""
+    with pytest.raises(WrongType, match="the argument 'one' must be int, not list") as caught:
+        make(definition)
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
 

@@ -109,6 +109,16 @@ def hide(secret: int) -> None:
     """Has a secret."""
 
 
+@task(sensitive=["one"])
+def hide_first(one: int, two: int = 0) -> None:
+    """Do nothing."""
+
+
+@task(sensitive=["two"])
+def hide_second(one: int, two: str = "") -> None:
+    """Do nothing."""
+
+
 @task(sensitive=["token"])
 def hide_keyword(**others: int) -> None:
     """Has a secret among its other keywords."""
