@@ -292,6 +292,14 @@ def test_a_row_that_was_deleted_is_named(drain: Drain) -> None:
 
 
 @pytest.mark.django_db
+def test_a_row_of_a_sensitive_argument_that_was_deleted_is_not_named() -> None:
+    with pytest.raises(Effect.DoesNotExist, match="the argument 'effects' names") as caught:
+        tasks.hide_rows.signature.load(tasks.hide_rows.name, [[771177]], {})
+    assert "771177" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("effect", [Effect(note="unsaved"), "many", None, DAY])
 def test_a_row_must_be_saved(effect: Any) -> None:
     with pytest.raises(WrongType, match="must be a saved Effect, or its primary key"):

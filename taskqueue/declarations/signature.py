@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
+from django.core.exceptions import ObjectDoesNotExist
+
 from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.annotations import NULL, hints_of, kind_of
 from taskqueue.declarations.argument_kinds import Kind, Misfit
 from taskqueue.declarations.compound_kinds import Either
-from taskqueue.declarations.misfits import misfit
+from taskqueue.declarations.misfits import misfit, without_key
 from taskqueue.exceptions import ArgumentsDoNotBind
 
 # Types may be of any number where an annotation admits anything.
@@ -156,7 +158,13 @@ class Signature:
                 if isinstance(what, int) and not is_placed:
                     others = self.positional_names(what + 2)[what:]
                 is_secret = not self._sensitive.isdisjoint((name, what, *others))
-                found = misfit(error, task=task, name=name, what=what, is_secret=is_secret)
+                found: Exception = misfit(
+                    error, task=task, name=name, what=what, is_secret=is_secret
+                )
+            except ObjectDoesNotExist as error:
+                if self._sensitive.isdisjoint((name, what)):
+                    raise
+                found = without_key(error, task=task, name=name)
             # Not from within `except`: the frames of that error hold the argument.
             raise found
 

@@ -104,6 +104,11 @@ def read_row(effect: Effect, day: date) -> str:
     return f"{effect.note} {day.year}"
 
 
+@task(sensitive=["effects"])
+def hide_rows(effects: list[Effect]) -> None:
+    """Has rows that are a secret."""
+
+
 @task(sensitive=["secret"])
 def hide(secret: int) -> None:
     """Has a secret."""
