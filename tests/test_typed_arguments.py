@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from types import ModuleType
@@ -140,6 +141,24 @@ def test_an_error_does_not_show_a_sensitive_value(call: Any) -> None:
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize(
+    ("definition", "make"),
+    [
+        (tasks.hide_first, lambda each: each.s([SECRET])),
+        (tasks.hide_first, lambda each: each.map([[SECRET]])),
+        (tasks.hide_second, lambda each: each.s([SECRET])),
+    ],
+)
+def test_an_error_of_a_step_shows_no_value_that_may_be_sensitive(
+    definition: Any, make: Callable[[Any], Any]
+) -> None:
+    """Whether the result of a step before comes first is not known where it is written."""
+    with pytest.raises(WrongType, match="the argument 'one' must be int, not list") as caught:
+        make(definition)
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 @pytest.mark.django_db
 def test_an_error_does_not_show_a_keyword_that_is_sensitive_among_others() -> None:
     with pytest.raises(WrongType, match="'others' must be int, not str") as caught:
@@ -270,6 +289,14 @@ def test_a_row_that_was_deleted_is_named(drain: Drain) -> None:
     [error] = result.errors
     assert error.exception_class_path == "tests.sample.models.Effect.DoesNotExist"
     assert f"sample.Effect with the primary key {key} does not exist" in error.message
+
+
+@pytest.mark.django_db
+def test_a_row_of_a_sensitive_argument_that_was_deleted_is_not_named() -> None:
+    with pytest.raises(Effect.DoesNotExist, match="the argument 'effects' names") as caught:
+        tasks.hide_rows.signature.load(tasks.hide_rows.name, [[771177]], {})
+    assert "771177" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.django_db

@@ -26,7 +26,7 @@ def addresses() -> str:
                 code(address.lstrip("/") or "./"),
                 ", ".join(
                     code(need.removeprefix("taskqueue."))
-                    for need in needs[address.lstrip("/")].get(method.upper(), ())
+                    for need in dict.fromkeys(needs[address.lstrip("/")].get(method.upper(), ()))
                 ),
                 _told(operation),
             )

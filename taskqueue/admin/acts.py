@@ -85,7 +85,7 @@ def tell_errors(model_admin: ReadOnlyAdmin, request: HttpRequest, form: forms.Fo
     """Tell the mistakes of a form that has no page of its own."""
     for field, errors in form.errors.items():
         told = " ".join(map(str, errors))
-        text = told if field == NON_FIELD_ERRORS else labelled(field, told)
+        text = told if field == NON_FIELD_ERRORS else labelled(form[field].label or field, told)
         model_admin.message_user(request, text, messages.ERROR)
 
 

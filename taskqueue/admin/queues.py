@@ -22,7 +22,6 @@ from taskqueue.admin.refusals import refused, translated
 from taskqueue.admin.reports import RowReportAdmin, report, span_of, span_tabs
 from taskqueue.declarations.limits import MOST_AT_ONCE
 from taskqueue.declarations.rates import LONGEST_RATE
-from taskqueue.display import labelled
 from taskqueue.engine.connections import database_alias, project_connection
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
@@ -177,8 +176,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
             is_timed = verb.name.startswith("pause") and given["minutes"] is not None
             until = {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
             self.pause(request, verb, given["definition"], **until)
-        for field, errors in form.errors.items():
-            self.message_user(request, labelled(field, " ".join(map(str, errors))), messages.ERROR)
+        tell_errors(self, request, form)
         return back(request, self.links.url("queue_changelist"))
 
     def pause(self, request: HttpRequest, verb: Verb, name: str, **arguments: Any) -> None:

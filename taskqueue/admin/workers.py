@@ -14,12 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue import control
-from taskqueue.admin.acts import ActsAdmin, reason_of
+from taskqueue.admin.acts import ActsAdmin, reason_of, tell_errors
 from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.reports import RowReportAdmin, live_report, report
 from taskqueue.declarations.serving import LONGEST_TEXT, MOST_CONCURRENCY
-from taskqueue.display import labelled
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.task_verbs import TASK_VERBS
@@ -162,10 +161,7 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         """Do the verb with the fields that differ from what the worker does or is to do."""
         form, shown = ChangeForm(request.POST), worker_named(worker.name)
         if shown is None or not form.is_valid():
-            for field, errors in form.errors.items():
-                self.message_user(
-                    request, labelled(field, " ".join(map(str, errors))), messages.ERROR
-                )
+            tell_errors(self, request, form)
             return
         given = form.cleaned_data
         if given["concurrency"] is None:

@@ -6,6 +6,8 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.core.exceptions import ObjectDoesNotExist
+
 from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.argument_kinds import Misfit
 from taskqueue.exceptions import UnsupportedType, WrongType
@@ -48,6 +50,14 @@ def misfit(error: Misfit, *, task: str, name: str, what: object, is_secret: bool
         type=type(error.value), place=f"{path[0]}[{what!r}]{place}", task=task, wanted=wanted,
     )  # fmt: skip
     return UnsupportedType(text, path=(*path, *error.path))
+
+
+def without_key(error: ObjectDoesNotExist, *, task: str, name: str) -> ObjectDoesNotExist:
+    """Return such an error of a sensitive argument, which does not tell the key of the row."""
+    return type(error)(
+        f"{task}: the row that the argument {name!r} names does not exist (its key is sensitive, "
+        "so not shown). It may have been deleted since the task was enqueued."
+    )
 
 
 def _given(value: object, *, is_secret: bool) -> str:

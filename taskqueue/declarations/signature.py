@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
+from django.core.exceptions import ObjectDoesNotExist
+
 from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.annotations import NULL, hints_of, kind_of
 from taskqueue.declarations.argument_kinds import Kind, Misfit
 from taskqueue.declarations.compound_kinds import Either
-from taskqueue.declarations.misfits import misfit
+from taskqueue.declarations.misfits import misfit, without_key
 from taskqueue.exceptions import ArgumentsDoNotBind
 
 # Types may be of any number where an annotation admits anything.
@@ -110,16 +112,18 @@ class Signature:
         *,
         checks: bool = True,
         first: int = 0,
+        is_placed: bool = True,
     ) -> tuple[Sequence[Any], Mapping[str, Any]]:
         """Return the arguments of a call in the form in which JSON stores them.
 
         Raises `InvalidArguments` for one that its annotation does not admit; without `checks` only
-        where the annotation converts. So many arguments are to come `first`.
+        where the annotation converts. So many arguments are to come `first`; unless it `is_placed`,
+        that is a guess, and an error does not show what another place may hold as sensitive.
         """
         kinds = self.kinds if checks else self.converting
         if not kinds:
             return args, kwargs
-        return self._changed(name, args, kwargs, kinds, "store", first=first)
+        return self._changed(name, args, kwargs, kinds, "store", first=first, is_placed=is_placed)
 
     def load(
         self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -141,6 +145,7 @@ class Signature:
         way: Literal["store", "load"],
         *,
         first: int = 0,
+        is_placed: bool = True,
     ) -> tuple[list[Any], dict[str, Any]]:
         def change(name: str | None, what: object, value: Any) -> Any:
             kind = None if name is None else kinds.get(name)
@@ -149,8 +154,17 @@ class Signature:
             try:
                 return kind.store(value) if way == "store" else kind.load(value)
             except Misfit as error:
-                is_secret = not self._sensitive.isdisjoint((name, what))
-                found = misfit(error, task=task, name=name, what=what, is_secret=is_secret)
+                others: Sequence[str | None] = ()
+                if isinstance(what, int) and not is_placed:
+                    others = self.positional_names(what + 2)[what:]
+                is_secret = not self._sensitive.isdisjoint((name, what, *others))
+                found: Exception = misfit(
+                    error, task=task, name=name, what=what, is_secret=is_secret
+                )
+            except ObjectDoesNotExist as error:
+                if self._sensitive.isdisjoint((name, what)):
+                    raise
+                found = without_key(error, task=task, name=name)
             # Not from within `except`: the frames of that error hold the argument.
             raise found
 

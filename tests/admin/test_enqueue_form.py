@@ -14,7 +14,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.utils import timezone
 
-from taskqueue import Every, Fixed, schedules, task
+from taskqueue import Concurrency, Every, Fixed, Rate, schedules, task
 from taskqueue.declarations.definition import registry
 from taskqueue.models import Audit, Task
 from tests.admin.conftest import LogIn
@@ -274,15 +274,24 @@ def test_secrets_of_other_kinds_are_as_silent(log_in_as: LogIn) -> None:
         assert Task.objects.latest("id").kwargs == {}
 
 
-def test_a_unique_key_that_cannot_be_made_tells_no_argument(log_in_as: LogIn) -> None:
+def refuse(word: str) -> Any:
+    raise KeyError(word)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"unique_key": refuse},
+        {"concurrency": Concurrency(1, key=refuse)},
+        {"rate": Rate("5/m"), "cost": refuse},
+    ],
+)
+def test_what_a_callable_raises_tells_no_argument(options: Any, log_in_as: LogIn) -> None:
     def held(word: str) -> None:
         """Has a key."""
 
-    def refuse(word: str) -> str:
-        raise KeyError(word)
-
     client = log_in_as("superuser")
-    with declared(held, unique_key=refuse, sensitive=["word"]) as definition:
+    with declared(held, sensitive=["word"], **options) as definition:
         answer = send(client, definition, arg_word=SECRET)
     assert "KeyError" in answer.content.decode()
     assert SECRET not in answer.content.decode()

@@ -36,5 +36,5 @@ def test_a_group_is_fired_once_with_the_reason_in_the_audit(log_in_as: LogIn) ->
     assert Task.objects.get().name == patient.name
     assert (Audit.objects.get().verb, Audit.objects.get().reason) == ("fire", "now")
     assert "has no events" in messages_of(client, PAGE, body)
-    assert "name: " in messages_of(client, PAGE, {"name": ""})
+    assert "Name: " in messages_of(client, PAGE, {"name": ""})
     assert Task.objects.count() == 1

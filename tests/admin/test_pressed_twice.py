@@ -149,6 +149,21 @@ def test_a_secret_is_rotated_once_for_each_page(log_in_as: LogIn) -> None:
     assert all(f"<code>{row.secret}</code>" in answer for answer in answers)
 
 
+@pytest.mark.parametrize("verb", ["rotate", "edit"])
+def test_a_second_press_shows_no_secret_once_the_endpoint_has_been_changed(
+    verb: str, log_in_as: LogIn
+) -> None:
+    client, row = log_in_as("superuser"), new_endpoint()
+    page, address = url("endpoint", "change", row.pk), url("endpoint", "act", row.pk)
+    given = {"verb": "rotate", "once": once_of(client, page)}
+    client.post(address, given)
+    if verb == "rotate":
+        webhooks.rotate(row.pk, by="somebody else")
+    else:
+        webhooks.edit(row.pk, description="new")
+    assert client.post(address, given)["Location"] == page
+
+
 def test_the_id_of_one_page_does_nothing_on_another(log_in_as: LogIn) -> None:
     client, first, second = log_in_as("superuser"), new_endpoint(), new_endpoint()
     given = {"verb": "test", "once": str(uuid7())}

@@ -208,3 +208,12 @@ def test_a_name_that_nobody_knows_is_told_in_the_reader_s_language(log_in_as: Lo
     with override("zh-hans"):
         told = press_for_all(client, "pause_definition", definition=f"{noop.name}p")
     assert f"您是不是要找 {noop.name!r}" in told
+
+
+@pytest.mark.parametrize("address", [LINKS.url("queue_act", "mail"), f"{LIST}pauses/"])
+def test_a_mistake_is_told_by_the_label_of_its_field(address: str, log_in_as: LogIn) -> None:
+    given = {"verb": "pause_all" if address.endswith("pauses/") else "pause", "minutes": "-4"}
+    client = log_in_as("superuser")
+    client.cookies["django_language"] = "zh-hans"
+    with override("zh-hans"):
+        assert "分钟\uff1a" in messages_of(client, address, given)

@@ -154,11 +154,11 @@ def test_the_page_of_a_worker_has_it_empty_its_queues_in_their_order_and_no_long
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"concurrency": "0"}, "concurrency"),
-        ({"concurrency": "x"}, "concurrency"),
+        ({"concurrency": "0"}, "Slots: "),
+        ({"concurrency": "x"}, "Slots: "),
         ({"queues": "mail@0"}, "behind @"),
         ({"definition_slots": "a"}, "whole number"),
-        ({"queues": "x" * 20_001}, "queues"),
+        ({"queues": "x" * 20_001}, "Queues: "),
     ],
 )
 def test_a_change_that_no_worker_can_make_is_told(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskqueue import Capacity, Debounce, Throttle, task
+from taskqueue import Capacity, Concurrency, Debounce, Throttle, task
 
 
 @task(api=True)
@@ -16,6 +16,12 @@ def tell(*args: Any, **kwargs: Any) -> list[Any]:
 @task(api=True, sensitive=["password"], unique_key=lambda user, password: f"sign in {user[0]}")
 def sign_in(user: str, password: str) -> str:
     """Has a secret, and a key that is made of its arguments."""
+    return user
+
+
+@task(api=True, concurrency=Concurrency(2, key=lambda user, password: user[0]))
+def pay_in(user: str, password: str) -> str:
+    """Has a limit whose key is made of its arguments."""
     return user
 
 

@@ -104,9 +104,24 @@ def read_row(effect: Effect, day: date) -> str:
     return f"{effect.note} {day.year}"
 
 
+@task(sensitive=["effects"])
+def hide_rows(effects: list[Effect]) -> None:
+    """Has rows that are a secret."""
+
+
 @task(sensitive=["secret"])
 def hide(secret: int) -> None:
     """Has a secret."""
+
+
+@task(sensitive=["one"])
+def hide_first(one: int, two: int = 0) -> None:
+    """Do nothing."""
+
+
+@task(sensitive=["two"])
+def hide_second(one: int, two: str = "") -> None:
+    """Do nothing."""
 
 
 @task(sensitive=["token"])

@@ -185,12 +185,20 @@ def shown_call(found: Sequence[Parameter], call: Call | None) -> dict[str, Any]:
 
 
 def encode_call(definition: AnyDefinition, call: Call) -> None:
-    """Check the arguments; what a callable unique key raises is told by its class alone."""
+    """Check the arguments; what a callable raises that gets them is told by its class alone."""
+    args, kwargs = list(call.args), dict(call.kwargs)
+    # Not the text of what is raised: it may hold an argument, and that may be a secret.
     try:
-        definition.encode(list(call.args), dict(call.kwargs))
+        *stored, _key = definition.encode(args, kwargs)
     except TaskQueueError:
         raise
     except Exception as error:
-        # Not its text: it may hold an argument, and that may be a secret.
         told = _("The unique key of %(name)s cannot be made of these arguments: %(error)s.")
+        raise ValueError(told % {"name": definition.name, "error": type(error).__name__}) from None
+    try:
+        definition.place(args, kwargs, stored=(stored[0], stored[1]))
+    except TaskQueueError:
+        raise
+    except Exception as error:
+        told = _("The limits of %(name)s cannot be told for these arguments: %(error)s.")
         raise ValueError(told % {"name": definition.name, "error": type(error).__name__}) from None

@@ -185,7 +185,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         try:
             with pressed_once(request) as press:
                 made = verb.act_by(request.user, row.pk, reason=reason_of(request))
-                press.made = str(row.pk)
+                press.made = _state(made.endpoint)
         except PressedBefore as error:
             return self._secret_again(request, error.made)
         except TaskQueueError as error:
@@ -232,7 +232,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
             if row is None:
                 with pressed_once(request) as press:
                     made = webhooks.create(**given)
-                    press.made = str(made.endpoint.pk)
+                    press.made = _state(made.endpoint)
                 self.note(request, made.endpoint, _("Created."))
                 return self._secret(request, made)
             webhooks.edit(row.pk, seen=form.is_current, **given)
@@ -270,14 +270,21 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
     def _secret_again(self, request: HttpRequest, made: str) -> HttpResponse:
         """Answer the second press of one page: of two answers, people see the last one alone."""
         self.message_user(request, _("This was already done."), messages.WARNING)
-        row = self.row(made)
-        if row is None or now() - row.changed_at > SHOWN_AGAIN:
-            return self.links.redirect("endpoint_change", made)
+        key = made.partition(" ")[0]
+        row = self.row(key)
+        # A later change may be a rotation by somebody else.
+        if row is None or _state(row) != made or now() - row.changed_at > SHOWN_AGAIN:
+            return self.links.redirect("endpoint_change", key)
         return self._secret(request, webhooks.Secret(row, row.secret))
 
     def _missing(self, request: HttpRequest) -> HttpResponse:
         self.message_user(request, _("This endpoint no longer exists."), messages.ERROR)
         return self.links.redirect("endpoint_changelist")
+
+
+def _state(row: Endpoint) -> str:
+    """Return what a press has made: the key of the endpoint, and when it was changed so."""
+    return f"{row.pk} {row.changed_at.isoformat()}"
 
 
 def _uuid(text: str) -> UUID | None:

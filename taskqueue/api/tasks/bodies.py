@@ -151,7 +151,7 @@ def check_call(
     Raises 422 for arguments that do not bind, cannot be stored, or stand redacted in an answer.
     """
     try:
-        *_, unique_key = definition.encode(args, kwargs)
+        *stored, unique_key = definition.encode(args, kwargs)
     except ArgumentsDoNotBind as error:
         place = _misfit(definition, args, kwargs)
         raise Problem(422, "arguments_do_not_bind", str(error), at=place) from None
@@ -165,6 +165,14 @@ def check_call(
         # Not its text: it may hold an argument, and that may be a secret.
         kind = type(error).__name__
         detail = f"The unique key of {definition.name} cannot be made of these arguments: {kind}."
+        raise Problem(422, "invalid_arguments", detail, at=("kwargs",)) from None
+    try:
+        definition.place(args, kwargs, stored=(stored[0], stored[1]))
+    except TaskQueueError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+        detail = f"The limits of {definition.name} cannot be told for these arguments: {kind}."
         raise Problem(422, "invalid_arguments", detail, at=("kwargs",)) from None
     check_secrets(definition, args, kwargs)
     return unique_key

@@ -108,16 +108,23 @@ def _stored(
     checks, signature = get_settings().CHECK_ARGUMENTS, callee.signature
     if _is_known(callee, args, kwargs):
         return args, kwargs
+    # Whether the result of the step before comes first is known once the workflow is built.
+    either = not is_immutable and _trouble(callee, (_BEFORE, *args), kwargs) is None
     try:
-        stored = signature.store(callee.name, args, kwargs, checks=checks)
+        stored = signature.store(callee.name, args, kwargs, checks=checks, is_placed=not either)
         if not kwargs and _trouble(callee, args, kwargs) is None:
             signature.learn(args)
         return stored
-    except InvalidArguments:
-        if is_immutable or _trouble(callee, (_BEFORE, *args), kwargs):
+    except InvalidArguments as error:
+        if not either:
             raise
-    # The result of the step before comes first.
-    return signature.store(callee.name, args, kwargs, checks=checks, first=1)
+        found = error.with_traceback(None)
+    try:
+        return signature.store(callee.name, args, kwargs, checks=checks, first=1, is_placed=False)
+    except InvalidArguments:
+        if _trouble(callee, args, kwargs) is not None:
+            raise
+    raise found
 
 
 def with_first(first: str, args: str) -> str:

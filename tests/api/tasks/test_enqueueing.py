@@ -12,7 +12,7 @@ from taskqueue import Fixed
 from taskqueue.models import Audit, Schedule, Task
 from tests.api.conftest import ApiClient
 from tests.api.tasks.problems import problem
-from tests.sample.rest_tasks import order, pay, reconcile, refund, register, sign_in, tell
+from tests.sample.rest_tasks import order, pay, pay_in, reconcile, refund, register, sign_in, tell
 from tests.sample.tasks import echo, greet
 
 pytestmark = pytest.mark.django_db
@@ -189,8 +189,9 @@ def test_arguments_that_do_not_bind_are_refused_with_their_place(
     assert not Task.objects.exists()
 
 
-def test_a_key_that_cannot_be_made_tells_no_argument(root: ApiClient) -> None:
-    answer = root.act("tasks/", {"name": sign_in.name, "args": ["", "secret word"]})
+@pytest.mark.parametrize("definition", [sign_in, pay_in])
+def test_a_key_that_cannot_be_made_tells_no_argument(definition: Any, root: ApiClient) -> None:
+    answer = root.act("tasks/", {"name": definition.name, "args": ["", "secret word"]})
     told = problem(answer, 422, "invalid_arguments")
     assert "IndexError" in told["detail"]
     assert "secret word" not in str(told)
