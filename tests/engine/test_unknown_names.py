@@ -32,11 +32,13 @@ def test_an_unknown_definition_is_paused_and_logged(caplog: pytest.LogCaptureFix
 
 
 def test_an_unknown_queue_is_paused_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    pause(MISTYPED_OWN)
-    pause(OWN)
+    noop.using(queue_name=OWN).enqueue()
+    add_arrivals(connection)
+    for name in (MISTYPED_OWN, MISTYPED_OWN[:-1]):  # The second is nearer to the first than to OWN.
+        pause(name)
     assert Queue.objects.filter(paused_at__isnull=False).count() == 2
-    assert repr(MISTYPED_OWN) in caplog.records[0].getMessage()
-    assert f"Did you mean {MISTYPED_OWN!r}?" in caplog.records[1].getMessage()
+    for record in caplog.records:
+        assert f"Did you mean {OWN!r}?" in record.getMessage()
 
 
 def test_an_unknown_queue_is_limited_and_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,6 +18,8 @@ from tests.sample.tasks import add
 
 pytestmark = pytest.mark.django_db
 NAME = "tests.sample.tasks.add:a"
+# No definition of another test names such a queue.
+UNKNOWN = "unheard-of"
 
 
 def document(*arguments: str) -> Any:
@@ -54,13 +56,13 @@ def test_other_numbers_are_set_and_reset(used: None) -> None:
 
 
 def test_a_queue_is_limited_and_its_limit_lifted(capsys: pytest.CaptureFixture[str]) -> None:
-    limited = document("queues", "limit", "mail", "--concurrency", "20", "--rate", "100/m")
+    limited = document("queues", "limit", UNKNOWN, "--concurrency", "20", "--rate", "100/m")
     assert limited["limit"] == {"concurrency": 20, "rate": "100/m"}
     assert "concurrency 20, rate 100/m" in run("queues")
-    code, told = refused("queues", "limit", "mail")
+    code, told = refused("queues", "limit", UNKNOWN)
     assert (code, "--lift" in told) == (2, True)
-    run("queues", "limit", "mail", "--lift")
-    assert "names the queue 'mail'" in capsys.readouterr().err
+    run("queues", "limit", UNKNOWN, "--lift")
+    assert f"names the queue {UNKNOWN!r}" in capsys.readouterr().err
     assert Queue.objects.get().limiter_id is None
 
 

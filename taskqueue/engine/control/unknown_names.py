@@ -11,12 +11,10 @@ from taskqueue.core.refusals import refusal
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.definition import registry
 from taskqueue.engine.totals import REST
-from taskqueue.models import Arrival, Queue, Total, Worker
+from taskqueue.models import Arrival, Total, Worker
 from taskqueue.models.rollup import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 
-# Queues that a hint may name.
-MOST = 1_000
 DEFINITION = _("No definition here is named {name!r}, and no task of that name was enqueued.{hint}")
 LANE = _(
     "No definition or worker here names the queue {name!r}, and no task was enqueued there.{hint}"
@@ -49,11 +47,9 @@ def unknown_queue(connection: BaseDatabaseWrapper, name: str) -> str:
     served = {queue for queues in living.values_list("queues", flat=True) for queue in queues}
     arrived = Arrival.objects.using(alias).filter(queue_name=name)
     known = declared | served | _counted(connection, QUEUE)
+    # Not the rows of queues: a pause of a mistyped name makes one too.
     known |= set(arrived.values_list("queue_name", flat=True)[:1])
-    # A pause makes a row too: of that name itself it tells nothing.
-    rows = Queue.objects.using(alias).filter(deleted_at=None).exclude(name=name)
-    listed = set(rows.values_list("name", flat=True)[:MOST])
-    return _hints(LANE, [name], known, listed).get(name, "")
+    return _hints(LANE, [name], known).get(name, "")
 
 
 def _counted(connection: BaseDatabaseWrapper, kind: str) -> set[str]:
@@ -61,15 +57,12 @@ def _counted(connection: BaseDatabaseWrapper, kind: str) -> set[str]:
     return set(rows.values_list("label", flat=True))
 
 
-def _hints(
-    sentence: str, names: Iterable[str], known: set[str], listed: Iterable[str] = ()
-) -> dict[str, str]:
+def _hints(sentence: str, names: Iterable[str], known: set[str]) -> dict[str, str]:
     # Beyond so many names the totals no longer tell them apart.
     if REST in known:
         return {}
-    near = sorted({*known, *listed})
     return {
-        name: refusal(sentence, name=name, hint=did_you_mean(name, near))
+        name: refusal(sentence, name=name, hint=did_you_mean(name, sorted(known)))
         for name in names
         if name not in known
     }

@@ -121,6 +121,8 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     "queues/<path:name>/depth/": (look("view_queue", on="queue"),),
     "queues/<path:name>/fairness/": (look("view_queue", on="queue"),),
     "pauses/": (look("view_queue"),),
+    "pauses/everything/": (look("view_queue"),),
+    "pauses/definitions/<path:name>/": (look("view_queue", on="failed"),),
     "pauses/everything/pause/": (act(*QUEUE, body={"until": 300}),),
     "pauses/everything/resume/": (act(*QUEUE, on="pause of everything"),),
     "pauses/definitions/<path:name>/pause/": (act(*QUEUE, on="failed", body={"until": 300}),),
