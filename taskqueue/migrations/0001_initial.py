@@ -280,9 +280,12 @@ def create_triggers(apps: Any, schema_editor: Any) -> None:
 
 
 def drop_triggers(apps: Any, schema_editor: Any) -> None:
-    """Undo `create_triggers`; SQLite drops triggers with their tables."""
+    """Undo `create_triggers`, before SQLite makes tables anew whose triggers write to others."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute("DROP FUNCTION taskqueue_note_task, taskqueue_free_places CASCADE")
+        return
+    for name in ("note_new", "note_change", "free_places_ended", "free_places_withdrawn"):
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS taskqueue_{name}")
 
 
 class Migration(migrations.Migration):

@@ -183,8 +183,11 @@ def create_event_triggers(apps: Any, schema_editor: Any) -> None:
 
 
 def drop_event_triggers(apps: Any, schema_editor: Any) -> None:
-    """Undo `create_event_triggers`; SQLite drops triggers with their tables."""
+    """Undo `create_event_triggers`, before SQLite makes tables anew whose triggers write to others."""
+    labels = [f"taskqueue_event_{source.table}_{source.label}" for source in SOURCES]
     if schema_editor.connection.vendor == "postgresql":
-        functions = [f"taskqueue_event_{source.table}_{source.label}" for source in SOURCES]
-        names = ", ".join([*functions, "taskqueue_fits", "taskqueue_wants"])
+        names = ", ".join([*labels, "taskqueue_fits", "taskqueue_wants"])
         schema_editor.execute(f"DROP FUNCTION {names} CASCADE")
+        return
+    for label in labels:
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS {label}")

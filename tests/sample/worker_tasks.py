@@ -227,6 +227,23 @@ def break_connection() -> None:
 
 
 @task
+def end_own_session() -> str:
+    """Has the server end the session of its process, and returns too much for the worker to read.
+
+    Django does not know it: another connection tells the server to.
+    """
+    from django.db import connection
+
+    connection.ensure_connection()
+    pid = connection.connection.info.backend_pid
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 30000)", [pid])
+    other.close()
+    return "x" * 10_000
+
+
+@task
 def leave_thread() -> None:
     """Starts a thread that never ends."""
     import threading

@@ -1,4 +1,4 @@
-"""An atomic body whose database goes away when the body has nothing to do with it."""
+"""Bodies whose database goes away when they have nothing to do with it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from taskqueue import chain
 from taskqueue.models import Lease, Task
 from tests.conftest import StartWorker
 from tests.sample import tasks, worker_tasks
@@ -41,3 +42,14 @@ def test_an_atomic_body_that_returned_is_run_again_when_its_record_met_no_databa
     statuses = Lease.objects.filter(task=task).order_by("attempt").values_list("status", flat=True)
     assert list(statuses) == ["lost", "succeeded"]
     assert tasks.noop.enqueue().wait(60).status == "succeeded"
+
+
+def test_a_step_whose_inputs_met_no_database_runs_again(start_worker: StartWorker) -> None:
+    start_worker("--concurrency", "1")
+    run = chain(worker_tasks.end_own_session.s(), tasks.echo.s()).enqueue()
+    run.wait(60)
+    assert run.status == "succeeded", run.errors
+    task = Task.objects.get(name=tasks.echo.name)
+    assert (task.failures, task.crashes) == (0, 0)
+    statuses = Lease.objects.filter(task=task).order_by("attempt").values_list("status", flat=True)
+    assert list(statuses) == ["lost", "succeeded"]

@@ -360,3 +360,22 @@ def test_a_map_that_waits_for_a_failure_beside_its_last_part_is_cancelled() -> N
     assert finish(run).status == "failed"
     assert statuses(run) == {"first": "failed", "parts": "cancelled"}
     assert_settled(run)
+
+
+@task
+def spread_wide() -> object:
+    return fan_out(picky.s(n) for n in range(WIDTH))
+
+
+def test_a_fan_out_that_is_cancelled_while_it_waits_is_counted_in_its_step() -> None:
+    run = finish(spread_wide.s().enqueue())
+    assert run.status == "failed"
+    run.retry()
+    assert set(statuses(run).values()) == {"running", "waiting"}, "The fan-out has more parts."
+    run.cancel("not needed")
+    assert finish(run).status == "cancelled"
+    assert_settled(run)
+    BAD.clear()
+    run.retry()
+    assert finish(run).status == "succeeded"
+    assert_settled(run)

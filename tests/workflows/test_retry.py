@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from taskqueue import chain, fan_out, group, task, workflow
+from taskqueue import chain, control, fan_out, group, task, workflow
 from taskqueue.engine.workflows import releasing, stopping
 from taskqueue.engine.workflows.serving import serve
 from taskqueue.exceptions import TransitionRefused, WorkflowDoesNotExist
@@ -542,4 +542,23 @@ def test_of_retries_at_the_same_time_one_retries() -> None:
     assert connection.vendor == "postgresql"
     finish(run)
     assert run.status == "succeeded"
+    assert_settled(run)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_members_that_are_cancelled_while_they_wait_make_room_for_no_others(
+    concurrency: int,
+) -> None:
+    BAD.update(range(8))
+    run = finish(group((picky.s(n) for n in range(8)), concurrency=8, tolerate=7).enqueue())
+    Step.objects.update(concurrency=concurrency)
+    BAD.clear()
+    run.retry()
+    for waiting in Task.objects.filter(status="blocked").order_by("-place")[:3]:
+        control.cancel(waiting.id)
+    while ready := Task.objects.filter(status="ready").count():
+        assert ready <= concurrency
+        run_next()
+    assert finish(run).status == "succeeded"
+    assert run.return_value == [0, 1, 2, 3, 4, None, None, None]
     assert_settled(run)

@@ -5,8 +5,9 @@ Every process that declares a task imports this; what makes canvases is imported
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from taskqueue.core.workflow_states import Spread
@@ -30,6 +31,14 @@ RESULT_BEFORE = ResultBefore()
 Items: TypeAlias = "Iterable[Any] | Reference | ResultBefore"
 
 
+@cache
+def _signature() -> Callable[..., StepCall]:
+    """Return what makes a call; a group has many, and an `import` in each took a third of it."""
+    from taskqueue.declarations.workflows.signatures import signature
+
+    return signature
+
+
 class Signing:
     """Makes signatures, for steps of workflows."""
 
@@ -45,15 +54,11 @@ class Signing:
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` as an enqueue does.
         """
-        from taskqueue.declarations.workflows.signatures import signature
-
-        return signature(self.callee(), args, kwargs)
+        return _signature()(self, args, kwargs)
 
     def si(self, /, *args: Any, **kwargs: Any) -> StepCall:
         """Return a call for a workflow that leaves out the result of a step before it."""
-        from taskqueue.declarations.workflows.signatures import signature
-
-        return signature(self.callee(), args, kwargs, is_immutable=True)
+        return _signature()(self, args, kwargs, is_immutable=True)
 
     def map(self, items: Items = RESULT_BEFORE, /) -> Group | Map | MapOver:
         """Return a call for each item, side by side; without items for each of the result before.

@@ -252,7 +252,10 @@ class Advance:
         for step in waiting:
             step.status = StepStatus.CANCELLED
             step.reason = workflow.stop_reason or STOPPED
-        self._closing.write(self._cancel(waiting, waiting))
+        cancelled = self._cancel(waiting, waiting)
+        self._closing.write(cancelled)
+        # A fan-out may wait for a retry whose step has begun again.
+        tell_parents(self._connection, cancelled)
         if self._stops_left > 0:
             stopped = stop_some(self._connection, workflow, now=self._now)
             self._stops_left -= stopped.number

@@ -30,7 +30,7 @@ from taskqueue.engine.workflows.requests import (
     spec_of_members,
 )
 from taskqueue.engine.workflows.results import Results
-from taskqueue.engine.workflows.stopping import held_children
+from taskqueue.engine.workflows.stopping import count_held, held_children
 from taskqueue.engine.workflows.tasks import (
     BLOCKED_ONLY,
     MOST_FOUND,
@@ -203,6 +203,9 @@ class Releaser:
     def send(self, workflow: Workflow, step: Step) -> bool:
         """Send the next members of a map, if it may have more; whether it did."""
         members = step.members or 0
+        if step.concurrency is not None and step.held and step.failures:
+            # One that was cancelled while it waited has ended without having been sent again.
+            step.held = count_held(self._connection, step.id)
         number = members - step.released + step.held
         if step.concurrency is not None:
             number = min(number, step.concurrency - (step.released - step.held - step.ended))

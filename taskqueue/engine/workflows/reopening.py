@@ -26,8 +26,8 @@ from taskqueue.engine.workflows.discarding import discard_below, discard_steps
 from taskqueue.engine.workflows.pruning import delete_members
 from taskqueue.engine.workflows.requests import child_graph, has_parts, source_of
 from taskqueue.engine.workflows.results import RESOLVED
-from taskqueue.engine.workflows.stopping import held_children
-from taskqueue.engine.workflows.tasks import count_blocked, find_tasks
+from taskqueue.engine.workflows.stopping import count_held
+from taskqueue.engine.workflows.tasks import find_tasks
 from taskqueue.models import Member, Step, StepCalls, StepEnd, Task, Workflow
 
 # Tasks of one transaction.
@@ -222,8 +222,7 @@ def _finish(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
     """Count what steps have of which all tasks wait, and let the advance decide on them."""
     for step in steps:
         if step.kind == StepKind.MAP and step.members is not None:
-            children = held_children(connection, [step.id])
-            step.held = count_blocked(connection, step.id) + children.count()
+            step.held = count_held(connection, step.id)
     _save_counts(connection, [step for step in steps if step.kind != StepKind.WORKFLOW])
     rows = Step.objects.using(connection.alias)
     for first in range(0, len(steps), BATCH):

@@ -20,7 +20,7 @@ from taskqueue.engine.control.locking import Selection
 from taskqueue.engine.control.tasks import UNFINISHED, cancel_each
 from taskqueue.engine.dialect import as_uuid, select
 from taskqueue.engine.statement import Statement
-from taskqueue.engine.workflows.tasks import cancel_blocked
+from taskqueue.engine.workflows.tasks import cancel_blocked, count_blocked
 from taskqueue.models import Step, Workflow
 
 HAVE_CHILDREN = frozenset({StepKind.WORKFLOW, StepKind.MAP})
@@ -159,6 +159,11 @@ def held_children(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> Q
         status__in=sorted(FINAL_WORKFLOWS), finished_at=None,
     )  # fmt: skip
     return children.order_by("parent_step_id", "parent_place")
+
+
+def count_held(connection: BaseDatabaseWrapper, step_id: int) -> int:
+    """Return how many members of a map wait to be sent again."""
+    return count_blocked(connection, step_id) + held_children(connection, [step_id]).count()
 
 
 def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> Stopped:

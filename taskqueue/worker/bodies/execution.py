@@ -27,6 +27,7 @@ from taskqueue.declarations.workflows.signing import FanOut
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.retention import EndPolicy
 from taskqueue.engine.tally import Tally
+from taskqueue.engine.transient_errors import is_outage
 from taskqueue.exceptions import LeaseEnded
 from taskqueue.worker import frames
 from taskqueue.worker.bodies.announcing import announce_end, announce_start
@@ -44,6 +45,10 @@ _loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, a
 Starter = Callable[[Callable[[], Coroutine[Any, Any, Any]]], None]
 # Calls a body: in this thread, or on an event loop.
 Runner = Callable[[BaseDefinition[Any, Any], Context, list[Any], dict[str, Any]], Any]
+
+
+class _NotBegun(Exception):
+    """The database went away before the body began."""
 
 
 class Attempt:
@@ -193,12 +198,7 @@ class Attempt:
                 return self._frame(self._outcome(OutcomeKind.SUCCEEDED), frames.UNSURE)
             if has_begun and not has_returned:
                 raise  # Met by the body, and its own to answer.
-            return self._frame(
-                self._outcome(OutcomeKind.FENCED)._replace(
-                    error_class=storable(class_path(type(error)), limit=255),
-                    error_message="The database went away around the body.",
-                )
-            )
+            return self._away(error)
         outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
         announce_end(self, outcome, None)
         return self._frame(outcome, frames.RECORDED)
@@ -209,7 +209,12 @@ class Attempt:
         from taskqueue.engine.workflows.results import arguments_of
 
         order, alias = self.order, project_connection().alias
-        return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
+        try:
+            return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
+        except (OperationalError, InterfaceError) as error:
+            if is_outage(error):
+                raise _NotBegun from error
+            raise
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         """Around an atomic body: its end is a COMMIT."""
@@ -237,7 +242,17 @@ class Attempt:
         announce_end(self, outcome, None)
         return self._frame(outcome)
 
+    def _away(self, error: BaseException) -> Frame:
+        """Return the frame of an attempt that runs again: the trouble was not its body's."""
+        outcome = self._outcome(OutcomeKind.FENCED)._replace(
+            error_class=storable(class_path(type(error)), limit=255),
+            error_message="The database went away around the body.",
+        )
+        return self._frame(outcome)
+
     def _failed(self, error: BaseException) -> Frame:
+        if isinstance(error, _NotBegun) and error.__cause__ is not None:
+            return self._away(error.__cause__)
         trim_traceback(error)
         outcome = verdict_on(error, self)
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:
