@@ -144,6 +144,8 @@ class Fibonacci(_Rising):
 
 
 DEFAULT = Exponential()
+# What policies take that is no duration.
+NUMBERS = ("jitter", "factor")
 POLICIES: dict[str, type[Backoff]] = {
     policy.policy: policy for policy in (Fixed, Linear, Exponential, Fibonacci)
 }

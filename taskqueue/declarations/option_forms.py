@@ -20,7 +20,7 @@ from typing import Any
 from taskqueue.core.durations import duration_from_text
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.refusals import why
-from taskqueue.core.retries import POLICIES, Backoff, class_path
+from taskqueue.core.retries import NUMBERS, POLICIES, Backoff, class_path
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.discovery import discover_tasks
 from taskqueue.exceptions import InvalidTask
@@ -87,10 +87,22 @@ def backoff_from_text(text: str) -> Backoff:
         key, equals, number = part.rpartition("=")
         name = key.strip() if equals else "seconds" if policy == "fixed" else "base"
         try:
-            values[name] = duration_from_text(number).total_seconds()
+            values[name] = _number_of(name, number.strip())
         except ValueError as error:
             raise InvalidTask(_("backoff: {error}", error=why(error))) from None
     return backoff_from_json(values)
+
+
+def _number_of(name: str, text: str) -> float:
+    """Return the number that a policy takes by that name. Raises `ValueError`."""
+    if name not in NUMBERS:
+        return duration_from_text(text).total_seconds()
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            _("{name} must be a number, not {text!r}.", name=name, text=text)
+        ) from None
 
 
 def exception_class(path: object, name: str = "retry_for") -> type[BaseException]:

@@ -15,7 +15,7 @@ from taskqueue.api.fields import Seconds as SecondsField
 from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.periods import WORDS
 from taskqueue.core.priorities import HIGHEST_PRIORITY, LOWEST_PRIORITY, PRIORITY_NAMES
-from taskqueue.core.retries import LONGEST, POLICIES, Backoff
+from taskqueue.core.retries import LONGEST, NUMBERS, POLICIES, Backoff
 from taskqueue.declarations import option_kinds as kinds
 from taskqueue.declarations import time_kinds
 from taskqueue.declarations.arguments import LONGEST_UNIQUE_KEY
@@ -67,8 +67,9 @@ class BackoffField(DescribedField):
             raise serializers.ValidationError(str(error).removeprefix("backoff: ")) from None
         for number in fields(policy):
             if number.name != "jitter" and getattr(policy, number.name) < SHORTEST_BACKOFF:
+                unit = "" if number.name in NUMBERS else " second"
                 raise serializers.ValidationError(
-                    f"{number.name} must be at least {SHORTEST_BACKOFF} second over REST."
+                    f"{number.name} must be at least {SHORTEST_BACKOFF}{unit} over REST."
                 )
         return policy
 
