@@ -44,21 +44,18 @@ class Signing:
 
     def callee(self) -> Callee:
         """Return what a step calls."""
-        from taskqueue.declarations.workflows.calls import CALLEES
-
-        assert isinstance(self, CALLEES)
-        return self
+        return self  # type: ignore[return-value]  # `require_callee` looks at it.
 
     def s(self, /, *args: Any, **kwargs: Any) -> StepCall:
         """Return a call for a workflow. The result of a step before it comes first.
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` as an enqueue does.
         """
-        return _signature()(self, args, kwargs)
+        return _signature()(self.callee(), args, kwargs)
 
     def si(self, /, *args: Any, **kwargs: Any) -> StepCall:
         """Return a call for a workflow that leaves out the result of a step before it."""
-        return _signature()(self, args, kwargs, is_immutable=True)
+        return _signature()(self.callee(), args, kwargs, is_immutable=True)
 
     def map(self, items: Items = RESULT_BEFORE, /) -> Group | Map | MapOver:
         """Return a call for each item, side by side; without items for each of the result before.
