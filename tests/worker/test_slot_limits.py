@@ -23,7 +23,7 @@ from taskqueue.worker.limits import Room, SlotLimits
 from taskqueue.worker.quotas import QueueQuotas
 from taskqueue.worker.receiving import Receiver
 from tests.conftest import StartWorker
-from tests.sample import tasks
+from tests.sample import tasks, worker_tasks
 from tests.worker.played import PlayedWorker
 from tests.worker.test_changes import bodies, let_go, started
 from tests.worker_process import wait_until
@@ -173,16 +173,19 @@ def test_a_worker_runs_no_more_bodies_of_a_queue_than_it_has_slots_for(
 
 @pytest.mark.slow
 def test_short_bodies_of_a_limited_definition_never_run_beside_each_other(
-    start_worker: StartWorker,
+    start_worker: StartWorker, tmp_path: Path
 ) -> None:
-    limited = tasks.sleep.using(queue_name="naps").enqueue_many([((0.005,), {})] * 40)
+    journal = tmp_path / "journal"
+    limited = worker_tasks.work.enqueue_many([((str(journal), 0.005), {})] * 40)
     others = tasks.add.enqueue_many([((1, 2), {})] * 300)
     start_worker(
-        "--concurrency", "4", "--definition-slots", f"{tasks.sleep.name}=1", "--drain",
+        "--concurrency", "4", "--definition-slots", f"{worker_tasks.work.name}=1", "--drain",
         settings={"PING_INTERVAL": 0.3},
     ).wait(60)  # fmt: skip
     assert Task.objects.filter(status="succeeded").count() == len(limited) + len(others)
-    assert most_at_once("naps") == 1
+    # By the bodies themselves: what two connections record of them may overlap by milliseconds.
+    marks = [line.split()[-1] for line in journal.read_text().splitlines()]
+    assert marks == ["start", "end"] * len(limited)
 
 
 def most_at_once(queue_name: str) -> int:
