@@ -148,7 +148,8 @@ def check_call(
 ) -> str | None:
     """Return the unique key.
 
-    Raises 422 for arguments that do not bind, cannot be stored, or stand redacted in an answer.
+    Raises 422 for arguments that do not bind, cannot be stored, make a callable of the unique key
+    or of a limit fail, or stand redacted in an answer.
     """
     try:
         *stored, unique_key = definition.encode(args, kwargs)
