@@ -13,13 +13,13 @@ from operator import attrgetter
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
 
-from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
+from taskqueue.core.workflow_states import OnFailure, StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.workflows.closing import Closing
 from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
 from taskqueue.engine.workflows.locking import lock_due_steps
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
-from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some
+from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some, save_counts
 from taskqueue.engine.workflows.stopping import cancel_steps, stop_some
 from taskqueue.engine.workflows.tasks import NO_CALLS, Unsent
 from taskqueue.models import Step, Workflow
@@ -254,6 +254,13 @@ class Advance:
             step.reason = workflow.stop_reason or STOPPED
         cancelled = self._cancel(waiting, waiting)
         self._closing.write(cancelled)
+        # A retry has set their counts to zero, and has not reopened all of their tasks.
+        uncounted = [
+            step
+            for step in cancelled
+            if step.reopen_from is not None and step.kind != StepKind.WORKFLOW
+        ]
+        save_counts(self._connection, uncounted)
         # A fan-out may wait for a retry whose step has begun again.
         tell_parents(self._connection, cancelled)
         if self._stops_left > 0:

@@ -93,7 +93,7 @@ class Reopener:
         step.members = _members(self._connection, step)
         step.is_due = True
         step.save(using=self._connection.alias, update_fields=[*KEPT, "is_due"])
-        _save_counts(self._connection, [step])
+        save_counts(self._connection, [step])
 
     def _drop(self, anew: Collection[int]) -> None:
         """Discard what belongs to one run of these steps: fan-outs, children, and made calls."""
@@ -143,7 +143,7 @@ class Reopener:
         """Count the ends of the steps that these are fan-outs of."""
         ids = {step.parent_step_id for step in steps}
         above = [step for id, step in sorted(self._steps.items()) if id in ids]
-        _save_counts(self._connection, [step for step in above if step.reopen_from is None])
+        save_counts(self._connection, [step for step in above if step.reopen_from is None])
 
 
 def reopen_some(
@@ -223,15 +223,15 @@ def _finish(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
     for step in steps:
         if step.kind == StepKind.MAP and step.members is not None:
             step.held = count_held(connection, step.id)
-    _save_counts(connection, [step for step in steps if step.kind != StepKind.WORKFLOW])
+    save_counts(connection, [step for step in steps if step.kind != StepKind.WORKFLOW])
     rows = Step.objects.using(connection.alias)
     for first in range(0, len(steps), BATCH):
         ids = [step.id for step in steps[first : first + BATCH]]
         rows.filter(id__in=ids).update(reopen_from=None, is_due=False)
 
 
-def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
-    """Count what has ended of these steps."""
+def save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
+    """Count what has ended of these steps, whose workflows the caller has locked."""
     if not steps:
         return
     members = {step.id: step.members or 0 for step in steps}
