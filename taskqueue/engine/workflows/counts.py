@@ -1,4 +1,4 @@
-"""Counting ended workflows and repaired steps, for good."""
+"""Lasting counts of ended workflows and repaired steps, for metrics."""
 
 from __future__ import annotations
 
