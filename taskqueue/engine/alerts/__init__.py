@@ -1,1 +1,4 @@
-"""Alerts: taking up rules, incidents and who is told of them; judging is `monitoring.alerts`."""
+"""Alerts: take up rules, follow incidents, and tell people.
+
+`monitoring.alerts` judges conditions.
+"""

@@ -1,1 +1,1 @@
-"""Verbs of people on tasks, queues and workers: guarded and audited."""
+"""The verbs by which people act on tasks, queues and workers: guarded and audited."""

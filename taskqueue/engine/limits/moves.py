@@ -173,7 +173,7 @@ def has_closed(lanes: Iterable[tuple[str, str]], shares: list[Share], *, size: i
 
 
 def reopened_of(shares: list[Share], got: set[str]) -> tuple[list[Share], list[Share]]:
-    """Return the partitions whose tasks could not be leased, and those that these tasks closed."""
+    """A sequence of which a task was taken stays closed."""
     lost = [share for share in shares if any(task.id not in got for task in share.taken)]
     # A sequence of which a task was taken stays closed.
     closed = [

@@ -88,7 +88,7 @@ class Turn:
         self.passing: dict[int, str] = {}
 
     def run(self) -> list[Claimed]:
-        """Lock, count, allot and take. Return the tasks that were leased."""
+        """These lanes may need limiters, which another transaction makes."""
         if self._is_within:  # These lanes may need limiters, which another transaction makes.
             self._lanes = [pair for pair in self._lanes if not lane_from(pair[1]).per]
         own = own_limiters(self._connection, self._claimant, self._lanes)
@@ -163,7 +163,7 @@ class Turn:
         return counted
 
     def _may_serve(self, share: Share, locked: Locked, own: Own) -> bool:
-        """Return whether this worker may take tasks of a partition, with all its limiters locked.
+        """Return whether this worker may take a partition's tasks, with all limiters locked.
         """
         row = share.row
         number = len(row.limiters) + (row.queue_name in locked.of_queues)
