@@ -1,4 +1,4 @@
-"""Schedules that rest against everybody's will, or that nobody serves."""
+"""Schedules that paused themselves or cannot be served, and overdue ones."""
 
 from __future__ import annotations
 
