@@ -1,4 +1,4 @@
-"""`events`: the feed of events, as a list or as it comes."""
+"""`events`: the feed of events, as a list or live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queues …`: what waits and runs in each, limiting and deleting one, and how tenants share it."""
+"""`queues …`: their waiting and running tasks, limiting, deleting, and how tenants share them."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ class Command(BaseCommand):
             super().run_from_argv(argv)
         except KeyboardInterrupt:
             self.stderr.write("Interrupted.")
-            # By the signal, after which a shell leaves its own loop as well; with no traceback.
+            # By the signal, so that a shell leaves its own loop as well; without a traceback.
             sys.excepthook = lambda *error: None
             raise
 
     def handle(self, *args: Any, **flags: Any) -> None:
         is_closed = getattr(self.stdout, "_out", self.stdout) is None
         output = Output(None if is_closed else self.stdout, form=flags["format"], note=self._note)
-        # One language for scripts, whatever the project's is.
+        # One language for scripts, whatever the project's language is.
         with override("en"), refusals_reported(), finished(output.finish):
             refuse_what_is_not_text(flags)
             flags["run"](Namespace(**flags), output)

@@ -60,7 +60,7 @@ def visible_arguments(
 def visible_call(
     name: str, args: list[Any], kwargs: dict[str, Any], viewer: Viewer
 ) -> ShownArguments | None:
-    """Return a workflow's arguments like `visible_arguments`; if there are none, nothing is hidden."""
+    """Return a workflow's arguments like `visible_arguments`; without any, nothing is hidden."""
     whole = ShownArguments(args, kwargs)
     if not args and not kwargs:
         return whole
