@@ -12,7 +12,7 @@ from taskqueue.display import status_word
 
 
 def refused(error: BaseException) -> str:
-    """Return the text of an error; in English where nobody knows its translation."""
+    """Return the text of an error; in English if there is no translation."""
     return translated(why(error))
 
 
