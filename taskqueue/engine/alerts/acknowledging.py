@@ -17,7 +17,7 @@ from taskqueue.models import AlertRule, Incident
 
 
 def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Acknowledge an alert that is firing: no reminders follow; that it is over is still told.
+    """Acknowledge a firing alert: no reminders follow, but its end is still reported.
 
     Raises `AlertDoesNotExist`, and `TransitionRefused` if it is not firing, or is acknowledged.
     """

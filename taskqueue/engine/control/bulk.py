@@ -37,7 +37,7 @@ TRIES, PAUSE = 4, 0.05
 
 
 class BulkOutcome(NamedTuple):
-    """How many tasks matched the filter, and to how many of them it was done."""
+    """How many tasks matched the filter, and how many of them were changed."""
 
     matched: int
     done: int
@@ -55,7 +55,7 @@ def dry_run(
     changes: Mapping[str, Any] | None = None,
     run_after: Moment | None = None,
 ) -> BulkOutcome:
-    """Count the tasks that match and those that the verb would be done to; write nothing.
+    """Count the matching tasks and those that the verb would change; write nothing.
 
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
     `duplicate`. Raises ValueError for another, and `InvalidTask` for `changes` or `run_after` that

@@ -55,7 +55,7 @@ class Synced:
 
 
 def sync_schedules(*, worker: str = "") -> Synced:
-    """Create and change schedules so that they are as the code declares them.
+    """Create and change schedules to match the declarations in the code.
 
     `worker` is the name of the live worker whose code that is. What cannot work is left out and
     reported, and its row left as it is. A changed rule counts from now on; before that the old
