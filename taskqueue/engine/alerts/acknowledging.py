@@ -1,4 +1,4 @@
-"""Acknowledging an alert: somebody takes care of it, so that it is not told again."""
+"""Acknowledge an alert, so that no reminders are sent for it."""
 
 from __future__ import annotations
 

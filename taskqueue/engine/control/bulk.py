@@ -1,7 +1,8 @@
-"""The verbs on all tasks that match a filter: in chunks, each a transaction of its own.
+"""Run a verb on all tasks that match a filter, in chunks, each in its own transaction.
 
-They skip what others hold and come back to it, so that they close no circle, whatever the caller's
-transaction holds. Only a shared task is waited for, once all its running leases are held.
+Rows that other sessions have locked are skipped and tried again later, so that no deadlock arises,
+whatever the caller's transaction has locked. Only for a task of several workers does it wait, once
+it holds all running leases of that task.
 """
 
 from __future__ import annotations

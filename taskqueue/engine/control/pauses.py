@@ -1,4 +1,4 @@
-"""Pause and resume definitions, and everything: nothing of it is claimed, what runs goes on."""
+"""Pause and resume definitions, or everything. Running tasks continue."""
 
 from __future__ import annotations
 

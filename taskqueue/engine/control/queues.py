@@ -1,4 +1,4 @@
-"""Pause, resume and delete queues: nothing of a paused queue is claimed, running tasks continue."""
+"""Pause, resume and delete queues. A paused queue's running tasks continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing what a running worker takes: its slots, its queues, their order and their slots."""
+"""Change a running worker: its slots, its queues, their order and their slots."""
 
 from __future__ import annotations
 

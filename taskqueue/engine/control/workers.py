@@ -1,4 +1,4 @@
-"""Requests to workers, which receive them with their next ping: quiet, resume, stop, kill."""
+"""Send requests to workers: quiet, resume, stop, kill. A worker reads them with its pings."""
 
 from __future__ import annotations
 

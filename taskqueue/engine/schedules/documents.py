@@ -1,8 +1,8 @@
-"""Schedules as one JSON document: exported, and imported by their names, all or none.
+"""Export schedules as one JSON document, and import it by name, all or none.
 
-An entry is the whole of a schedule: a field that it leaves out has its default. `args` and `kwargs`
-may be null, or have redacted values in them, where whoever exported it may not see them: such a
-value stays as it is stored, so that only a schedule that exists already can have one.
+An entry describes a whole schedule: fields that it leaves out have their defaults. `args` and
+`kwargs` may be null or contain redacted values, if the user who exported them may not see them.
+Such values keep what is stored, so they are only possible for a schedule that already exists.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading schedules: by name, in words, with their next times, and why they rest."""
+"""Read schedules: by name, in words, with their next times and the reasons not to run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Bringing the schedules that the code declares to the database, and resting removed ones.
+"""Write the declared schedules to the database, and mark removed ones.
 
-The code says all of them but whether they are paused. What the code of the worker that started last
-says, holds.
+The code decides everything about them except whether they are paused. The declarations of the
+worker that started last apply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replay: an endpoint is told again of the events since a time, as far as they are kept.
+"""Replay: send an endpoint all events since a time again, as far as they are kept.
 
 It is an operation: any worker does it, in chunks, each in one transaction with its progress.
 """
