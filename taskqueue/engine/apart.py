@@ -1,7 +1,7 @@
 """Tasks that not every worker may take: those for several workers, for named ones, for all.
 
-They have an index and a claim of their own, so that 50,000 of them which wait for an absent worker
-cost the others nothing.
+They have a separate index and claim, so that other tasks are not delayed, even if 50,000 of these
+wait for an absent worker.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where the tasks of a queue begin that a claim may take, behind those that it leaves out.
+"""Find where a queue's claimable tasks begin, after those that a claim leaves out.
 
-A claim passes over tasks of definitions that are paused, not known or full one by one. A million of
-them at the head of a queue cost it seconds, so a worker looks from time to time where others begin.
+A claim skips tasks of paused, unknown or full definitions one by one. A million of them at the
+head of a queue cost it seconds, so a worker looks from time to time where the other tasks begin.
 """
 
 from __future__ import annotations

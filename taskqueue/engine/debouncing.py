@@ -1,4 +1,4 @@
-"""Debounce: calls with a key that waits replace its arguments, and put it off."""
+"""Debounce: a call whose key a waiting task holds replaces its arguments and postpones it."""
 
 from __future__ import annotations
 

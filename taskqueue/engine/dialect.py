@@ -1,7 +1,7 @@
-"""The statements that are worded differently for each database, and running those for both.
+"""Statements whose SQL differs between databases, and how to run those for both.
 
-Both dialects have the same methods, each of them one guarded statement, or a few in the caller's
-transaction; mypy checks every call against both. PostgreSQL's functions tell what they do.
+Both dialects have the same functions. Each runs one guarded statement, or a few in the caller's
+transaction; mypy checks every call against both. PostgreSQL's functions have the docstrings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Enqueue: write tasks, in the caller's transaction, one holder a unique key.
+"""Enqueue tasks in the caller's transaction, with one holder for each unique key.
 
-Where a task holds the key, publishing again gives it: updated or unchanged.
+If a task already holds the key, the enqueue returns that task, updated or unchanged.
 """
 
 from __future__ import annotations

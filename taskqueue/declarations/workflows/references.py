@@ -65,7 +65,7 @@ def _shown(value: object) -> str:
 
 
 class Reference(Deferred):
-    """Stands for a value that is known only when the workflow runs; `[...]` selects a part."""
+    """A placeholder for a value that is known only at run time; `[...]` selects a part."""
 
     __hash__ = None  # type: ignore[assignment]  # `==` makes a condition.
 

@@ -1,4 +1,4 @@
-"""Acknowledging an alert: somebody takes care of it, so that it is not told again."""
+"""Acknowledge an alert, so that no reminders are sent for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taskqueue.models import AlertRule, Incident
 
 
 def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Acknowledge an alert that is firing: no reminders follow; that it is over is still told.
+    """Acknowledge a firing alert: no reminders follow, but its end is still reported.
 
     Raises `AlertDoesNotExist`, and `TransitionRefused` if it is not firing, or is acknowledged.
     """

@@ -1,6 +1,6 @@
 """Bringing the rules that code and settings declare to the database, when a worker starts.
 
-What the code of the worker that started last says, holds. That a rule is silenced stays.
+The declarations of the worker that started last apply. A silenced rule stays silenced.
 """
 
 from __future__ import annotations

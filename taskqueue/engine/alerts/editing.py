@@ -1,4 +1,4 @@
-"""The fields of an alert rule as people and code give them, checked, and as its row has them."""
+"""Check the fields of an alert rule, and convert them to the columns of its row."""
 
 from __future__ import annotations
 

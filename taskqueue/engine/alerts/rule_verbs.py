@@ -46,7 +46,7 @@ DEFAULT_SILENCE = timedelta(hours=1)
 
 
 def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) -> AlertRule:
-    """Create an alert rule, which is looked at from now on.
+    """Create an alert rule, which is checked from now on.
 
     `kind`, `scope` and `pattern`, `threshold` (a number; seconds or a timedelta where it is a
     duration), `window`, `wait` and `repeat` (seconds or timedeltas), `mail` (addresses),
@@ -73,7 +73,7 @@ def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) 
 def edit_rule(
     name: str, *, by: object = "", reason: str = "", seen: Seen = None, **fields: Any
 ) -> None:
-    """Change fields of an alert rule; what is not given stays. Incidents that are open stay open.
+    """Change the given fields of an alert rule. Open incidents stay open.
 
     Raises `AlertRuleDoesNotExist`, `InvalidAlertRule`, and `TransitionRefused` where the code
     declares the rule.
@@ -119,7 +119,7 @@ def silence_rule(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Tell nobody of a rule's incidents until then, an hour from now by default.
+    """Send nothing about a rule's incidents until then, by default for an hour.
 
     Incidents are still raised and shown. At its end, those that were raised meanwhile and still
     fire are told. A second silence replaces time and reason. Raises `AlertRuleDoesNotExist`, and

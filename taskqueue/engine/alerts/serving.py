@@ -1,4 +1,4 @@
-"""Taking up the rules that are due, so that one worker of the fleet judges them at a time."""
+"""Pick the rules that are due, so that only one worker judges each at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling what became of incidents: at most one message of a rule and channel in five minutes."""
+"""Send messages about incidents: at most one per rule and channel in five minutes."""
 
 from __future__ import annotations
 

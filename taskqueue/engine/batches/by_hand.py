@@ -15,7 +15,7 @@ from taskqueue.exceptions import TransitionRefused
 
 
 def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> list[Fired]:
-    """Enqueue the events that a group has collected by now, due or not; return the batches.
+    """Enqueue the events that a group has collected so far, due or not; return the batches.
 
     At most 500 of them: another call continues. Raises `TransitionRefused` if it has none, or a
     worker is about to enqueue them.

@@ -1,4 +1,4 @@
-"""Collecting: events are written in the caller's transaction, each as a row of its own."""
+"""Collect events: each is written as a row, in the caller's transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Firing: the events of a group that is due become a task.
+"""Fire groups: the collected events of a due group become a task.
 
 A group is due when it is full, when no event came for its grace period, or when its oldest event
 has waited for its longest delay. A session that fires a group locks its first row; one that finds

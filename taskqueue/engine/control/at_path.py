@@ -1,4 +1,4 @@
-"""A value inside a column of JSON, and whether it is one that somebody typed."""
+"""SQL for a value inside a JSON column, and for its comparison with typed text."""
 
 from __future__ import annotations
 

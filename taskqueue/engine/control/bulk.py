@@ -1,7 +1,8 @@
-"""The verbs on all tasks that match a filter: in chunks, each a transaction of its own.
+"""Run a verb on all tasks that match a filter, in chunks, each in its own transaction.
 
-They skip what others hold and come back to it, so that they close no circle, whatever the caller's
-transaction holds. Only a shared task is waited for, once all its running leases are held.
+Rows that other sessions have locked are skipped and tried again later, so that no deadlock arises,
+whatever the caller's transaction has locked. Only for a task of several workers does it wait, once
+it holds all running leases of that task.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ TRIES, PAUSE = 4, 0.05
 
 
 class BulkOutcome(NamedTuple):
-    """How many tasks matched the filter, and to how many of them it was done."""
+    """How many tasks matched the filter, and how many of them were changed."""
 
     matched: int
     done: int
@@ -55,7 +56,7 @@ def dry_run(
     changes: Mapping[str, Any] | None = None,
     run_after: Moment | None = None,
 ) -> BulkOutcome:
-    """Count the tasks that match and those that the verb would be done to; write nothing.
+    """Count the matching tasks and those that the verb would change; write nothing.
 
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
     `duplicate`. Raises ValueError for another, and `InvalidTask` for `changes` or `run_after` that

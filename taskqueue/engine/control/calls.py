@@ -1,4 +1,4 @@
-"""Arguments that people give a task by hand: checked, stored and placed as at an enqueue."""
+"""Arguments that people give a task by hand; checked and stored as at an enqueue."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How filters are described for all faces, and their conditions on the rows of tasks.
+"""The descriptions of task filters for all interfaces, and their database conditions.
 
-Texts are compared as they are: SQLite's LIKE would not tell A from a. Only arguments that everybody
-who sees the tasks may see can be searched: whoever may search for a value learns it, letter by
-letter or number by number.
+Texts are compared exactly: SQLite's LIKE would not distinguish A from a. Only arguments that
+everybody who sees the tasks may see can be searched, because a user who can search for a value can
+find it out, letter by letter or number by number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Enqueue tasks like others: duplicates, and retries with other arguments."""
+"""Enqueue copies of tasks: duplicates, and retries with other arguments."""
 
 from __future__ import annotations
 

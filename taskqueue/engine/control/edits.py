@@ -1,7 +1,7 @@
-"""Edits of a task that waits: its arguments, deadline, expiry and metadata.
+"""Edit a waiting task: its arguments, deadline, expiry and metadata.
 
-What an attempt reads when it begins, or has counted from its enqueue, is changed under the lock of
-the task's row and refused while it runs, so that no attempt sees a part of a change.
+These values are read when an attempt starts. They are changed under the lock of the task's row,
+and not while it runs, so that no attempt sees only a part of a change.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def limit_queue(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Limit how many tasks of a queue run at once, and how many start in every window of a time.
+    """Limit how many tasks of a queue run at once, and how many start in every window.
 
     It holds for all tasks that wait there, and for all that are claimed after this has committed;
     what runs takes its places at once, and what was being claimed at that moment some seconds later
@@ -94,7 +94,7 @@ def override_limit(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Have other numbers hold than those that the code declares; 0 holds all its tasks.
+    """Override the numbers that the code declares; with a concurrency of 0, all tasks wait.
 
     What is not given stays as it is. Nothing that runs is stopped. Raises `LimitDoesNotExist`, and
     `InvalidTask` where the limit has no such number.
@@ -122,7 +122,7 @@ def override_limit(
 
 
 def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Have the numbers hold again that the code declares. Raises `LimitDoesNotExist`.
+    """Restore the numbers that the code declares. Raises `LimitDoesNotExist`.
 
     Raises `TransitionRefused` if no others hold.
     """
@@ -141,7 +141,7 @@ def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = No
 
 
 def release_sequence(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Let a halted sequence go on behind its task that failed.
+    """Let a halted sequence continue after its failed task.
 
     `task` is that task, or one that waits behind it. Raises `TaskDoesNotExist`, and
     `TransitionRefused` where its sequence is not halted.

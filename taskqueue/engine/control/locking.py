@@ -1,7 +1,7 @@
 """Lock tasks and their running attempts before they are changed by hand.
 
-The order is: on SQLite the database (`take_write_lock`), leases by id, tasks by id. Whoever records
-attempts locks in the same order. A verb on many tasks waits for none of them.
+The order is: on SQLite the database (`take_write_lock`), then leases by id, then tasks by id.
+Recording attempts uses the same order. A verb on many tasks waits for none of these locks.
 """
 
 from __future__ import annotations

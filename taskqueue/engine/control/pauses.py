@@ -1,4 +1,4 @@
-"""Pause and resume definitions, and everything: nothing of it is claimed, what runs goes on."""
+"""Pause and resume definitions, or everything. Running tasks continue."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pause_definition(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Pause a definition: later claims leave its tasks, running ones continue.
+    """Pause a definition: later claims take none of its tasks, running ones continue.
 
     Enqueues and schedules go on making tasks. `until`, a datetime or a duration from now, ends
     the pause by itself. Pausing again replaces time and reason. The definition need not be known
@@ -74,7 +74,7 @@ def pause_all(
 
 
 def resume_all(*, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """End the pause of everything; queues and definitions that are paused stay so.
+    """End the pause of everything; pauses of single queues and definitions are kept.
 
     Raises `TransitionRefused` if not everything is paused.
     """

@@ -1,4 +1,4 @@
-"""Pause, resume and delete queues: nothing of a paused queue is claimed, running tasks continue."""
+"""Pause, resume and delete queues. A paused queue's running tasks continue."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pause(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Pause a queue: later claims leave its tasks, running tasks continue.
+    """Pause a queue: later claims take none of its tasks, running tasks continue.
 
     The queue needs no row before: a name that is unknown is logged as a warning. `until`, a
     datetime or a duration from now, ends the pause by itself. Pausing again replaces time and
@@ -95,7 +95,7 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
 
 
 def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Delete a queue with its pause and its limit; tasks that have finished stay.
+    """Delete a queue with its pause and its limit; finished tasks are kept.
 
     Raises `TransitionRefused` while it has tasks that have not finished, or while a live worker
     serves it by its name, and `QueueDoesNotExist`. A queue is there again with its next task, and

@@ -1,6 +1,6 @@
-"""The table of verbs on tasks: from it all faces, operations and the audit take what they need.
+"""The table of verbs on tasks, used by all interfaces, operations and the audit.
 
-To add one, write its function for each of many beside its like, and a row here.
+To add a verb, write its function for many tasks beside the others, and add a row here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cancel tasks, ask running ones to stop, and end attempts of lost workers at once.
 
-Normally a task waits until its lease runs out, because a worker that is only cut off may still run
-the body. A person who knows better ends the lease. It is fenced: the worker's record changes no row
-then, and its next ping ends the body.
+Normally the task of a lost worker waits until its lease expires, because a worker that is only
+disconnected may still be running the body. A person who knows that it is not can end the lease.
+That is safe: the worker's record then changes no row, and its next ping ends the body.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names that nobody knows here. They may be paused, and are most probably mistyped."""
+"""Warn about unknown names: they may be paused, but are probably mistyped."""
 
 from __future__ import annotations
 

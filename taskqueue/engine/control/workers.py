@@ -1,4 +1,4 @@
-"""Requests to workers, which receive them with their next ping: quiet, resume, stop, kill."""
+"""Send requests to workers: quiet, resume, stop, kill. A worker reads them with its pings."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def request_workers(
     reason: str = "",
     seen: Seen = None,
 ) -> list[str]:
-    """Ask workers that have not ended; the names of those that are asked for this, or for more.
+    """Send workers a request; return the names of those that now have it, or a stronger one.
 
     A weaker request never replaces a stronger one. Raises `WorkerDoesNotExist` if one is named
     that is not there; then nobody is asked. Raises ValueError for what nobody can ask.
@@ -113,7 +113,7 @@ def request_workers(
 def resume_workers(
     which: WorkerFilter, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> list[str]:
-    """Take back from workers that they are asked to be quiet; the names of those that were.
+    """Let quiet workers claim again; return the names of those that were asked to be quiet.
 
     A worker that is asked to stop still stops. Raises `WorkerDoesNotExist` if one is named that
     is not there; then nobody is resumed.

@@ -1,8 +1,8 @@
-"""One thread a process that hears of new events, for all streams that the process serves.
+"""A thread that reads new events once for all streams that a process serves.
 
-It has a connection of its own: on PostgreSQL it listens there, where the session is proven to be
-its own; elsewhere it looks a few times a second. It reads each event once and keeps the last ones,
-so that a hundred streams cost the database no more than one. It ends when nobody listens.
+The thread has its own connection. On PostgreSQL it listens on it, if no pooler shares the session;
+otherwise it polls a few times a second. It reads each event once and keeps the latest ones, so that
+a hundred streams cost the database no more than one. It ends when the last stream ends.
 """
 
 from __future__ import annotations

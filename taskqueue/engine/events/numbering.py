@@ -1,11 +1,11 @@
-"""The pump: number events, and let each cause what subscriptions ask for, in one transaction.
+"""The pump: number events, and enqueue the tasks that they cause, in one transaction.
 
-Only one worker does it at a time, whichever: who has the lock of the audience's row. So numbers
-have no gaps, rise in the order in which events became visible, and never appear behind a reader.
-Each event is numbered once, and each of its effects comes about once, or neither does.
+Only one worker does it at a time: the one that holds the lock of the audience's row. So numbers
+have no gaps, rise in the order in which events became visible, and are never lower than those that
+a reader has already seen. Each event is numbered once and has each of its effects once, together.
 
-Ids are no such order: of two transactions that overlap, the one that commits first may have the
-greater one, and a reader that has come past it would never see the other.
+Ids have no such order: of two overlapping transactions, the one that commits first may have the
+greater id, and a reader that has read past it would never see the other event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Allotting: how many tasks each partition gives, as far as places and tokens go. No database."""
+"""Decide how many tasks each partition gives, given places and tokens. No database."""
 
 from __future__ import annotations
 

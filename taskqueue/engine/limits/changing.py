@@ -1,4 +1,4 @@
-"""Having all that waits under a limit looked at again, because its numbers have changed."""
+"""Have all waiting tasks of a limit examined again after its numbers have changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker that claims under limits, and what a claim tells it."""
+"""The worker that claims under limits, and the result of its claim."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Claiming under limits: exact, without a counter to give back, and without waiting in a circle.
+"""Claim tasks under limits: exactly, without counters that can drift, and without deadlocks.
 
-One transaction locks open partitions, skipping locked ones, then all their limiters in order. What
-takes a place is counted in a further statement: its snapshot sees whatever was committed by those
-who held the locks before. A place is taken by a row that counts only while its lease runs, so that
-the end of a lease, in whatever way, is what gives it back.
+One transaction locks open partitions, skipping locked ones, then all their limiters in order. The
+places in use are counted by a further statement, whose snapshot sees everything that was committed
+by earlier holders of the locks. A place is a row that counts only while its lease is running, so
+that it is given back when the lease ends, in whatever way.
 
-Whoever makes a task ready, or ends a lease that takes a place, writes a note in the same
-transaction. A note is deleted only under the lock of what it tells of, by a statement that sees
-what it tells. So a partition that is closed here for want of a task or of a place is looked at
-again after every one of them.
+Every statement that makes a task ready, or ends a lease that takes a place, writes a note in the
+same transaction. A note is deleted only under the lock of the rows that it is about, by a statement
+that sees the change. So a partition that is closed here because it lacks a task or a place is
+examined again after every such change.
 """
 
 from __future__ import annotations

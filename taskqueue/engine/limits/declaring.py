@@ -1,6 +1,6 @@
-"""Bringing the limits that the code declares to the database, and what waits already under them.
+"""Write the declared limits to the database, and apply them to waiting tasks.
 
-What the code of the worker that started last says, holds, but for what people have set instead.
+The declarations of the worker that started last apply, except for numbers that people override.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lanes: what a worker must have for a partition, and which of them have open ones."""
+"""Lanes: the queue and tags that a partition requires, and which lanes have open ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of limited queues for what runs there without one."""
+"""Give places to tasks that already run in a queue when it gets a limit."""
 
 from __future__ import annotations
 

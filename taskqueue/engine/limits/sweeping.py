@@ -1,8 +1,8 @@
-"""Sweeping: partitions that stand still beside tasks and places, and rows that nobody needs.
+"""Sweep: repair partitions that stand still although tasks could run; delete unused rows.
 
-Every note is written by a trigger, and deleted under the lock of what it tells of. What a sweep
-finds is therefore an error, of this package or of somebody who changed rows by hand; it costs its
-tasks some seconds instead of for ever.
+Every note is written by a trigger, and deleted under the lock of the rows that it is about. So if a
+sweep finds anything, it is the result of an error in this package, or of rows changed by hand. The
+sweep makes it a delay of some seconds instead of a task that waits forever.
 """
 
 from __future__ import annotations

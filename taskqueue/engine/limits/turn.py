@@ -1,4 +1,4 @@
-"""One transaction of a claim under limits: lock, count, allot, take, and write what is left."""
+"""One transaction of a claim under limits: lock, count, allot, take, and write new states."""
 
 from __future__ import annotations
 

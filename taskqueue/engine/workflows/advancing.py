@@ -1,7 +1,7 @@
-"""Advancing workflows: what follows once steps are complete, under the locks of their workflows.
+"""Advance workflows once steps are complete, under the locks of the workflows.
 
-Locks: workflows by id, then their steps, then only rows that nobody else waits for. A workflow that
-somebody else has locked is skipped: who holds it looks again after its COMMIT.
+Locks: workflows by id, then their steps, then only rows that no other session waits for. A workflow
+that another session has locked is skipped: that session looks again after its COMMIT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether any workflow runs, or is being stopped: asked before what moves one is loaded."""
+"""Find out whether any workflow runs or stops, before the code for it is imported."""
 
 from __future__ import annotations
 

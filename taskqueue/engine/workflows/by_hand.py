@@ -1,4 +1,4 @@
-"""Verbs on one workflow as every face does them: by its id, and as the caller saw it."""
+"""Verbs on one workflow by its id, for all interfaces, guarded by the version seen."""
 
 from __future__ import annotations
 

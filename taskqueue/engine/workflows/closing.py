@@ -1,4 +1,4 @@
-"""The ends of steps and of their workflows, within one transaction over locked workflows."""
+"""End steps and their workflows, within one transaction and under the workflows' locks."""
 
 from __future__ import annotations
 

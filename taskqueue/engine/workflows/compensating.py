@@ -1,7 +1,7 @@
-"""Compensations: what succeeded steps of a workflow have done is undone, last ended first.
+"""Compensations: undo the succeeded steps of a workflow, starting with the last to end.
 
-They run once no step of a workflow is open that has failed or was cancelled: one at a time, each as
-a step of its own, under the workflow's lock.
+They run once a workflow that has failed or was cancelled has no open step left: one at a time, each
+as a separate step, under the workflow's lock.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The consequences of the ends of steps: whether those that depend on them are released.
 
-An edge `after success` from a step that failed or was cancelled cancels its dependant, unless the
-failure is of a step that may fail. An edge whose end did not come true, or from a skipped step, is
-not taken; a step of which no edge was taken is skipped.
+If a step fails or is cancelled, an edge `after success` cancels its dependant, unless the step is
+allowed to fail. An edge for another end than the actual one, or from a skipped step, is not taken.
+A step none of whose edges was taken is skipped.
 """
 
 from __future__ import annotations

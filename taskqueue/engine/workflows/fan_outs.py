@@ -1,7 +1,8 @@
-"""Keeping the calls of a fan-out that a body returns, for its lease: they count if that succeeds.
+"""Store the calls of a fan-out with the lease of their attempt; they run if it succeeds.
 
-The body's process writes them, in chunks. A lease that has ended writes nothing more. What a lost
-or failed attempt wrote is never read: the next attempt deletes it, or the end of the workflow.
+The body's process writes them, in chunks; once its lease has ended, nothing more is written. The
+calls of a lost or failed attempt are never read. The next attempt deletes them, or the end of the
+workflow does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fan-outs become steps, which stand for the members that returned them."""
+"""Turn fan-outs into steps, whose results replace those of the members that returned them."""
 
 from __future__ import annotations
 

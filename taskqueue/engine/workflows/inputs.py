@@ -1,6 +1,6 @@
-"""The results that bodies are given of the steps before them, read by one statement if small.
+"""Read the results of earlier steps for a body, by one statement if they are small.
 
-Most steps read the result of a task, or those of a few members. `results` reads everything else.
+Most steps read the result of one task, or those of a few members. `results` reads everything else.
 """
 
 from __future__ import annotations

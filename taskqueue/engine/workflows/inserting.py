@@ -1,4 +1,4 @@
-"""Inserting workflows: a graph becomes rows in the caller's transaction, and its roots begin."""
+"""Insert workflows: a graph becomes rows in the caller's transaction, and its roots start."""
 
 from __future__ import annotations
 

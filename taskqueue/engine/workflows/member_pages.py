@@ -1,4 +1,4 @@
-"""The results of members of steps as JSON lists, many in a row: one by one they take far longer."""
+"""Store results of members as JSON lists, many per row, which is far faster than single rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of members of steps, in order: a fan-out's in the place of who returned it."""
+"""Read the results of members in order; a fan-out's replace that of the member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing that workflows have moved, in one statement for all that one transaction advances."""
+"""Record that workflows have advanced, in one statement for all of a transaction."""
 
 from __future__ import annotations
 

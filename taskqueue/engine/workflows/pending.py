@@ -1,4 +1,4 @@
-"""Counting what is noted of one workflow, before somebody changes it by hand."""
+"""Count the pending notes of one workflow before somebody changes it by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning workflows whose retention is over: their tasks first, and their own rows last."""
+"""Prune workflows whose retention is over: their tasks first, their own rows last."""
 
 from __future__ import annotations
 

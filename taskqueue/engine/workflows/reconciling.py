@@ -1,7 +1,7 @@
-"""Reconciling: the steps of workflows that stand still are counted anew.
+"""Reconcile: count the steps of workflows that do not advance again.
 
-Every end is noted by whoever writes it. An end that some path or an older version did not note
-would leave its workflow waiting for ever; the recount makes it cost a minute.
+The transaction that writes an end also writes a note of it. Without a note, for example because of
+an older version, a workflow would wait forever; the recount limits the delay to a minute.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Having steps wait again that have ended: their rows, their tasks, and what they had begun.
+"""Reopen steps that have ended, with their tasks and everything that they had started.
 
-The rows of all steps change with the retry. Their tasks follow in the advance, so many in a
-transaction: the next one goes on from the place that a step keeps. A step is not decided on before
-all of its tasks wait.
+The retry changes the rows of all steps. Their tasks follow in the advance, a limited number per
+transaction; the next transaction continues from the place that the step stores. A step is not
+completed before all of its tasks are waiting.
 """
 
 from __future__ import annotations

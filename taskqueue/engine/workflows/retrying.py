@@ -1,8 +1,9 @@
-"""Retrying workflows: which steps run again, and what is kept of them.
+"""Retry workflows: decide which steps run again, and what is kept of them.
 
-A step that failed runs again in place: its tasks that did not succeed, with their rows and
-attempts, and what was not sent yet. What it cancelled or skipped waits again. Where a step is to
-run anew, all of its tasks do, and what they returned or what a child did is deleted.
+A failed step runs again in place: those of its tasks that did not succeed, with their rows and
+attempts, and the calls that were not sent yet. Steps that were cancelled or skipped because of it
+wait again. If a step has to run from the beginning, all of its tasks do, and their results and
+child workflows are deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The duties of workflows: what others left to do, deadlines that passed, and stops that go on."""
+"""The duties of workflows: unfinished advances, passed deadlines, and stops under way."""
 
 from __future__ import annotations
 

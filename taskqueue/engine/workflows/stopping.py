@@ -1,7 +1,8 @@
-"""Stopping workflows: what waits is cancelled, and what runs is asked to stop.
+"""Stop workflows: cancel waiting tasks, and ask running ones to stop.
 
-The caller holds the workflow's lock. Tasks, leases and children that somebody else has locked are
-left to the next turn: nobody who holds one of these waits for a workflow, nor is waited for.
+The caller holds the workflow's lock. Tasks, leases and children that another session has locked are
+left to the next turn. So this never waits for such a session, and sessions with these locks never
+wait for a workflow.
 """
 
 from __future__ import annotations
