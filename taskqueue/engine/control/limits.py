@@ -107,9 +107,11 @@ def override_limit(
         if number is None and parsed is None:
             raise InvalidTask(_("Give a concurrency or a rate."))
         if number is not None and limit.concurrency is None:
-            raise InvalidTask(_("Limit {name} is one of a rate: it has no concurrency.", name=name))
+            told = _("Limit {name} is one of a rate: it has no concurrency.", name=name)
+            raise InvalidTask(told, path=("concurrency",))
         if parsed is not None and limit.rate is None:
-            raise InvalidTask(_("Limit {name} is one of concurrency: it has no rate.", name=name))
+            told = _("Limit {name} is one of concurrency: it has no rate.", name=name)
+            raise InvalidTask(told, path=("rate",))
         before = words_of(limit)
         if number is not None:
             limit.concurrency_override = number
@@ -205,7 +207,7 @@ def _checked(
                 "concurrency must be a whole number from {least} to {most_at_once:,}, not "
                 "{number!r}.",
                 least=least, most_at_once=MOST_AT_ONCE, number=number,
-            ))  # fmt: skip
+            ), path=("concurrency",))  # fmt: skip
     parsed = None if rate is None else rate_of("rate", rate, most=MOST_A_WINDOW)
     return number, parsed
 
