@@ -318,9 +318,7 @@ def test_a_fan_out_that_is_made_anew_is_counted_once(step: Any, is_paused: bool)
     serve(connection)
     run.cancel()
     assert finish(run).status == "cancelled"
-    run.retry(from_step=next(iter(run.steps)))
-    if is_paused:
-        run.resume()
+    run.retry(from_step=next(iter(run.steps)))  # It is not paused any more.
     assert finish(run).return_value == undisturbed.return_value
     assert members_of(run) == members_of(undisturbed)
     assert_settled(run)

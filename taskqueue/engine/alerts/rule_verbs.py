@@ -134,7 +134,7 @@ def silence_rule(
         if ends <= now:
             raise InvalidAlertRule(_(
                 "until must be in the future, not at {ends}.", ends=ends.isoformat()
-            ))  # fmt: skip
+            ), path=("until",))  # fmt: skip
         AlertRule.objects.using(connection.alias).filter(id=row.id).update(
             silenced_until=ends, silenced_by=who.by, silence_reason=who.reason
         )

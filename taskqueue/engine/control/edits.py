@@ -103,7 +103,7 @@ def edited_call(
         ))  # fmt: skip
     old = Call(task.args, task.kwargs)
     call, definition = given_call(task, args, kwargs)
-    texts = texts_of(call)
+    texts = texts_of(call, definition)
     new = Call(*map(json.loads, texts))
     differences = differences_of(old, new, definition=definition)
     if (list(old.args), dict(old.kwargs)) == (list(new.args), dict(new.kwargs)):

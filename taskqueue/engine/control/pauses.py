@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
-from taskqueue.engine.control.unknown_names import unknown_definitions
+from taskqueue.engine.control.unknown_names import unknown_definitions, warn_of_unknown
 from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
@@ -26,7 +25,6 @@ from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Pause
 from taskqueue.models.pause import EVERYTHING
 
-logger = logging.getLogger("taskqueue.engine")
 ALL_QUEUES = "all queues"
 # Claims have left it since its end, by their own clock.
 HAS_ENDED_PAUSES = Fact.of("EXISTS (SELECT 1 FROM taskqueue_pause WHERE paused_until <= {now})")
@@ -52,7 +50,7 @@ def pause_definition(
         raise InvalidTask(_("{name!r} is not the name of a definition.", name=name))
     _pause("definition", name, until=until, by=by, reason=reason, seen=seen)
     if hint := unknown_definitions(project_connection(), [name]).get(name):
-        logger.warning("Definition paused that is unknown name=%s hint=%s", name, hint)
+        warn_of_unknown("Definition paused that is unknown name=%s hint=%s", name, hint)
 
 
 def resume_definition(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:

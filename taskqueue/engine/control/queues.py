@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.options import check_options
@@ -20,7 +18,7 @@ from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.limits import lift_limit
 from taskqueue.engine.control.locking import Seen, require_seen
-from taskqueue.engine.control.unknown_names import unknown_queue
+from taskqueue.engine.control.unknown_names import unknown_queue, warn_of_unknown
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.queue_tasks import Found, unfinished_in
@@ -29,7 +27,6 @@ from taskqueue.exceptions import InvalidTask, QueueDoesNotExist, TransitionRefus
 from taskqueue.models import Queue, Rollup, Worker
 from taskqueue.models.worker import WorkerStatus
 
-logger = logging.getLogger("taskqueue.engine")
 # A queue without a row is listed by what its tasks came to for so long, and a little longer.
 LISTED_FOR = timedelta(hours=2)
 # Tasks of each status, of all queues, that are looked at for those of a queue to be deleted.
@@ -70,7 +67,7 @@ def pause(
         act = Act(name, before, "" if ends is None else f"until {ends.isoformat()}")
         audit(connection, "queue", "pause", [act], person=who)
     if hint := unknown_queue(connection, name):
-        logger.warning("Queue paused that is unknown name=%s hint=%s", one_line(name), hint)
+        warn_of_unknown("Queue paused that is unknown name=%s hint=%s", name, hint)
 
 
 def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:

@@ -57,7 +57,7 @@ def replay(
         if moment > now:
             raise InvalidWebhook(_(
                 "since must not be in the future, not at {moment}.", moment=moment.isoformat()
-            ))  # fmt: skip
+            ), path=("since",))  # fmt: skip
         audience = Audience.objects.using(connection.alias).first()
         last, pruned = (0, 0) if audience is None else (audience.last_seq, audience.pruned_seq)
         operation = Operation.objects.using(connection.alias).create(

@@ -58,7 +58,7 @@ def pause_workflow(
 def resume_workflow(
     key: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> None:
-    """Release what a pause kept back. Raises as `cancel_workflow`."""
+    """Release what a pause kept back. Raises as `cancel_workflow`, and for one not paused."""
     with _locked(key, seen) as (connection, workflow):
         verbs.resume(connection, workflow.id, by=by, reason=reason)
 
