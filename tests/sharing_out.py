@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from random import randrange
 from zlib import crc32
 
 import pytest
@@ -104,6 +105,9 @@ WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
 IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
+SEED = int(os.environ.setdefault("TASKQUEUE_TEST_SEED", str(randrange(1000))))
+"""Chooses what of a large matrix the ordinary run has; the header of a run tells it. All parts of
+`make test` have the same one."""
 ONCE = [*NO_DATABASE, *([] if IS_FULL else FACES)]
 MARKERS = {
     "postgresql_only": "about PostgreSQL; skipped on SQLite",
