@@ -23,7 +23,7 @@ from taskqueue.exceptions import InvalidAlertRule, InvalidTask
 from taskqueue.models import AlertRule, Endpoint
 from taskqueue.models.alert import LONGEST_RULE_NAME, LONGEST_SUBJECT, LONGEST_URL
 
-# The fields that may be given, besides the name.
+# The fields that may be given in addition to the name.
 FIELDS = (
     "kind", "scope", "pattern", "threshold", "window", "wait", "repeat", "mail", "endpoints",
     "url", "enabled",
@@ -34,7 +34,7 @@ BOUNDS = {"window": (60, DAY), "wait": (0, DAY), "repeat": (300, 30 * DAY)}
 COLUMNS = {"window": "window_seconds", "wait": "for_seconds", "repeat": "repeat_seconds"}
 MOST_ENDPOINTS = 20
 ENDPOINT = re.compile(r"[1-9][0-9]{0,17}")
-# What a rule that was changed is no longer blamed for.
+# Problems that are cleared from a rule when it is changed.
 WELL: dict[str, Any] = {"trouble": "", "failing_since": None, "failure": ""}
 # What is edited, in the words of the audit; a URL may hold a secret.
 # Whom a rule tells, and what reads the field.
@@ -44,8 +44,8 @@ SHOWN = ("kind", "scope", "pattern", "threshold", "window_seconds", "for_seconds
 
 
 def check_name(name: object) -> str:
-    """Return the name of a rule. Raises `InvalidAlertRule`."""
-    # Without what has a meaning in an address, and what nobody sees.
+    """Return a valid name of a rule. Raises `InvalidAlertRule`."""
+    # Without characters that have a meaning in an address, or that are invisible.
     is_text = isinstance(name, str) and name.isprintable() and name == name.strip()
     if not is_text or "/" in str(name) or not 0 < len(str(name)) <= LONGEST_RULE_NAME:
         raise InvalidAlertRule(_(
@@ -57,9 +57,9 @@ def check_name(name: object) -> str:
 
 
 def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[str, Any]:
-    """Return the columns that fields come to, for a new rule or one that is edited.
+    """Return the columns for the given fields, for a new rule or an edited one.
 
-    What is not given stays as it is. Raises `InvalidAlertRule`.
+    Fields that are not given stay as they are. Raises `InvalidAlertRule`.
     """
     for name in given:
         if name not in FIELDS:
@@ -81,7 +81,7 @@ def columns_of(given: Mapping[str, Any], row: AlertRule | None = None) -> dict[s
         ), path=("pattern",))  # fmt: skip
     threshold = given.get("threshold", row.threshold)
     if "threshold" not in given and details.threshold is None:
-        threshold = None  # It was the number of another kind.
+        threshold = None  # The old threshold belonged to another kind.
     channels = dict(row.channels)
     try:
         for field, read in READ.items():
@@ -122,7 +122,7 @@ def require_endpoints(
     *,
     known: Mapping[str, Any] | None = None,
 ) -> None:
-    """Raise `InvalidAlertRule` where an endpoint is missing that is named anew."""
+    """Raise `InvalidAlertRule` if a newly named endpoint does not exist."""
     before = {} if known is None else known
     wanted = [id for id in channels.get("endpoints", ()) if id not in before.get("endpoints", ())]
     rows = Endpoint.objects.using(connection.alias).filter(id__in=wanted)
@@ -135,18 +135,18 @@ def require_endpoints(
 
 
 def differing(row: AlertRule, columns: Mapping[str, Any]) -> list[str]:
-    """Return the columns in which the row differs."""
+    """Return the names of the columns in which the row differs."""
     return [name for name, value in columns.items() if getattr(row, name) != value]
 
 
 def told(columns: Mapping[str, Any]) -> str:
-    """Return the changes as the audit has them."""
+    """Return the changes as the audit describes them."""
     found = [f"{name}={columns[name]}" for name in SHOWN if name in columns]
     return ", ".join([*found, *(["url"] if "url" in columns else [])])
 
 
 def next_of(columns: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return when a rule with these columns is looked at."""
+    """Return when a rule with these columns is next checked."""
     return now if columns["is_enabled"] else None
 
 
@@ -209,7 +209,7 @@ def _seconds(name: str, given: Mapping[str, Any], row: AlertRule) -> int | None:
 
 
 def _shown(value: object) -> str:
-    """Return a duration as people write it."""
+    """Return a duration in words."""
     return f"{value.total_seconds():g}" if isinstance(value, timedelta) else shown(value)
 
 

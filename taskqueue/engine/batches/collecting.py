@@ -15,7 +15,7 @@ from taskqueue.exceptions import InvalidArguments, InvalidTask
 from taskqueue.models import Collected
 from taskqueue.models.parts import DatabaseClock
 
-# Rows of one statement.
+# The most rows of one statement.
 ROWS = 500
 LONGEST_GROUP = 200
 
@@ -26,7 +26,7 @@ def collect_many(
     """Write events for the batches of a group, in the caller's transaction.
 
     Raises `InvalidTask` for a definition without `batch`, and `InvalidArguments` for an event or a
-    group that cannot be stored; nothing is written then.
+    group that cannot be stored; in both cases nothing is written.
     """
     batch = definition.options.batch
     if batch is None:

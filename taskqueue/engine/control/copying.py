@@ -36,9 +36,9 @@ LARGEST = 2**31
 
 @contextmanager
 def enqueued_once(connection: BaseDatabaseWrapper, new_id: UUID | None) -> Iterator[None]:
-    """Open a transaction that may enqueue a task of that id, if one is given.
+    """Open a transaction that may enqueue a task with that id, if one is given.
 
-    Raises `EnqueuedBefore` where there is one, also where somebody enqueues it at the same time.
+    Raises `EnqueuedBefore` if a task with that id exists or is enqueued at the same time.
     """
     try:
         with atomic(using=connection.alias):
@@ -61,9 +61,9 @@ def _refuse_second(connection: BaseDatabaseWrapper, new_id: UUID) -> None:
 def duplicate_each(
     selection: Selection, *, new_id: UUID | None = None, **changes: Any
 ) -> dict[UUID, UUID]:
-    """Duplicate tasks, with changes to their options; the new ids, by the old ones.
+    """Duplicate tasks, with changes to their options. Return the new ids by the old ones.
 
-    `new_id` is that of the new task where one is duplicated. The old ones are only read.
+    `new_id` is the id of the new task if one is duplicated. The old tasks are only read.
     """
     terms = check_changes(changes) if changes else {}
     new_ids = uuid7_hexes(len(selection.ids)) if new_id is None else [new_id.hex]
@@ -94,9 +94,9 @@ def retry_with_each(
     kwargs: Mapping[str, Any] | None = None,
     new_id: UUID | None = None,
 ) -> dict[UUID, UUID]:
-    """Enqueue a finished task anew with other arguments; the new id, by the old one.
+    """Enqueue a finished task anew with other arguments. Return the new id by the old one.
 
-    The new task names the old one in `retry_of`, and holds no unique key.
+    The new task names the old one in `retry_of`, and has no unique key.
     """
     made: dict[UUID, UUID] = {}
     with enqueued_once(selection.connection, new_id):
@@ -130,7 +130,7 @@ def _enqueue_like(
 
 
 def spec_like(old: Task) -> EnqueueSpec:
-    """Return the spec of an enqueue with the options of that task."""
+    """Return a spec with the options of that task."""
     values = {name: getattr(old, name) for name in OPTION_COLUMNS if name != "restart"}
     if old.broadcast:
         values |= {"workers": 1, "worker_names": None}

@@ -33,9 +33,9 @@ def warn_of_unknown(message: str, name: str, hint: str) -> None:
 
 
 def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -> dict[str, str]:
-    """Return a sentence for each name that no definition has, and that none was counted with.
+    """Return a warning for each name that no definition has and that appears in no totals.
 
-    It tells the nearest known name.
+    It suggests the closest known name.
     """
     declared = {each.name for each in registry.all()}
     if not (strange := [name for name in names if name not in declared]):
@@ -47,7 +47,7 @@ def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -
 
 
 def unknown_queue(connection: BaseDatabaseWrapper, name: str) -> str:
-    """Return the same of a queue: empty where a definition, a worker or a task has had it."""
+    """Return a warning for a queue name; empty if a definition, worker or task has used it."""
     declared = {each.options.queue_name for each in registry.all()}
     if name in declared:
         return ""
@@ -58,7 +58,7 @@ def unknown_queue(connection: BaseDatabaseWrapper, name: str) -> str:
     served = {queue for queues in living.values_list("queues", flat=True) for queue in queues}
     arrived = Arrival.objects.using(alias).filter(queue_name=name)
     known = declared | served | _counted(connection, QUEUE)
-    # Not the rows of queues: a pause of a mistyped name makes one too.
+    # Rows of queues do not count, because pausing a misspelled name creates one.
     known |= set(arrived.values_list("queue_name", flat=True)[:1])
     return _hints(LANE, [name], known).get(name, "")
 
@@ -69,7 +69,7 @@ def _counted(connection: BaseDatabaseWrapper, kind: str) -> set[str]:
 
 
 def _hints(sentence: str, names: Iterable[str], known: set[str]) -> dict[str, str]:
-    # Beyond so many names the totals no longer tell them apart.
+    # Beyond this number of names, totals no longer keep them apart.
     if REST in known:
         return {}
     return {
