@@ -97,8 +97,7 @@ class Share:
 
     @property
     def passes_on(self) -> bool:
-        """Return whether a task may hand its place to the next: nothing else must be counted.
-        """
+        """Return whether a task may hand its place to the next: nothing else must be counted."""
         limits = self.row.limits or {}
         is_plain = not self.own and self.tenant is None and "sequence" not in limits
         is_own = 0 < len(self.limiters) == len(self.row.limiters)

@@ -163,8 +163,7 @@ class Turn:
         return counted
 
     def _may_serve(self, share: Share, locked: Locked, own: Own) -> bool:
-        """Return whether this worker may take a partition's tasks, with all limiters locked.
-        """
+        """Return whether this worker may take a partition's tasks, with all limiters locked."""
         row = share.row
         number = len(row.limiters) + (row.queue_name in locked.of_queues)
         is_whole = len(share.limiters) == number and len(share.own) == len(own.get(row.lane, ()))
