@@ -99,7 +99,7 @@ class GanttAdmin(ReadOnlyAdmin):
 
 
 def drawn(found: Gantt, links: Links) -> dict[str, Any]:
-    """Return the drawing: workers one below the other, each with a lane per simultaneous attempt."""
+    """Return the drawing: workers one below the other, with a lane per simultaneous attempt."""
     workers: list[dict[str, Any]] = []
     bars: list[dict[str, str]] = []
     top = 0

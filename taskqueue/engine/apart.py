@@ -1,7 +1,7 @@
 """Tasks that not every worker may take: for several workers, for named workers, and for all.
 
-They have an index and a claim of their own. So 50,000 of them that wait for an absent worker cost
-other workers nothing.
+They have a separate index and claim, so that other tasks are not delayed, even if 50,000 of these
+wait for an absent worker.
 """
 
 from __future__ import annotations

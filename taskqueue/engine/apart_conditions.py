@@ -1,4 +1,4 @@
-"""Tasks that only some workers may take, or several at once: the conditions of both claims.
+"""SQL conditions for tasks that only some workers, or several at once, may claim.
 
 `%(worker)s` is the worker that claims, `{now}` is the database's clock.
 """

@@ -1,8 +1,7 @@
-"""Finding where the claimable tasks of a queue begin, behind the tasks that a claim leaves out.
+"""Find where a queue's claimable tasks begin, after those that a claim leaves out.
 
-A claim passes one by one over tasks whose definitions are paused, unknown or full. A million of
-them at the head of a queue cost it seconds, so from time to time a worker finds out where other
-tasks begin.
+A claim skips tasks of paused, unknown or full definitions one by one. A million of them at the
+head of a queue cost it seconds, so a worker looks from time to time where the other tasks begin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoints: a small state that a body stores, fenced by its lease, for the next attempt."""
+"""Checkpoints: a small state that a body stores for its next attempt, fenced by the lease."""
 
 from __future__ import annotations
 

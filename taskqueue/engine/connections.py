@@ -1,4 +1,4 @@
-"""Database connections: the project's own for callers, separate ones for a worker's threads."""
+"""Database connections: Django's own for callers, separate ones for a worker's threads."""
 
 from __future__ import annotations
 

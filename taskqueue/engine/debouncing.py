@@ -1,4 +1,4 @@
-"""Debounce: a call whose key a waiting task holds puts it off, with new arguments."""
+"""Debounce: a call whose key a waiting task holds replaces its arguments and postpones it."""
 
 from __future__ import annotations
 

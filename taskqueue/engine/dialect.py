@@ -1,7 +1,7 @@
-"""Chooses the statements of a database, and runs statements that are written for both.
+"""Statements whose SQL differs between databases, and how to run those for both.
 
-Both dialects have the same methods, each one guarded statement, or a few in the caller's
-transaction; mypy checks every call against both. The functions for PostgreSQL document them.
+Both dialects have the same functions. Each runs one guarded statement, or a few in the caller's
+transaction; mypy checks every call against both. PostgreSQL's functions have the docstrings.
 """
 
 from __future__ import annotations

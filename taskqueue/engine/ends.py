@@ -1,8 +1,8 @@
-"""Every final status passes here: whoever ends tasks announces them with `announce`, or counts them
-with `count_for_statement`.
+"""Announce the ends of tasks.
 
-That is: recording (`engine.record`), the ends below, and tasks of several workers
-(`engine.multi_worker`). Each task is announced once for each end, in the transaction that ends it.
+Every change to a final status goes through `announce`, or is counted with `count_for_statement`:
+from recording (`engine.record`), from the ends below, and from tasks of several workers
+(`engine.multi_worker`). Each end of a task is announced once, in the transaction that ends it.
 """
 
 from __future__ import annotations

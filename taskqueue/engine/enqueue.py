@@ -1,6 +1,6 @@
-"""Enqueue: write tasks in the caller's transaction. A unique key has one holder.
+"""Enqueue tasks in the caller's transaction, with one holder for each unique key.
 
-If a task already holds the key, that task is returned, updated or unchanged.
+If a task already holds the key, the enqueue returns that task, updated or unchanged.
 """
 
 from __future__ import annotations

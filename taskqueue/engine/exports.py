@@ -1,4 +1,4 @@
-"""Limiting simultaneous exports: in total, for each user, and in each process of the web server."""
+"""Limit how many exports run at a time: in total, per user, and per web server process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promoting due tasks, and looking in the same statement for other work of the worker.
+"""Promote due tasks, and find out in the same statement which other duties have work.
 
 A look is a query of one duty, and is defined next to the code of that duty.
 """

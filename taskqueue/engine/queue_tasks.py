@@ -1,7 +1,7 @@
-"""Counting the tasks of one queue by status: exactly, or among a limited number of rows.
+"""Count the tasks of one queue by status, exactly or up to a number of rows.
 
-Only ready tasks have an index by queue. So each part reads one index in its order, up to the given
-number of rows, and counts those of the queue.
+Only the ready tasks of a queue have an index. So each part of the statement reads an index of a
+status in order, up to a number of rows, and counts those of the queue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How readers of events or log lines wait while the database is away."""
+"""Wait for an unavailable database while somebody follows events or log lines."""
 
 from __future__ import annotations
 

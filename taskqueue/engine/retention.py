@@ -1,8 +1,8 @@
 """How long a finished task is kept, and whether it keeps its unique key.
 
-The rule exists twice, in Python and in PostgreSQL's SQL; a test compares the two. It is applied
-when the task ends, not when it is pruned: pruning reads the index of `prune_after` and meets only
-rows to delete, however many others are kept longer because of their own retention or a unique key.
+The rule is written twice here, in Python and in SQL for PostgreSQL; a test compares them. It is
+applied when the task ends, not when it is pruned: pruning reads the index of `prune_after` and
+finds only rows that it deletes, even if many others have a longer retention or hold a unique key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adding up counts: each writer inserts its own rows, so that none waits for another."""
+"""Sum up counts of which each process writes its own row, so that none waits for another."""
 
 from __future__ import annotations
 

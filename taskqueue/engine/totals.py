@@ -1,4 +1,4 @@
-"""Totals: counts since the beginning, kept forever, in a bounded number of rows.
+"""Totals: counts since the beginning, kept forever in a bounded number of rows.
 
 A counter is the totals plus what has not been added to them: unmerged rollups, and arrivals. Each
 count is in exactly one of these at any moment, so a statement that reads all three sees a figure

@@ -1,4 +1,4 @@
-"""All verbs, and the tables of verbs on operations, groups, and nouns without their own module."""
+"""All verbs, and the tables of verbs on operations, groups and other nouns."""
 
 from __future__ import annotations
 

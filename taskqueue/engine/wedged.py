@@ -1,4 +1,4 @@
-"""Wedged attempts: they run far longer than similar ones, and give no sign of life."""
+"""Wedged attempts: they have run far longer than similar ones, without output or progress."""
 
 from __future__ import annotations
 

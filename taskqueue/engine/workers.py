@@ -1,4 +1,4 @@
-"""Signs of life of workers, changes that people have asked of them, and workers that are gone."""
+"""Pings of workers, the changes that workers apply, and workers that were lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""Alerts: take up rules, follow incidents, and tell people.
-
-`monitoring.alerts` judges conditions.
-"""
+"""Alerts: rules that are due, incidents and messages. `monitoring.alerts` judges the rules."""

@@ -1,4 +1,4 @@
-"""Acknowledging an alert: somebody takes care of it, so no reminders are sent."""
+"""Acknowledge an alert, so that no reminders are sent for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taskqueue.models import AlertRule, Incident
 
 
 def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Acknowledge a firing alert: no reminders follow, but people are still told when it is over.
+    """Acknowledge a firing alert: no reminders follow, but its end is still reported.
 
     Raises `AlertDoesNotExist`, and `TransitionRefused` if it is not firing or is acknowledged
     already.

@@ -1,4 +1,4 @@
-"""The events of alerts, and the messages about them to endpoints that a rule names."""
+"""Write the events of alerts, and the deliveries to endpoints that a rule names."""
 
 from __future__ import annotations
 

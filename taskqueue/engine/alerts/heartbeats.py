@@ -1,4 +1,4 @@
-"""The success of a heartbeat's calls: noted with its rule, and logged when it changes."""
+"""Record with a heartbeat's rule whether its calls succeed, and log each change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incidents: raised, followed and cleared by a judgement, under the lock of their rule."""
+"""Raise, update and clear incidents after a rule was judged, under the lock of the rule."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) 
 def edit_rule(
     name: str, *, by: object = "", reason: str = "", seen: Seen = None, **fields: Any
 ) -> None:
-    """Change fields of an alert rule; others stay as they are. Open incidents stay open.
+    """Change the given fields of an alert rule. Open incidents stay open.
 
     Raises `AlertRuleDoesNotExist`, `InvalidAlertRule`, and `TransitionRefused` if the code declares
     the rule.
@@ -119,7 +119,7 @@ def silence_rule(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Tell nobody of a rule's incidents until that time; by default for an hour.
+    """Send nothing about a rule's incidents until then, by default for an hour.
 
     Incidents are still raised and shown. When the silence ends, people are told of those that were
     raised meanwhile and are still firing. A second silence replaces time and reason. Raises
@@ -134,7 +134,7 @@ def silence_rule(
         if ends <= now:
             raise InvalidAlertRule(_(
                 "until must be in the future, not at {ends}.", ends=ends.isoformat()
-            ))  # fmt: skip
+            ), path=("until",))  # fmt: skip
         AlertRule.objects.using(connection.alias).filter(id=row.id).update(
             silenced_until=ends, silenced_by=who.by, silence_reason=who.reason
         )

@@ -1,4 +1,4 @@
-"""Taking up due rules, so that only one worker judges a rule at a time."""
+"""Pick the rules that are due, so that only one worker judges each at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages about incidents: for a rule and channel, at most one in five minutes."""
+"""Send messages about incidents: at most one per rule and channel in five minutes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from taskqueue.exceptions import TransitionRefused
 
 
 def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> list[Fired]:
-    """Enqueue the events that a group has collected so far, due or not. Return the batches.
+    """Enqueue the events that a group has collected so far, due or not; return the batches.
 
     This enqueues at most 500 batches: call it again to continue. Raises `TransitionRefused` if the
     group has no events, or if a worker is just enqueueing them.

@@ -1,4 +1,4 @@
-"""Collecting events: each is written as a row in the caller's transaction."""
+"""Collect events: each is written as a row, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,12 @@ def collect_many(
     limit = batch.max_bytes - BRACKETS
     checks = get_settings().CHECK_ARGUMENTS
     (listed,), _ = definition.stored((list(events),), {}, checks=checks)
-    texts = [encode(event, limit=limit, what="event") for event in listed]
+    # The events are the one argument of the body.
+    is_secret = definition.signature.is_secret(0)
+    texts = [
+        encode(event, limit=limit, what="event", is_secret=lambda _place: is_secret)
+        for event in listed
+    ]
     spec = spec_of(definition).as_json()
     rows = [
         Collected(

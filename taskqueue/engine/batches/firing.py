@@ -1,4 +1,4 @@
-"""Firing: the events of a group that is due become a task.
+"""Fire groups: the collected events of a due group become a task.
 
 A group is due when it is full, when no event has come for its grace period, or when its oldest
 event has waited for the longest allowed delay. A session that fires a group locks the group's first

@@ -1,1 +1,1 @@
-"""The verbs by which people act on tasks, queues and workers: guarded and audited."""
+"""The verbs by which people change tasks, queues and workers, guarded and audited."""

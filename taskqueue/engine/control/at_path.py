@@ -1,4 +1,4 @@
-"""Comparing a value inside a JSON column with text that somebody typed."""
+"""SQL for a value inside a JSON column, and for its comparison with typed text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How the audit describes choices of tasks and changes of them.
+"""Describe in the audit which tasks were selected, and what was changed.
 
-One rule: an entry contains nothing that requires more than the permission to view tasks, because
-everybody who may view the audit reads it, even after the task is gone. So an entry has no values of
-sensitive arguments, no arguments of unknown definitions, and no searches for arguments or workers.
+Everybody who may view the audit can read an entry, even after the task is gone. So an entry only
+contains what the permission to view tasks shows: no values of sensitive arguments, none of
+arguments of an unknown definition, and none of searches for arguments or workers.
 """
 
 from __future__ import annotations

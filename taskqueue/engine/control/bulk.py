@@ -1,8 +1,8 @@
-"""The verbs on all tasks that match a filter: in chunks, each in a transaction of its own.
+"""Run a verb on all tasks that match a filter, in chunks, each in its own transaction.
 
-They skip rows that other sessions have locked and come back to them later. So they cannot cause a
-deadlock, whatever locks the caller's transaction holds. They wait only for a task of several
-workers, after all of its running leases are locked.
+Rows that other sessions have locked are skipped and tried again later, so that no deadlock arises,
+whatever the caller's transaction has locked. Only for a task of several workers does it wait, once
+it holds all running leases of that task.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRIES, PAUSE = 4, 0.05
 
 
 class BulkOutcome(NamedTuple):
-    """The number of tasks that matched the filter, and of those that the verb was applied to."""
+    """How many tasks matched the filter, and how many of them were changed."""
 
     matched: int
     done: int
@@ -56,7 +56,7 @@ def dry_run(
     changes: Mapping[str, Any] | None = None,
     run_after: Moment | None = None,
 ) -> BulkOutcome:
-    """Count the tasks that match and those that the verb would apply to, without writing anything.
+    """Count the matching tasks and those that the verb would change; write nothing.
 
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
     `duplicate`. Raises ValueError for another verb, and `InvalidTask` for `changes` or `run_after`

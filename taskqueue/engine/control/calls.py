@@ -1,4 +1,4 @@
-"""Arguments that people give a task by hand: checked, stored and placed as by an enqueue."""
+"""Arguments that people give a task by hand; checked and stored as at an enqueue."""
 
 from __future__ import annotations
 
@@ -37,11 +37,15 @@ def given_call(
     return Call(*definition.stored(call.args, call.kwargs, checks=checks)), definition
 
 
-def texts_of(call: Call, *, limit: int | None = None) -> tuple[str, str]:
-    """Return both as JSON text. Raises `InvalidArguments`."""
+def texts_of(
+    call: Call, definition: AnyDefinition | None = None, *, limit: int | None = None
+) -> tuple[str, str]:
+    """Return both as JSON text. Raises `InvalidArguments`, without what is sensitive."""
     limit = get_settings().MAX_ARGUMENTS if limit is None else limit
-    args_text = encode(list(call.args), limit=limit, what="args")
-    return args_text, encode(dict(call.kwargs), limit=limit - len(args_text), what="kwargs")
+    secret = None if definition is None else definition.signature.is_secret
+    args_text = encode(list(call.args), limit=limit, what="args", is_secret=secret)
+    left = limit - len(args_text)
+    return args_text, encode(dict(call.kwargs), limit=left, what="kwargs", is_secret=secret)
 
 
 def placed_by(

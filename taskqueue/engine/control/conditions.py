@@ -1,7 +1,7 @@
-"""How filters are described for the admin, API and CLI, and their conditions on rows of tasks.
+"""The descriptions of task filters for all interfaces, and their database conditions.
 
-Texts are compared exactly: SQLite's LIKE does not distinguish A from a. Only arguments that
-everybody who may see the tasks may see can be searched: somebody who may search for a value can
+Texts are compared exactly: SQLite's LIKE would not distinguish A from a. Only arguments that
+everybody who sees the tasks may see can be searched, because a user who can search for a value can
 find it out, letter by letter or number by number.
 """
 

@@ -1,7 +1,7 @@
-"""Editing a waiting task: its arguments, deadline, expiry and metadata.
+"""Edit a waiting task: its arguments, deadline, expiry and metadata.
 
-These are read when an attempt begins, or were counted at its enqueue. So they are changed under the
-lock of the task's row, and only while it waits: no attempt sees half of a change.
+These values are read when an attempt starts. They are changed under the lock of the task's row,
+and not while it runs, so that no attempt sees only a part of a change.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def edited_call(
         ))  # fmt: skip
     old = Call(task.args, task.kwargs)
     call, definition = given_call(task, args, kwargs)
-    texts = texts_of(call)
+    texts = texts_of(call, definition)
     new = Call(*map(json.loads, texts))
     differences = differences_of(old, new, definition=definition)
     if (list(old.args), dict(old.kwargs)) == (list(new.args), dict(new.kwargs)):

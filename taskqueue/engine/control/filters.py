@@ -1,4 +1,4 @@
-"""Filters of tasks. Each field is described once: its condition, its stored form and its names.
+"""Filters of tasks: one description of each field, for queries, storage and all interfaces.
 
 A new filter is a field of `TaskFilter`. Its description gives the search its qualifier, REST its
 parameter and field, and the CLI its flag.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,6 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic, on_commit
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
@@ -21,7 +19,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, TaskId, id_of, require_seen
-from taskqueue.engine.control.unknown_names import unknown_queue
+from taskqueue.engine.control.unknown_names import unknown_queue, warn_of_unknown
 from taskqueue.engine.limits.changing import look_again
 from taskqueue.engine.limits.placing import take_places
 from taskqueue.engine.notify import ANYWHERE, wake
@@ -30,7 +28,6 @@ from taskqueue.exceptions import InvalidTask, LimitDoesNotExist, TaskDoesNotExis
 from taskqueue.models import Limit, Limiter, Partition, Queue, Task
 from taskqueue.models.limit import PartitionState, Per
 
-logger = logging.getLogger("taskqueue.engine")
 NO_PARTITION = UUID(int=0)
 
 
@@ -48,7 +45,7 @@ def limit_queue(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Limit how many tasks of a queue run at once, and how many start in each time window.
+    """Limit how many tasks of a queue run at once, and how many start in every window.
 
     The limit applies to all waiting tasks, and to every claim after this has committed. Running
     tasks take their places at once; tasks that were just being claimed take theirs within some
@@ -82,7 +79,7 @@ def limit_queue(
         )
         wake(connection, ANYWHERE)
     if hint := unknown_queue(connection, name):
-        logger.warning("Queue limited that is unknown name=%s hint=%s", one_line(name), hint)
+        warn_of_unknown("Queue limited that is unknown name=%s hint=%s", name, hint)
 
 
 def override_limit(
@@ -94,7 +91,7 @@ def override_limit(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Replace the numbers that the code declares; 0 stops all tasks of the limit from starting.
+    """Override the numbers that the code declares; with a concurrency of 0, all tasks wait.
 
     Numbers that are not given stay as they are. Running tasks are not stopped. Raises
     `LimitDoesNotExist`, and `InvalidTask` if the limit has no such number.
@@ -107,9 +104,11 @@ def override_limit(
         if number is None and parsed is None:
             raise InvalidTask(_("Give a concurrency or a rate."))
         if number is not None and limit.concurrency is None:
-            raise InvalidTask(_("Limit {name} is one of a rate: it has no concurrency.", name=name))
+            told = _("Limit {name} is one of a rate: it has no concurrency.", name=name)
+            raise InvalidTask(told, path=("concurrency",))
         if parsed is not None and limit.rate is None:
-            raise InvalidTask(_("Limit {name} is one of concurrency: it has no rate.", name=name))
+            told = _("Limit {name} is one of concurrency: it has no rate.", name=name)
+            raise InvalidTask(told, path=("rate",))
         before = words_of(limit)
         if number is not None:
             limit.concurrency_override = number
@@ -122,7 +121,7 @@ def override_limit(
 
 
 def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Use the numbers that the code declares again. Raises `LimitDoesNotExist`.
+    """Restore the numbers that the code declares. Raises `LimitDoesNotExist`.
 
     Raises `TransitionRefused` if they are not overridden.
     """
@@ -205,7 +204,7 @@ def _checked(
                 "concurrency must be a whole number from {least} to {most_at_once:,}, not "
                 "{number!r}.",
                 least=least, most_at_once=MOST_AT_ONCE, number=number,
-            ))  # fmt: skip
+            ), path=("concurrency",))  # fmt: skip
     parsed = None if rate is None else rate_of("rate", rate, most=MOST_A_WINDOW)
     return number, parsed
 

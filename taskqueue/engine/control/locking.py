@@ -1,7 +1,7 @@
 """Locking tasks and their running attempts before people change them.
 
-The order is: on SQLite the database (`take_write_lock`), leases by id, tasks by id. Sessions that
-record attempts lock in the same order. A verb on many tasks waits for no lock.
+The order is: on SQLite the database (`take_write_lock`), then leases by id, then tasks by id.
+Recording attempts uses the same order. A verb on many tasks waits for none of these locks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changing a task after its enqueue: options until it finishes, the rest only while it waits."""
+"""Change a task after its enqueue: options until it has finished, the rest while it waits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Pausing and resuming definitions, and everything: nothing is claimed, running tasks continue."""
+"""Pause and resume definitions, or everything. Running tasks continue."""
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
-from taskqueue.engine.control.unknown_names import unknown_definitions
+from taskqueue.engine.control.unknown_names import unknown_definitions, warn_of_unknown
 from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
@@ -26,7 +25,6 @@ from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Pause
 from taskqueue.models.pause import EVERYTHING
 
-logger = logging.getLogger("taskqueue.engine")
 ALL_QUEUES = "all queues"
 # Claims have ignored such a pause since its end.
 HAS_ENDED_PAUSES = Fact.of("EXISTS (SELECT 1 FROM taskqueue_pause WHERE paused_until <= {now})")
@@ -41,7 +39,7 @@ def pause_definition(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Pause a definition: later claims skip its tasks, running tasks continue.
+    """Pause a definition: later claims take none of its tasks, running ones continue.
 
     Enqueues and schedules still create tasks. `until`, a datetime or a duration from now, ends the
     pause automatically. Pausing again replaces time and reason. The definition need not be known
@@ -52,7 +50,7 @@ def pause_definition(
         raise InvalidTask(_("{name!r} is not the name of a definition.", name=name))
     _pause("definition", name, until=until, by=by, reason=reason, seen=seen)
     if hint := unknown_definitions(project_connection(), [name]).get(name):
-        logger.warning("Definition paused that is unknown name=%s hint=%s", name, hint)
+        warn_of_unknown("Definition paused that is unknown name=%s hint=%s", name, hint)
 
 
 def resume_definition(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -74,7 +72,7 @@ def pause_all(
 
 
 def resume_all(*, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """End the pause of everything; paused queues and definitions stay paused.
+    """End the pause of everything; pauses of single queues and definitions are kept.
 
     Raises `TransitionRefused` if not everything is paused.
     """

@@ -1,14 +1,12 @@
-"""Pausing, resuming and deleting queues. Nothing of a paused queue is claimed."""
+"""Pause, resume and delete queues. A paused queue's running tasks continue."""
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.options import check_options
@@ -20,7 +18,7 @@ from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.limits import lift_limit
 from taskqueue.engine.control.locking import Seen, require_seen
-from taskqueue.engine.control.unknown_names import unknown_queue
+from taskqueue.engine.control.unknown_names import unknown_queue, warn_of_unknown
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.queue_tasks import Found, unfinished_in
@@ -29,8 +27,7 @@ from taskqueue.exceptions import InvalidTask, QueueDoesNotExist, TransitionRefus
 from taskqueue.models import Queue, Rollup, Worker
 from taskqueue.models.worker import WorkerStatus
 
-logger = logging.getLogger("taskqueue.engine")
-# A queue without a row is listed because of its statistics for this long, and a little longer.
+# A queue without a row is listed by what its tasks came to for so long, and a little longer.
 LISTED_FOR = timedelta(hours=2)
 # The most tasks of each status, of all queues, that are searched for those of a deleted queue.
 MOST_LOOKED = 100_000
@@ -44,7 +41,7 @@ def pause(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Pause a queue: later claims skip its tasks, running tasks continue.
+    """Pause a queue: later claims take none of its tasks, running tasks continue.
 
     The queue needs no row: a warning is logged for an unknown name. `until`, a datetime or a
     duration from now, ends the pause automatically. Pausing again replaces time and reason. Raises
@@ -69,7 +66,7 @@ def pause(
         act = Act(name, before, "" if ends is None else f"until {ends.isoformat()}")
         audit(connection, "queue", "pause", [act], person=who)
     if hint := unknown_queue(connection, name):
-        logger.warning("Queue paused that is unknown name=%s hint=%s", one_line(name), hint)
+        warn_of_unknown("Queue paused that is unknown name=%s hint=%s", name, hint)
 
 
 def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -94,7 +91,7 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
 
 
 def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Delete a queue with its pause and its limit; its finished tasks are kept.
+    """Delete a queue with its pause and its limit; finished tasks are kept.
 
     Raises `QueueDoesNotExist`, and `TransitionRefused` while it has unfinished tasks or a live
     worker serves it by name. A queue exists again with its next task. It also reappears within a

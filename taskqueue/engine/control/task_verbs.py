@@ -1,6 +1,6 @@
-"""The table of verbs on tasks, which the faces, operations and the audit read.
+"""The table of verbs on tasks, used by all interfaces, operations and the audit.
 
-To add one, write its function for each of many tasks next to similar ones, and add a row here.
+To add a verb, write its function for many tasks beside the others, and add a row here.
 """
 
 from __future__ import annotations

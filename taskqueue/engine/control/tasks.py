@@ -1,8 +1,8 @@
 """Cancelling tasks, asking running ones to stop, and ending attempts of lost workers at once.
 
-Normally a task waits until its lease runs out, because a worker that has only lost its connection
-may still run the body. A person who knows better can end the lease. The worker is then fenced: its
-record changes no row, and its next ping ends the body.
+Normally the task of a lost worker waits until its lease expires, because a worker that is only
+disconnected may still be running the body. A person who knows that it is not can end the lease.
+That is safe: the worker's record then changes no row, and its next ping ends the body.
 """
 
 from __future__ import annotations

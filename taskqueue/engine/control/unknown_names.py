@@ -1,12 +1,14 @@
-"""Names that are not known here. They can be paused, but are probably misspelled."""
+"""Warn about unknown names: they may be paused, but are probably mistyped."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.translation import gettext_noop as _
 
+from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.definition import registry
@@ -15,10 +17,19 @@ from taskqueue.models import Arrival, Total, Worker
 from taskqueue.models.rollup import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 
+logger = logging.getLogger("taskqueue.engine")
 DEFINITION = _("No definition here is named {name!r}, and no task of that name was enqueued.{hint}")
 LANE = _(
     "No definition or worker here names the queue {name!r}, and no task was enqueued there.{hint}"
 )
+
+
+def warn_of_unknown(message: str, name: str, hint: str) -> None:
+    """Log that something was done to a name that nobody knows, as that of a record with a `hint`.
+
+    The command line prints the hint itself.
+    """
+    logger.warning(message, one_line(name), hint, extra={"hint": hint})
 
 
 def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""Verbs: actions of people, each declared once for all faces (admin, API, CLI).
+"""Verbs: the actions of people, each declared once for all interfaces.
 
-A face parses the request, calls `act_by` or the verb's form for many, and shows the result. The
-tables are `task_verbs` and, with the verbs on all other nouns, `taskqueue.engine.verbs`.
+The admin, the REST API and the command line parse a request, call `act_by` or the verb for many
+rows, and show the result. The tables are `task_verbs` and, with the verbs of all other nouns,
+`taskqueue.engine.verbs`.
 """
 
 from __future__ import annotations

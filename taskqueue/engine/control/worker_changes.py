@@ -1,4 +1,4 @@
-"""Changing a running worker: its slots, its queues, their order, and slots for definitions."""
+"""Change a running worker: its slots, its queues, their order and their slots."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def change_worker(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Change a running worker until it restarts; parts that are None stay as they are.
+    """Change the slots and queues of a running worker until it restarts; None keeps a value.
 
     `queues` and `definition_slots` are texts as for the flags of `runworker`; an empty text stands
     for all queues, or for no limits. `strict`: whether it empties its queues in their order.

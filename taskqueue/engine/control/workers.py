@@ -1,4 +1,4 @@
-"""Requests to workers, which receive them with their next ping: quiet, resume, stop, kill."""
+"""Send requests to workers: quiet, resume, stop, kill. A worker reads them with its pings."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def request_workers(
     reason: str = "",
     seen: Seen = None,
 ) -> list[str]:
-    """Send a request to workers that have not ended.
+    """Send workers a request; return the names of those that now have it, or a stronger one.
 
     Return those that now have it or a stronger one. A weaker request never replaces a stronger one.
     If a named worker does not exist, this raises `WorkerDoesNotExist` and sends nothing. Raises
@@ -114,7 +114,7 @@ def request_workers(
 def resume_workers(
     which: WorkerFilter, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> list[str]:
-    """Withdraw the request to be quiet. Return the names of the workers that were quiet.
+    """Let quiet workers claim again; return the names of those that were asked to be quiet.
 
     A worker that was asked to stop still stops. If a named worker does not exist, this raises
     `WorkerDoesNotExist` and resumes nobody.

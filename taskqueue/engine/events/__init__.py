@@ -1,1 +1,1 @@
-"""Events: subscriptions, numbering, the effects of events, reading and pruning."""
+"""Events: subscriptions, numbering, effects, reading and pruning."""

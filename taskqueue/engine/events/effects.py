@@ -1,7 +1,7 @@
-"""The effects of events: tasks of handlers, and what other kinds of subscribers ask for.
+"""The effects of events: tasks of handlers, deliveries, and those of other subscribers.
 
-All effects are written in the transaction that numbers the events, by code of this package alone:
-patterns and calls are data, so numbering needs no code of the project.
+They are written in the transaction that numbers the events, by code of this package only: patterns
+and calls are data, so the worker that numbers events needs none of the project's code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One thread for each process that looks for new events, for all streams of the process.
+"""A thread that reads new events once for all streams that a process serves.
 
-It has its own connection. On PostgreSQL it listens there, if the session is proven to be its own;
-otherwise it looks a few times a second. It reads each event once and keeps the latest, so that a
-hundred streams cost the database no more than one. It ends when there are no streams.
+The thread has its own connection. On PostgreSQL it listens on it, if no pooler shares the session;
+otherwise it polls a few times a second. It reads each event once and keeps the latest ones, so that
+a hundred streams cost the database no more than one. It ends when the last stream ends.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The pump: number events and apply their effects, in one transaction.
+"""The pump: number events, and enqueue the tasks that they cause, in one transaction.
 
-Only one worker at a time does this: the one that has locked the audience's row. So numbers have no
-gaps, rise in the order in which events became visible, and never appear behind a reader's position.
-Each event is numbered once; its effects happen exactly once, or fail together with the numbering.
+Only one worker does it at a time: the one that holds the lock of the audience's row. So numbers
+have no gaps, rise in the order in which events became visible, and are never lower than those that
+a reader has already seen. Each event is numbered once and has each of its effects once, together.
 
-Ids do not give such an order: of two overlapping transactions, the one that commits first may have
-the greater id, and a reader that has passed it would never see the other.
+Ids have no such order: of two overlapping transactions, the one that commits first may have the
+greater id, and a reader that has read past it would never see the other event.
 """
 
 from __future__ import annotations

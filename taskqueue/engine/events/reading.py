@@ -1,4 +1,4 @@
-"""Reading the feed: events after a number, in order."""
+"""Read the feed: events after a number, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Allotting: decide how many tasks each partition gives within places and tokens. No database."""
+"""Decide how many tasks each partition gives, given places and tokens. No database."""
 
 from __future__ import annotations
 

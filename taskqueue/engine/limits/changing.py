@@ -1,4 +1,4 @@
-"""Having tasks that wait under a limit checked again after its numbers have changed."""
+"""Have all waiting tasks of a limit examined again after its numbers have changed."""
 
 from __future__ import annotations
 

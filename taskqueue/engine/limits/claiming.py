@@ -1,14 +1,14 @@
-"""Claiming under limits: exact, without counters to give back, and without deadlocks.
+"""Claim tasks under limits: exactly, without counters that can drift, and without deadlocks.
 
-One transaction locks open partitions, skipping locked ones, and then all of their limiters in
-order. A further statement counts the places that are taken: its snapshot sees everything that
-earlier holders of these locks have committed. A row takes a place, and counts only while its lease
-runs. So the end of a lease, however it comes about, frees the place.
+One transaction locks open partitions, skipping locked ones, then all their limiters in order. The
+places in use are counted by a further statement, whose snapshot sees everything that was committed
+by earlier holders of the locks. A place is a row that counts only while its lease is running, so
+that it is given back when the lease ends, in whatever way.
 
-Whoever makes a task ready, or ends a lease that takes a place, writes a note in the same
-transaction. A note is deleted only under the lock of the partition or limiter that it is about, by
-a statement that sees the change. So a partition that is closed here for lack of a task or a place
-is checked again after each such change.
+Every statement that makes a task ready, or ends a lease that takes a place, writes a note in the
+same transaction. A note is deleted only under the lock of the rows that it is about, by a statement
+that sees the change. So a partition that is closed here because it lacks a task or a place is
+examined again after every such change.
 """
 
 from __future__ import annotations

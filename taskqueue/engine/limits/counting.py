@@ -1,4 +1,4 @@
-"""Counts of limits for metrics: how long tasks waited for places, and how many were repaired."""
+"""Metrics of limits: how long tasks waited for places, and how often rows were repaired."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Writing the limits that the code declares to the database, and applying them to waiting tasks.
+"""Write the declared limits to the database, and apply them to waiting tasks.
 
-The code of the worker that started last decides, except for numbers that people have set.
+The declarations of the worker that started last apply, except for numbers that people override.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lanes: the tags and limits that a worker needs for a partition, and which lanes are open."""
+"""Lanes: the queue and tags that a partition requires, and which lanes have open ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making partitions, limiters and limits that tasks name and that do not exist yet."""
+"""Insert the partitions, limiters and limits that a task names and that do not exist yet."""
 
 from __future__ import annotations
 

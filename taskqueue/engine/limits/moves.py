@@ -1,4 +1,4 @@
-"""The tasks that a partition may give, and its state after a claim. No database."""
+"""The tasks that a partition can give, and its state after a claim. No database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving places of limited queues to leases that run there without one."""
+"""Give places to tasks that already run in a queue when it gets a limit."""
 
 from __future__ import annotations
 

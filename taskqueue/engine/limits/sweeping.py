@@ -1,8 +1,8 @@
-"""Sweeping: open partitions that wrongly stand still, and delete rows that are no longer needed.
+"""Sweep: repair partitions that stand still although tasks could run; delete unused rows.
 
-Every note is written by a trigger, and deleted under the lock of its subject. So a partition that
-stands still although it has tasks and places is an error, of this package or of somebody who
-changed rows by hand. The sweep limits the delay of its tasks to some seconds.
+Every note is written by a trigger, and deleted under the lock of the rows that it is about. So if a
+sweep finds anything, it is the result of an error in this package, or of rows changed by hand. The
+sweep makes it a delay of some seconds instead of a task that waits forever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One transaction of a claim under limits: lock, count, allot, take, and write the new state."""
+"""One transaction of a claim under limits: lock, count, allot, take, and write new states."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Operations: one verb on many tasks in the background, requested here, served by workers."""
+"""Operations: one verb on many tasks, carried out in the background by any worker."""

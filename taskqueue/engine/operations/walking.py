@@ -1,8 +1,7 @@
-"""Walking over the tasks of an operation in the order of their ids, a bounded number at a time.
+"""Walk over the tasks of an operation in the order of their ids, in bounded steps.
 
-However rare the matching tasks are, and however large the table is, one statement reads no more
-than `WINDOW` rows: a range of ids, or all tasks of a status that is so rare that an index lists
-them.
+However few tasks match, and however large the table is, one statement reads at most `WINDOW` rows:
+a range of ids, or all tasks of a status that is rare enough for an index to list them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claiming tasks on PostgreSQL that only some workers may take, or that several workers run."""
+"""Claim tasks on PostgreSQL that only some workers, or several at once, may take."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writing the events of many changes by one statement, as one row for each definition.
+"""Write the events of many changes in the statement that makes them, a row per definition.
 
-A trigger for each row costs several times as much, and so do rows that must be found again by their
-leases.
+A trigger for each row would cost several times as much, and so would finding the rows again by
+their leases.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Recording successes, counting them and passing their places on, in a single statement.
+"""Record successes, count them and pass their places on, all in a single statement.
 
-While nothing else waits, a worker under limits needs no other statement.
+While no other tasks wait, this is the only statement that a worker needs for tasks under limits.
 """
 
 from __future__ import annotations

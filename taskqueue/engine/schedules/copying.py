@@ -14,7 +14,7 @@ from taskqueue.models import Schedule
 def copy_schedule(
     name: str, to: str, *, by: object = "", reason: str = "", **changes: Any
 ) -> Schedule:
-    """Create the schedule `to` as a copy of `name` with the changes. Return its row.
+    """Create the schedule `to` as a copy with these changes; return its row.
 
     The copy counts from now on, and has neither the pause nor the runs of the original, which may
     be declared in code. The changes are those of `edit_schedule`: another task does not get the

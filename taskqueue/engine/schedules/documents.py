@@ -1,8 +1,8 @@
-"""Schedules as a JSON document: exported, and imported by name, all or none.
+"""Export schedules as one JSON document, and import it by name, all or none.
 
-An entry describes a whole schedule: a field that it leaves out gets its default. `args` and
-`kwargs` may be null or contain redacted values, because the person who exported them may not see
-them. Such values are kept as they are stored, so only existing schedules can have them.
+An entry describes a whole schedule: fields that it leaves out have their defaults. `args` and
+`kwargs` may be null or contain redacted values, if the user who exported them may not see them.
+Such values keep what is stored, so they are only possible for a schedule that already exists.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ArgumentsOf = Callable[[Schedule], tuple[list[Any], dict[str, Any]] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """The effect of an import on one schedule, applied or planned."""
+    """The effect of an import on one schedule, made or (in a dry run) expected."""
 
     name: str
     # `create`, `change` or `none`.
@@ -74,7 +74,7 @@ class Imported:
 def export_document(
     names: Collection[str] | None = None, *, arguments_of: ArgumentsOf | None = None
 ) -> dict[str, Any]:
-    """Return the schedules that were created at run time, or those of them with these names.
+    """Return the schedules that were created at run time, or those with these names.
 
     Schedules that are declared in code are left out: their code creates them. Arguments are
     complete unless `arguments_of` says otherwise. Raises `InvalidSchedule` for a name that is not
@@ -113,7 +113,7 @@ def import_document(
     reason: str = "",
     check: Callable[[Target, Entry], None] | None = None,
 ) -> list[Imported]:
-    """Create and change schedules to match a document. Return what was done to each.
+    """Create and change schedules as a document says; return what was done to each.
 
     Schedules are matched by name, so importing twice changes nothing. Schedules that the document
     does not name are kept. With `dry_run` everything is applied and rolled back. `check` may raise

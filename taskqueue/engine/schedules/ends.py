@@ -1,4 +1,4 @@
-"""The ends of runs: what a schedule records about its ended tasks and workflows."""
+"""Record with a schedule the ends of its tasks and workflows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading schedules: by name, in words, with their next times, and why they do not run."""
+"""Read schedules: by name, in words, with their next times and the reasons not to run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _check_count(count: object) -> None:
 
 
 def get_schedule(name: str) -> Schedule:
-    """Return its row. Raises `ScheduleDoesNotExist`, which suggests the closest name."""
+    """Return its row. Raises `ScheduleDoesNotExist`, which suggests the most similar name."""
     return find(Schedule.objects.using(project_connection().alias), name)
 
 

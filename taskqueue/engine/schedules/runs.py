@@ -1,4 +1,4 @@
-"""Runs of a schedule: each is an occurrence, and the task or workflow enqueued for it."""
+"""Runs of a schedule: an occurrence each, with its task or workflow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writing the schedules that the code declares to the database, and deactivating removed ones.
+"""Write the declared schedules to the database, and mark removed ones.
 
-The code decides everything except whether they are paused. The declarations of the worker that
-started last apply.
+The code decides everything about them except whether they are paused. The declarations of the
+worker that started last apply.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Synced:
 
 
 def sync_schedules(*, worker: str = "") -> Synced:
-    """Create and change schedules to match the code.
+    """Create and change schedules to match the declarations in the code.
 
     `worker` is the name of the live worker that runs this code. A declaration that cannot work is
     reported, and its row stays as it is. A changed rule counts from now on; times of the old rule

@@ -92,7 +92,7 @@ def create_schedule(
     reason: str = "",
     **declared: Unpack[Declared],
 ) -> Schedule:
-    """Create a schedule that counts from now on. Return its row.
+    """Create a schedule that applies from now on; return its row.
 
     `task` is a task or a workflow, or its name. `options` are those of `.using(...)`, as JSON
     values (durations in seconds). Raises `InvalidSchedule` for a schedule that cannot work,
@@ -131,7 +131,7 @@ def create_schedule(
 def edit_schedule(
     name: str, *, by: object = "", reason: str = "", seen: Seen = None, **changes: Any
 ) -> Schedule:
-    """Change any of what `create_schedule` takes. Return the changed row.
+    """Change values that `create_schedule` takes; return the new row.
 
     Times that have come by the old rule are served first; a new rule counts from now on. Another
     task does not get the arguments of the old one: give them again. Raises `ScheduleDoesNotExist`,
@@ -156,7 +156,7 @@ def edit_schedule(
 
 
 def pause_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Pause a schedule: its nominal times are recorded as skipped; running tasks go on.
+    """Pause a schedule: further times are recorded as skipped, running tasks continue.
 
     Raises `ScheduleDoesNotExist`. Pausing again replaces the person and the reason.
     """
@@ -171,7 +171,7 @@ def pause_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen =
 
 
 def resume_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """End its pause. Times that passed meanwhile are not made up for; its failures are forgotten.
+    """End its pause. Times that passed meanwhile are not made up for; its failures are reset.
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` if it is not paused.
     """
@@ -197,7 +197,7 @@ def run_schedule(
     reason: str = "",
     seen: Seen = None,
 ) -> Occurrence:
-    """Run it now, in addition to its rule.
+    """Run it once now, apart from its rule; return the occurrence, whose nominal time is now.
 
     Return the occurrence, whose nominal time is this moment. This also works while it is paused or
     not enabled. `args` and `kwargs` apply to this run only; with None, those of the schedule are
@@ -231,7 +231,7 @@ def run_schedule(
 
 
 def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Delete it with its occurrences; its tasks are kept.
+    """Delete the schedule with its occurrences; its tasks are kept.
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` if the code still declares it.
     """

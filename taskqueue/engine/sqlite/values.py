@@ -1,7 +1,7 @@
 """Times, durations and identifiers in the form in which Django stores them on SQLite.
 
-The clock of this process counts as the database's: a process that opens an SQLite file runs on its
-host.
+The clock of this process is that of the database, because a process that opens an SQLite file runs
+on the same host.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Webhooks: their endpoints, the deliveries that events cause, and the outcomes of these."""
+"""Webhooks: endpoints, the deliveries that events cause, and their outcomes."""

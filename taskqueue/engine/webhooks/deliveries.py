@@ -74,7 +74,7 @@ def deliver_events(
 
 
 def send_test(endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> UUID:
-    """Send a test to an endpoint, even if it is disabled. Return the id of the delivery.
+    """Send a test to an endpoint, even to a disabled one; return the id of the delivery.
 
     Raises `EndpointDoesNotExist`.
     """

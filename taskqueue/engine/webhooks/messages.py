@@ -1,4 +1,4 @@
-"""The body of a message about an event: short, because a receiver fetches what it may see."""
+"""The body of a webhook message: it is small; the receiver fetches further details."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Workflows as rows: insert graphs, count the ends of tasks, and advance the steps that follow."""
+"""Workflows as rows: insert graphs, count the ends of their tasks, and advance them."""

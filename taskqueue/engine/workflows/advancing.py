@@ -1,7 +1,7 @@
-"""Advancing workflows: once steps are complete, start or end the steps that depend on them.
+"""Advance workflows once steps are complete, under the locks of the workflows.
 
 Locks: workflows by id, then their steps, then only rows that no other session waits for. A workflow
-that another session has locked is skipped: that session looks for more work after its COMMIT.
+that another session has locked is skipped: that session looks again after its COMMIT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether any workflow is running or stopping; asked before the code that advances is imported."""
+"""Find out whether any workflow runs or stops, before the code for it is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs on one workflow, as the admin, API and CLI call them: by id, and as the caller saw it."""
+"""Verbs on one workflow by its id, for all interfaces, guarded by the version seen."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pause_workflow(
 def resume_workflow(
     key: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> None:
-    """Release the steps that the pause held back. Raises as `cancel_workflow`."""
+    """Release what a pause kept back. Raises as `cancel_workflow`, and for one not paused."""
     with _locked(key, seen) as (connection, workflow):
         verbs.resume(connection, workflow.id, by=by, reason=reason)
 

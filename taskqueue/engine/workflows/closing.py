@@ -1,4 +1,4 @@
-"""Ending steps and then their workflows, in one transaction that has locked the workflows."""
+"""End steps and their workflows, within one transaction and under the workflows' locks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compensations: undo what the succeeded steps of a workflow have done, last ended first.
+"""Compensations: undo the succeeded steps of a workflow, starting with the last to end.
 
-They run once a workflow that failed or was cancelled has no open steps. They run one at a time,
-each as a step of its own, under the workflow's lock.
+They run once a workflow that has failed or was cancelled has no open step left: one at a time, each
+as a separate step, under the workflow's lock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Counting the members of steps from their tasks, regardless of earlier counts."""
+"""Count the members of steps again from their tasks, whatever was counted before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lasting counts of ended workflows and repaired steps, for metrics."""
+"""Count ended workflows and repaired steps since the beginning."""
 
 from __future__ import annotations
 

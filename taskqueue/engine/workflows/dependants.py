@@ -1,8 +1,8 @@
 """What follows for dependants when steps end: each is released, skipped or cancelled.
 
-An edge `after success` from a step that failed or was cancelled cancels the dependant, unless the
-step is allowed to fail. An edge is not taken if its condition on the end did not come true, or if
-it comes from a skipped step. A step is skipped if none of its edges was taken.
+If a step fails or is cancelled, an edge `after success` cancels its dependant, unless the step is
+allowed to fail. An edge for another end than the actual one, or from a skipped step, is not taken.
+A step none of whose edges was taken is skipped.
 """
 
 from __future__ import annotations

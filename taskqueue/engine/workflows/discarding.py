@@ -1,7 +1,7 @@
-"""Discarding what a retry makes anew: fan-outs, children, and compensations that have run.
+"""Discard what a retry makes again: fan-outs, children, and finished compensations.
 
-They may have very many tasks. So they are moved below a separate workflow that is due to be pruned,
-from which workers delete them in batches.
+They may have very many tasks. So they are moved to a separate workflow that is due to be pruned,
+and workers delete them from there, a limited number of tasks per transaction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Storing the calls of a fan-out that a body returns; they count only if its attempt succeeds.
+"""Store the calls of a fan-out with the lease of their attempt; they run if it succeeds.
 
-The process of the body writes them in chunks, for its lease. A lease that has ended writes nothing
-more. The calls of a lost or failed attempt are never read: the next attempt deletes them, or else
-the end of the workflow does.
+The body's process writes them, in chunks; once its lease has ended, nothing more is written. The
+calls of a lost or failed attempt are never read. The next attempt deletes them, or the end of the
+workflow does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turning fan-outs into steps, each of which stands for the member that returned it."""
+"""Turn fan-outs into steps, whose results replace those of the members that returned them."""
 
 from __future__ import annotations
 

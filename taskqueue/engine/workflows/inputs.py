@@ -1,7 +1,6 @@
-"""The results of earlier steps that a body reads; small ones are read by one statement.
+"""Read the results of earlier steps for a body, by one statement if they are small.
 
-Most steps read the result of one task, or the results of a few members. `results` reads everything
-else.
+Most steps read the result of one task, or those of a few members. `results` reads everything else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inserting workflows: write a graph as rows in the caller's transaction, and begin its roots."""
+"""Insert workflows: a graph becomes rows in the caller's transaction, and its roots start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The locks of an advance: workflows, then their due steps.
+"""Take the locks of an advance: workflows, then their due steps.
 
 The statements are constants: building such a query for each advance took longer than running it.
 """

@@ -1,4 +1,4 @@
-"""Results of members of steps, as JSON lists of many results each: row by row takes far longer."""
+"""Store results of members as JSON lists, many per row, which is far faster than single rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of members of steps, in order. A fan-out's results stand at the place of its member."""
+"""Read the results of members in order; a fan-out's replace that of the member."""
 
 from __future__ import annotations
 

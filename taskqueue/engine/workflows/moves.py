@@ -1,4 +1,4 @@
-"""Writing the progress of workflows, in one statement for all that a transaction advances."""
+"""Record that workflows have advanced, in one statement for all of a transaction."""
 
 from __future__ import annotations
 

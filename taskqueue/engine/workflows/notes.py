@@ -1,7 +1,7 @@
-"""Notes of ends that do more than count: they change the context, or begin a fan-out.
+"""Apply notes of ends that do more than count: they change the context or start a fan-out.
 
-A fold leaves these notes alone. They are applied under the lock of their workflow, in the order of
-the ends.
+A fold skips these notes. They are applied under the lock of their workflow, in the order in which
+the members ended.
 """
 
 from __future__ import annotations

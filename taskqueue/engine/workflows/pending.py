@@ -1,4 +1,4 @@
-"""Counting the noted ends of one workflow before somebody changes it by hand."""
+"""Count the pending notes of one workflow before somebody changes it by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning workflows after their retention: first their tasks, and last their own rows."""
+"""Prune workflows whose retention is over: their tasks first, their own rows last."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reconciling: count the steps of workflows anew that have made no progress for a while.
+"""Reconcile: count the steps of workflows that do not advance again.
 
-The code that records an end also notes it. If a bug or an older version did not, the workflow would
-wait forever; with the recount it loses a minute.
+The transaction that writes an end also writes a note of it. Without a note, for example because of
+an older version, a workflow would wait forever; the recount limits the delay to a minute.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reopening ended steps for a retry: their rows, their tasks, and their fan-outs and children.
+"""Reopen steps that have ended, with their tasks and everything that they had started.
 
-The rows of all steps change in the transaction of the retry. Their tasks are reopened while the
-workflow advances, a bounded number in each transaction: the step keeps the place at which the next
-one continues. A step is not released before all of its tasks are blocked again.
+The retry changes the rows of all steps. Their tasks follow in the advance, a limited number per
+transaction; the next transaction continues from the place that the step stores. A step is not
+completed before all of its tasks are waiting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calls that are stored in a step's row, so that any worker can send them without the code."""
+"""The calls stored with a step, so that any worker can send them without the code."""
 
 from __future__ import annotations
 

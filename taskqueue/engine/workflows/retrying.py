@@ -1,8 +1,9 @@
-"""Retrying workflows: decide which steps run again, and what is kept of them.
+"""Retry workflows: decide which steps run again, and what is kept of them.
 
-A step that failed runs again in place: its unsuccessful tasks keep their rows and attempts, and
-unsent members are sent. Steps that it cancelled or skipped wait again. If a step runs anew, all of
-its tasks run again, and their results and children are deleted.
+A failed step runs again in place: those of its tasks that did not succeed, with their rows and
+attempts, and the calls that were not sent yet. Steps that were cancelled or skipped because of it
+wait again. If a step has to run from the beginning, all of its tasks do, and their results and
+child workflows are deleted.
 """
 
 from __future__ import annotations

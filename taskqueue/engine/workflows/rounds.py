@@ -1,4 +1,4 @@
-"""Folding and advancing until nothing is left to do, or other sessions are doing it."""
+"""Fold and advance until nothing is left to do, or other sessions are doing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duties of workflows: do the work that others left, end overdue workflows, and continue stops."""
+"""The duties of workflows: unfinished advances, passed deadlines, and stops under way."""
 
 from __future__ import annotations
 

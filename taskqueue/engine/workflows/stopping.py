@@ -1,8 +1,8 @@
-"""Stopping workflows: cancel waiting tasks, and request the stop of running ones.
+"""Stop workflows: cancel waiting tasks, and ask running ones to stop.
 
 The caller holds the workflow's lock. Tasks, leases and children that another session has locked are
-left to the next transaction: a session that holds one of these never waits for a workflow, and
-nothing here waits for it.
+left to the next turn. So this never waits for such a session, and sessions with these locks never
+wait for a workflow.
 """
 
 from __future__ import annotations

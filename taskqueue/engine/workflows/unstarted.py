@@ -1,7 +1,7 @@
-"""Cancelling claimed tasks whose workflow is stopping, before they start.
+"""Cancel claimed tasks of a stopping workflow before they start.
 
-A stop cancels 500 tasks in one transaction. Workers that claim the following tasks of a wide map
-stay ahead of it, and would start them one after the other.
+A stop cancels 500 tasks per transaction. Workers that claim the next tasks of a wide map would be
+faster than it, and would start one task after the other.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.transaction import atomic, on_commit
 
 from taskqueue.conf import get_settings
@@ -61,21 +61,28 @@ def cancel(
 def pause(
     connection: BaseDatabaseWrapper, workflow_id: UUID, *, by: object, reason: object
 ) -> None:
-    """Release no more steps of a workflow or its children until it is resumed."""
+    """Release nothing more of it, or of its children, until it is resumed.
+
+    Pausing again replaces time, person and reason.
+    """
     with _locked(connection, workflow_id, "pause", by=by, reason=reason) as (workflow, now):
-        workflow.paused_at = workflow.paused_at or now
+        before, workflow.paused_at = workflow.paused_at, now
         workflow.save(using=connection.alias, update_fields=["paused_at"])
-        rows = Workflow.objects.using(connection.alias)
+        # Children that were paused by themselves keep their own time, by which they stay paused.
+        paused_so = Q(paused_at=None) | Q(paused_at=before)
         for generation in _generations_below(connection, workflow):
-            rows.filter(id__in=generation, paused_at=None).update(paused_at=workflow.paused_at)
+            rows = Workflow.objects.using(connection.alias).filter(id__in=generation)
+            rows.filter(paused_so).update(paused_at=now)
 
 
 def resume(
     connection: BaseDatabaseWrapper, workflow_id: UUID, *, by: object, reason: object
 ) -> None:
-    """Release the steps that the pause held back."""
+    """Release what the pause has kept back. Raises `TransitionRefused` if it is not paused."""
     with _locked(connection, workflow_id, "resume", by=by, reason=reason) as (workflow, now):
-        # Children that were paused separately stay paused.
+        if workflow.paused_at is None:
+            raise TransitionRefused(_("Workflow {workflow} is not paused.", workflow=workflow.id))
+        # Those that were paused by themselves stay so.
         ids = [id for some in _generations_below(connection, workflow) for id in some]
         below = Workflow.objects.using(connection.alias).filter(id__in=ids)
         resumed = [workflow, *below.filter(paused_at=workflow.paused_at).order_by("id")]
