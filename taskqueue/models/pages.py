@@ -1,4 +1,4 @@
-"""Proxy models for the admin's pages that are no tables."""
+"""Proxy models for admin pages that are not tables."""
 
 from django.utils.translation import gettext_lazy as _
 
