@@ -51,7 +51,7 @@ def once_of(client: Client, page: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_second_press_leads_to_what_the_first_one_made(kind: str, log_in_as: LogIn) -> None:
+def test_a_second_press_leads_to_what_the_first_one_created(kind: str, log_in_as: LogIn) -> None:
     page, address, given = asked(kind)
     client = log_in_as("superuser")
     given["once"] = once_of(client, page)
