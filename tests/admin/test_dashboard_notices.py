@@ -1,4 +1,4 @@
-"""The dashboard says in a sentence what needs attention, to those who may know of it."""
+"""The dashboard describes in a sentence what needs attention, to users who may know it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a task makes one however often it is pressed, also at the same time."""
+"""A button that creates a task creates one however often it is pressed, even simultaneously."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of tasks: what is searched is found, page by page, and what is odd is refused kindly."""
+"""The task list: searches find matching tasks page by page, and odd input is refused politely."""
 
 from __future__ import annotations
 

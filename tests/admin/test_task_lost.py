@@ -1,4 +1,4 @@
-"""The task page lets people end what a lost worker holds, once they know what that means."""
+"""The task page lets people end a lost worker's attempt after a confirmation."""
 
 from __future__ import annotations
 
