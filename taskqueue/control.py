@@ -101,7 +101,7 @@ __all__ = [
 
 
 def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
-    """Cancel a task: one that waits ends now, a running one is asked to stop.
+    """Cancel a task: a waiting task ends now, a running one is asked to stop.
 
     An attempt whose worker is lost ends at once, as with `request_stop`. Returns the status that
     the task has then.
@@ -110,7 +110,7 @@ def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None
 
 
 def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
-    """Ask a running task to stop: it is told, after a grace interrupted, after another killed.
+    """Ask a running task to stop; after a grace it is interrupted, after another one killed.
 
     Returns its status, which is `running` until it has stopped. An attempt whose worker is lost
     ends at once, and the task is cancelled; if the worker's host is only cut off, the body may
@@ -120,7 +120,7 @@ def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen 
 
 
 def retry(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Run a finished task again, its failures and crashes forgotten, its attempts counted on.
+    """Run a finished task again: failures and crashes are reset, attempts keep counting.
 
     A running task whose worker is lost is ready at once too: its attempt ends as lost. If the
     worker's host is only cut off, the body may run until the worker reaches the database again.
@@ -137,7 +137,7 @@ def retry_with(
     reason: str = "",
     new_id: UUID | None = None,
 ) -> UUID:
-    """Enqueue a finished task anew with other arguments; the id of the new task.
+    """Enqueue a finished task again with other arguments; return the id of the new task.
 
     None leaves those arguments as they are. The old task stays as it is, the new one has its
     options and names it in `retry_of`; it holds no unique key. Where `new_id` is given, it is the
@@ -151,14 +151,14 @@ def retry_with(
 
 
 def run_now(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Make a task ready that waits for its time."""
+    """Make a task that waits for its time ready now."""
     TASK_VERBS["run_now"].act(task, by=by, reason=reason, seen=seen)
 
 
 def reschedule(
     task: TaskId, run_after: Moment, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> None:
-    """Give a task that waits another time: a datetime, or a duration from now.
+    """Give a waiting task another time: a datetime, or a duration from now.
 
     Raises `InvalidTask` for a time that cannot be.
     """
@@ -175,7 +175,7 @@ def update(
     reason: str = "",
     seen: Seen = None,
 ) -> bool:
-    """Change a task that has not finished; whether that changed anything.
+    """Change a task that has not finished; return whether anything changed.
 
     `changes` are options by their names: those of `mutable_options.MUTABLE`. `worker_names` that
     now exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
@@ -199,7 +199,7 @@ def duplicate(
     new_id: UUID | None = None,
     **changes: Any,
 ) -> UUID:
-    """Enqueue a task with the name, arguments and options of another; the id of the new one.
+    """Enqueue a copy of a task, with its name, arguments and options; return the new id.
 
     It is due at once, has no unique key, no deadline and no schedule, and is no retry: only the
     audit of both ties them. `changes` are options that `update` takes too, such as `queue_name` and
@@ -211,7 +211,7 @@ def duplicate(
 
 
 def delete(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Delete a finished task, its attempts and its log lines; only the audit tells of it then.
+    """Delete a finished task, its attempts and its log lines. Only audit entries remain.
 
     A unique key that it holds is free from then on.
     """
@@ -224,12 +224,12 @@ def cancel_many(which: TaskFilter, *, by: object = "", reason: str = "") -> Bulk
 
 
 def request_stop_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Ask those that run to stop; attempts of lost workers end at once."""
+    """Ask the matching running tasks to stop; attempts of lost workers end at once."""
     return act_on_many(which, "stop", by=by, reason=reason)
 
 
 def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Run those again that have finished.
+    """Run the matching finished tasks again.
 
     A filter whose `statuses` name `running` also chooses what lost workers hold: these attempts
     end at once.
@@ -238,21 +238,21 @@ def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkO
 
 
 def run_now_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Make those ready that wait for their time."""
+    """Make the matching tasks that wait for their time ready now."""
     return act_on_many(which, "run_now", by=by, reason=reason)
 
 
 def reschedule_many(
     which: TaskFilter, run_after: Moment, *, by: object = "", reason: str = ""
 ) -> BulkOutcome:
-    """Give those that wait another time. Raises `InvalidTask` before anything is changed."""
+    """Give the waiting tasks another time. Raises `InvalidTask` before anything is changed."""
     return act_on_many(which, "reschedule", by=by, reason=reason, run_after=run_after)
 
 
 def update_many(
     which: TaskFilter, changes: Mapping[str, Any], *, by: object = "", reason: str = ""
 ) -> BulkOutcome:
-    """Change options of those that have not finished. Raises `InvalidTask` as `update` does.
+    """Change options of the unfinished tasks. Raises `InvalidTask` as `update` does.
 
     One that a change does not fit counts as refused.
     """
@@ -261,10 +261,10 @@ def update_many(
 
 
 def delete_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Delete those that have finished, with their attempts and log lines."""
+    """Delete the matching tasks that have finished, with their attempts and log lines."""
     return act_on_many(which, "delete", by=by, reason=reason)
 
 
 def duplicate_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
-    """Enqueue another like each of them."""
+    """Enqueue a copy of each matching task."""
     return act_on_many(which, "duplicate", by=by, reason=reason)

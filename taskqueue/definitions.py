@@ -54,13 +54,13 @@ class Definition(Signing, BaseDefinition[P, R]):
         return self.body(*args, **kwargs)
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the body here and now, an `async def` body too."""
+        """Run the body in this process and wait for it, even if it is an `async def`."""
         if self.is_async:
             return cast(R, async_to_sync(cast(Any, self.body))(*args, **kwargs))
         return self.body(*args, **kwargs)
 
     async def acall(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the body here and now, a `def` body in a thread."""
+        """Run the body in this process and wait for it, a `def` body in a thread."""
         if self.is_async:
             return cast(R, await cast(Any, self.body)(*args, **kwargs))
         return await sync_to_async(self.body)(*args, **kwargs)
@@ -77,7 +77,7 @@ class Definition(Signing, BaseDefinition[P, R]):
         return enqueue(self, args, kwargs)
 
     async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> TaskResult[R]:
-        """Enqueue from async code; if another task holds the key, all attributes may be read."""
+        """Async version of `enqueue`; if another task holds the key, all attributes can be read."""
 
         def write() -> TaskResult[R]:
             result = self.enqueue(*args, **kwargs)
@@ -89,7 +89,7 @@ class Definition(Signing, BaseDefinition[P, R]):
         return await sync_to_async(write, thread_sensitive=True)()
 
     def enqueue_many(self, calls: Iterable[Call]) -> Sequence[TaskResult[R]]:
-        """Write many tasks, all or none; return the results in the order of the calls.
+        """Write many tasks, all or none; return their results in the order of the calls.
 
         Each result is made when it is looked at. `calls` holds pairs of positional and keyword
         arguments. Raises as `enqueue` does.
@@ -140,7 +140,7 @@ class Definition(Signing, BaseDefinition[P, R]):
         return result
 
     async def aget_result(self, result_id: Any) -> TaskResult[R]:
-        """Return the result from async code; all its attributes may be read there."""
+        """Async version of `get_result`; all attributes of the result can be read."""
 
         def read() -> TaskResult[R]:
             result = self.get_result(result_id)

@@ -43,7 +43,7 @@ execute_from_command_line(["django", "runworker", *sys.argv[2:]])
 
 
 class Worker:
-    """A worker in a process of its own, with this process's settings and databases.
+    """A worker in a separate process, with this process's settings and databases.
 
     The arguments are the flags of `runworker`. In a `with` statement it works until the end of the
     block; `run()` starts it, waits, and ends it. Its output is that of this process.

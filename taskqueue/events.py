@@ -36,7 +36,7 @@ def on(
     task: UUID | str | None = None,
     workflow: UUID | str | None = None,
 ) -> Callable[[Any], Definition[Any, Any]]:
-    """Enqueue a task of the decorated function for each event that fits.
+    """Enqueue a task of the decorated function for each matching event.
 
     Above `@task(...)` its tasks have those options. `kinds` may be patterns such as `task.*`, as
     may `name` and `queue`; what is left out lets all events pass. The body gets the event as a
@@ -76,7 +76,7 @@ def since(
     workflow: UUID | str | None = None,
     limit: int = 1000,
 ) -> list[FeedEvent]:
-    """Return the first events behind a number that fit.
+    """Return the first matching events after a number.
 
     Whoever reads is subscribed: what fits is written from now on, as long as the same is read again
     within half a minute. Raises `EventsGone`, which names the oldest event, where some that were
@@ -108,7 +108,7 @@ async def stream(
     workflow: UUID | str | None = None,
     after: int | None = None,
 ) -> AsyncIterator[FeedEvent]:
-    """Yield events as they come: those behind the number `after`, or from now on.
+    """Yield matching events as they come: those after the number `after`, or from now on.
 
     Raises `EventsGone`, `InvalidSubscription` and `TooManyReaders`, as `since` does.
     """

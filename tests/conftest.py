@@ -25,6 +25,7 @@ from tests.sharing_out import (
     IS_SHARED_OUT,
     MARKERS,
     ONCE,
+    SEED,
     is_left_to_the_other_database,
 )
 from tests.warm_start import WarmStarts
@@ -105,10 +106,11 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str:
     )
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     where = os.environ.get("TASKQUEUE_TEST_DATABASE_URL", "").rpartition("@")[2]
     way = f"workers behind PgBouncer: {POOLER}" if POOLER else ""
-    return f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''} {way}".rstrip()
+    database = f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''} {way}".rstrip()
+    return [database, f"samples: TASKQUEUE_TEST_SEED={SEED}"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

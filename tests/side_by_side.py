@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import randrange
 from types import FrameType
 from typing import IO
 
@@ -54,6 +55,8 @@ OPTIONS = ("-W", "error", "--durations=15")
 # What follows one of these is no path to tests, even where a file has that name.
 WITH_VALUE = ("-m", "-k", "-p", "-o", "-c", "-W", "-r", "--ignore", "--deselect", "--basetemp")
 NOTHING_COLLECTED = 5
+SEED = str(randrange(1000))
+"""Of all parts, unless the environment names one: it chooses what of large matrices is run."""
 # Seconds for fixtures to end their processes. After SIGTERM .ci/run would kill in 15.
 GRACE = {signal.SIGINT: 60, signal.SIGTERM: 12}
 
@@ -151,6 +154,7 @@ def _environment(part: Part) -> dict[str, str]:
     environment = {**os.environ, "TASKQUEUE_TEST_DATABASE": part.database}
     # Hundreds of workers start: each would compile the package anew, for half of its time.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.setdefault("TASKQUEUE_TEST_SEED", SEED)
     if part.is_shared_out:
         environment["TASKQUEUE_TEST_SHARED_OUT"] = "1"
     if part.pooler:

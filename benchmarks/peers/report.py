@@ -58,19 +58,20 @@ def write(result: Mapping[str, Any], folder: Path | None) -> None:
 def page(result: Mapping[str, Any]) -> str:
     """All of it as Markdown."""
     parts = [
-        "# Beside other task queues",
+        "# Comparison with other task queues",
         "",
-        "Made by `make benchmark-peers`; every driver stands in `benchmarks/peers/drivers`, with",
-        "the settings that its queue's documentation advises for throughput. All queues took turns",
-        "in one run: read ratios, not rates. Bodies append one byte to a file; rates are taken",
-        "from these bytes, between a quarter of the tasks and 95 %. The medians stand first, the",
-        "range over the rounds behind them, a line across the bars of the charts. Memory is that",
-        "of all processes of a worker, each with its share of the pages that it has in common with",
-        "others (PSS).",
+        "This page is made by `make benchmark-peers`. The drivers are in",
+        "`benchmarks/peers/drivers`, with the settings that each queue's documentation",
+        "recommends for throughput. All queues took turns in one run, so compare ratios rather",
+        "than rates. Bodies append one byte to a file; rates are measured from these bytes,",
+        "between 25 % and 95 % of the tasks. The tables give medians, with the range over the",
+        "rounds in parentheses; in the charts, the range is a line across the bar. Memory is",
+        "that of all processes of a worker, each with its share of the pages that it shares",
+        "with others (PSS).",
         "",
-        "PostgreSQL writes each commit to the disk before it answers. Redis writes its log once a",
-        "second, as its manual advises: what it was told in the last second is lost with its",
-        "machine, and its figures are not bought at the same price.",
+        "PostgreSQL writes each commit to disk before it responds. Redis writes its log once a",
+        "second, as its manual recommends: if its machine crashes, the writes of the last",
+        "second are lost. So its figures come with a weaker guarantee.",
         "",
         f"{result['surroundings']}. Versions: "
         + ", ".join(f"{name} {version}" for name, version in result["versions"].items())

@@ -48,7 +48,7 @@ class DocumentGiven(Reasoned):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedSchedule:
-    """The effect of an import on one schedule, done or foreseen."""
+    """The effect of an import on one schedule, made or (in a dry run) expected."""
 
     name: str
     action: str = about(choices=["create", "change", "none"])

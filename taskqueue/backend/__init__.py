@@ -90,7 +90,7 @@ class TaskQueueBackend(BaseTaskBackend):
         return answers[0]
 
     def enqueue_many(self, task: AnyTask, calls: Iterable[Call]) -> Sequence[AnyResult]:
-        """Write many tasks, all or none; return the results in the order of the calls."""
+        """Write many tasks, all or none; return their results in the order of the calls."""
         from taskqueue import results
 
         self.validate_task(task)

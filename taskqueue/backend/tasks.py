@@ -140,7 +140,7 @@ class QueueTask(Signing, Lazy, AnyTask):
         return definition
 
     def enqueue_many(self, calls: Iterable[Call]) -> Sequence[AnyResult]:
-        """Write many tasks, all or none; return the results in the order of the calls.
+        """Write many tasks, all or none; return their results in the order of the calls.
 
         `calls` holds pairs of positional and keyword arguments.
         """

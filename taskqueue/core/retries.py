@@ -74,7 +74,7 @@ class Backoff:
 
 @dataclass(frozen=True)
 class Fixed(Backoff):
-    """Always the same delay."""
+    """Always wait for the same delay."""
 
     policy: ClassVar[str] = "fixed"
     seconds: Duration = 10.0
@@ -94,7 +94,7 @@ class _Rising(Backoff):
 
 @dataclass(frozen=True)
 class Linear(_Rising):
-    """`base` seconds more after each failure, at most `cap`."""
+    """Wait `base` seconds more after each failure, at most `cap`."""
 
     policy: ClassVar[str] = "linear"
 
@@ -104,7 +104,7 @@ class Linear(_Rising):
 
 @dataclass(frozen=True)
 class Exponential(_Rising):
-    """`factor` times `base` to the power of the number of failures, in seconds, at most `cap`."""
+    """Wait `factor` times `base` to the power of the failures, in seconds, at most `cap`."""
 
     policy: ClassVar[str] = "exponential"
     base: Duration = 2.0
@@ -128,7 +128,7 @@ class Exponential(_Rising):
 
 @dataclass(frozen=True)
 class Fibonacci(_Rising):
-    """`base` seconds times 1, 1, 2, 3, 5, 8 …, at most `cap`."""
+    """Wait `base` seconds times 1, 1, 2, 3, 5, 8 …, at most `cap`."""
 
     policy: ClassVar[str] = "fibonacci"
     base: Duration = 1.0

@@ -22,7 +22,7 @@ MOST_PLACES = 1000
 
 @dataclass(frozen=True)
 class Debounce:
-    """Run the last call of a burst, once no call has come for `wait` seconds.
+    """Run only the last call of a burst, once no call has come for `wait` seconds.
 
     `@task(debounce=Debounce(5, key="doc_id", max_wait=60))`: it runs at the latest `max_wait`
     seconds after the first call. Raises `InvalidTask`.
@@ -57,7 +57,7 @@ class Debounce:
 
 @dataclass(frozen=True)
 class Throttle:
-    """Let in so many tasks in each window of a time; further calls are dropped.
+    """Admit at most this many tasks in every window of time; further calls are dropped.
 
     `@task(throttle=Throttle("1/h", key="user_id"))`: the first runs, then none for an hour. A
     window may begin at any moment. Raises `InvalidTask`.
@@ -87,7 +87,7 @@ class Throttle:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Have at most so many unfinished tasks, whether they wait or run.
+    """Allow at most this many unfinished tasks, waiting and running together.
 
     `@task(capacity=Capacity(10, key="account_id"))`. The next call raises `CapacityReached`
     (`when_full="refuse"`), is dropped (`"drop"`), or cancels the oldest task that waits and is

@@ -69,7 +69,7 @@ class AttemptContext:
         return self._stop_reason is not None
 
     def check(self) -> None:
-        """Raise `Stopped` if this attempt was asked to stop, or the error of a limit it has passed.
+        """Raise `Stopped` if this attempt was asked to stop, or the error of a limit it exceeded.
 
         Such errors are `TaskTimeout`, `DeadlineExceeded` and `MemoryExceeded`.
         """

@@ -23,7 +23,7 @@ Weight = float | Callable[..., float]
 
 @dataclass(frozen=True)
 class Concurrency:
-    """Run at most so many tasks at once, of each value of a key or of all.
+    """Run at most this many tasks at once, in total or for each value of a key.
 
     `@task(concurrency=Concurrency(2, key="account_id"))`. Definitions that name the same limit
     share it. `per="host"` or `"worker"` counts the tasks of each host or worker by themselves.
@@ -50,7 +50,7 @@ class Concurrency:
 
 @dataclass(frozen=True)
 class Rate:
-    """Start at most so many tasks in every window of a time, of each value of a key or of all.
+    """Start at most this many tasks in every window, in total or for each value of a key.
 
     `@task(rate=Rate("100/m", key="account_id"))`. Each window of that length holds at most so many
     starts, wherever it begins; retries are starts too. `smooth=True` spaces them evenly, without

@@ -1,4 +1,4 @@
-"""Few exports at a time: in all, of one user, and in one process of the web server."""
+"""Limit how many exports run at a time: in total, per user, and per web server process."""
 
 from __future__ import annotations
 

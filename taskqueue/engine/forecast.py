@@ -1,4 +1,4 @@
-"""Promoting what is due, and looking in the same statement at what else a worker has to do.
+"""Promote due tasks, and find out in the same statement which other duties have work.
 
 A look is a query that belongs to one duty, and stands beside what that duty does.
 """

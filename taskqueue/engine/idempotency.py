@@ -1,4 +1,4 @@
-"""Idempotency keys: what was answered to a request once is answered to it again.
+"""Idempotency keys: a repeated request gets the response of the first one.
 
 After the draft of an HTTP header field for it, draft-ietf-httpapi-idempotency-key-header-07.
 """

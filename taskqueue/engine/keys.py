@@ -1,4 +1,4 @@
-"""How the key of a task is held: the fields of a spec that follow from its options."""
+"""The fields of a task that say how it holds its unique key, derived from its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes that reach a running attempt: the workers of its task, and its ping interval."""
+"""Changes that affect a running attempt: the workers of its task, and its ping interval."""
 
 from __future__ import annotations
 

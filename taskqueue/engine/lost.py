@@ -1,4 +1,4 @@
-"""Attempts whose worker is lost: the one definition, for everybody who asks."""
+"""The one definition of a lost worker, and of attempts that it held."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows of models from statements that give all their columns, and others besides.
+"""Make model instances from statements that select all columns of the model, and others.
 
-The ORM's `raw` builds a query for each run, which takes longer than a statement that reads one row;
-and the constructors of models take as long for each row as the driver does.
+The ORM's `raw` builds a query each time, which takes longer than a statement that reads one row,
+and the constructor of a model takes as long for each row as the driver does.
 """
 
 from __future__ import annotations

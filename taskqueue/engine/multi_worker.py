@@ -1,4 +1,4 @@
-"""Tasks of several workers: recording them, closing them to further workers, running them again."""
+"""Tasks of several workers: record attempts, admit no further workers, run them again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One locked task of several workers, and what the end of each worker's attempt makes of it.
+"""A locked task of several workers, and how the end of each attempt changes it.
 
 Each of `workers` distinct workers must succeed. `open_slots`, `running_leases` and `successes` are
 changed arithmetically under the task's lock, never counted from the leases. A delay after an
-attempt holds for the worker whose attempt it was; its place is open to others at once.
+attempt applies only to the worker that ran it; other workers may take its place at once.
 """
 
 from __future__ import annotations

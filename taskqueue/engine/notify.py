@@ -1,4 +1,4 @@
-"""Waking workers by `NOTIFY`, and the proof that a session may listen: no pooler shares it."""
+"""Wake workers by `NOTIFY`, and prove that a session can listen because no pooler shares it."""
 
 from __future__ import annotations
 

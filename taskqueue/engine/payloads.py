@@ -1,4 +1,4 @@
-"""The values that each task of an enqueue has of its own, and the result of an enqueue."""
+"""The values in which the tasks of one enqueue differ, and the result of an enqueue."""
 
 from __future__ import annotations
 

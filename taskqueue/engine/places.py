@@ -1,10 +1,10 @@
-"""Places: a throttle or a capacity of N has N unique keys, and a task that is let in holds one.
+"""Places: a throttle or capacity of N has N unique keys; each admitted task holds one.
 
-The unique index of keys makes the number exact, whatever runs at once. Only an INSERT whose place
-another transaction has taken and not committed would wait for that transaction, and two that take
-several places each would deadlock. So on PostgreSQL whoever takes a place first tries an advisory
-lock on it, which lasts as long as the transaction, and leaves out places that others have locked:
-an uncommitted task counts, and nobody waits for it. The lock decides nothing; it is a hint.
+The unique index of keys makes the number exact, however many enqueues run at once. But an INSERT
+would wait if another, uncommitted transaction has taken its place, and two transactions that take
+several places each could deadlock. So on PostgreSQL, an enqueue first tries to take an advisory
+lock on the place, which lasts as long as the transaction, and skips places that others have locked:
+uncommitted tasks count, and no enqueue waits for them. The lock is only a hint; the index decides.
 """
 
 from __future__ import annotations

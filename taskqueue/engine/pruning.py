@@ -1,4 +1,4 @@
-"""Deleting what is past its time: little by little by the workers, or all at once by hand."""
+"""Prune rows past their retention: in small steps by workers, or all at once by hand."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How many tasks of one queue there are, by status: exact, or up to so many rows looked at.
+"""Count the tasks of one queue by status, exactly or up to a number of rows.
 
-No index holds the tasks of a queue but those that are ready. Each part reads one index in its
-order, as many rows as it is told, and counts those of the queue.
+Only the ready tasks of a queue have an index. So each part of the statement reads an index of a
+status in order, up to a number of rows, and counts those of the queue.
 """
 
 from __future__ import annotations

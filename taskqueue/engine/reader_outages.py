@@ -1,4 +1,4 @@
-"""The wait of those who follow events or log lines while the database is away."""
+"""Wait for an unavailable database while somebody follows events or log lines."""
 
 from __future__ import annotations
 

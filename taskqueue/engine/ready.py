@@ -1,10 +1,10 @@
-"""The one door to `ready`: whoever makes tasks ready that are there does it here.
+"""The only place where existing tasks become `ready`.
 
-Statements that find such tasks by themselves word the same in each dialect: the insert of a new
-task (`enqueue`), the promotion of what is due (`duties`), and the record of an attempt that counts
-for nothing (`record`). The release of steps takes its words from here (`MAKES_READY`). A task of
-several workers that nobody has started goes back to `ready` where its end is settled
-(`multi_worker.settling`). Nothing else writes `ready` or `ready_at`.
+There are few exceptions. Three statements of each dialect contain the change themselves: the insert
+of a new task (`enqueue`), the promotion of due tasks (`duties`), and the record of an attempt that
+does not count (`record`). The release of steps uses `MAKES_READY` from here. A task of several
+workers that none has started becomes `ready` again in `multi_worker.settling`. Nothing else writes
+`ready` or `ready_at`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The partitions that have ready tasks, for statements that look at what waits."""
+"""SQL for the partitions that have ready tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registering a worker under its name, and its end."""
+"""Register a worker under its name, and record its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of results: JSON values that a body writes while it runs, fenced by its lease."""
+"""Parts of results: JSON values that a running body writes, fenced by its lease."""
 
 from __future__ import annotations
 

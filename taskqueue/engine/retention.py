@@ -1,8 +1,8 @@
 """How long a finished task is kept, and whether it keeps its unique key.
 
-The rule is here twice, in Python and in PostgreSQL's SQL; a test compares them. It is decided when
-the task ends, not when it is pruned: pruning walks the index of `prune_after` and meets only rows
-that it deletes, however many others are kept longer by a retention or a unique key of their own.
+The rule is written twice here, in Python and in SQL for PostgreSQL; a test compares them. It is
+applied when the task ends, not when it is pruned: pruning reads the index of `prune_after` and
+finds only rows that it deletes, even if many others have a longer retention or hold a unique key.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Merging rollups: of processes into minutes, of minutes into quarters of an hour, into hours.
+"""Merge rollups: those of processes into minutes, then quarters of an hour, then hours.
 
-What is deleted after a while is in the totals by then: `taskqueue.engine.totals`.
+Counts are added to the totals before they are deleted: see `taskqueue.engine.totals`.
 """
 
 from __future__ import annotations

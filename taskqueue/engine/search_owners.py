@@ -1,6 +1,6 @@
-"""Deleting the private searches of users that no longer exist; shared ones are left to the others.
+"""Delete private searches of users that no longer exist; shared searches are kept.
 
-A worker does so, so that deleting a user needs nothing of this app's tables and database.
+A worker does this, so that deleting a user does not need this app's tables and database.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A worker's settings of its database session: plans, time limits, the write lock.
 
-The statements themselves stand in `engine.postgresql` and `engine.sqlite`.
+The statements themselves are in `engine.postgresql` and `engine.sqlite`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Retries on the same worker: pinned to it when an attempt ends, released when it is gone.
 
-A task that is to stay is claimed as one for a named worker is (`engine.apart`), but names none.
+Such a task is claimed like one for a named worker (`engine.apart`), but has no `worker_names`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Notes of ends for steps of workflows, written in the transaction that ends the task.
 
-A note is all that recording does for a workflow: it locks no step and no workflow, so that
-transactions that end members of one step never meet. Members of a step that succeed at once share
-one. The folds of the dialects count notes.
+A note is all that recording writes for a workflow: it locks no step and no workflow, so that
+transactions that end members of the same step never wait for each other. Members of a step that
+succeed in one transaction share a note. The folds of the dialects count the notes.
 """
 
 from __future__ import annotations

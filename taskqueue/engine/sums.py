@@ -1,4 +1,4 @@
-"""Sums of counts that many write a row of, so that nobody waits for another."""
+"""Sum up counts of which each process writes its own row, so that none waits for another."""
 
 from __future__ import annotations
 

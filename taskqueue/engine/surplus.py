@@ -1,4 +1,4 @@
-"""Finished tasks beyond the number that their definition keeps, which pruning deletes too."""
+"""Prune finished tasks beyond the number that their definition keeps (`keep_last`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take over: end the leases of workers that are gone, so that their tasks go on."""
+"""Take over: end the leases of lost workers, so that other workers run their tasks."""
 
 from __future__ import annotations
 

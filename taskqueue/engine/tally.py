@@ -1,8 +1,8 @@
 """Count attempts and the ends of tasks, in the transaction that records them.
 
-Each process, and each thread that records, writes rollups of its own, so that none waits for
-another. A row holds absolute figures: what has been counted here and committed, and what this
-transaction adds. After an error nobody knows what was committed, so a new row is begun.
+Each process, and each thread that records, writes its own rollups, so that none waits for another.
+A row holds absolute numbers: those that were counted here and committed, plus those of this
+transaction. After an error it is unknown what was committed, so a new row is started.
 """
 
 from __future__ import annotations

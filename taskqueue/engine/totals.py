@@ -1,4 +1,4 @@
-"""Totals: what was counted since the beginning, kept for good, in as many rows as are bounded.
+"""Totals: counts since the beginning, kept forever in a bounded number of rows.
 
 A counter is the totals, and what has not been added to them: rollups that are not merged yet, and
 arrivals. Each stands in exactly one of these at any moment, so one statement that reads all three

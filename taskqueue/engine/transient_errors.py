@@ -1,4 +1,4 @@
-"""Transient errors of the database: a second try may well succeed."""
+"""Recognise transient errors of the database, after which a second try may succeed."""
 
 from __future__ import annotations
 

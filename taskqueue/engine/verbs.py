@@ -1,4 +1,4 @@
-"""All verbs together, and the tables of those on operations, groups and what has no other home."""
+"""All verbs, and the tables of verbs on operations, groups and other nouns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wedged attempts: they run far longer than similar ones, without a sign of life."""
+"""Wedged attempts: they have run far longer than similar ones, without output or progress."""
 
 from __future__ import annotations
 

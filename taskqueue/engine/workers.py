@@ -1,4 +1,4 @@
-"""Signs of life of workers, the changes that they take up, and those that fell silent."""
+"""Pings of workers, the changes that workers apply, and workers that were lost."""
 
 from __future__ import annotations
 

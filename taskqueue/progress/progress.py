@@ -55,7 +55,7 @@ def progress_of(
     show_result: bool = False,
     redirect: str = "",
 ) -> Progress:
-    """Return the progress of a task or workflow, to be shown to whoever gets it.
+    """Return the progress of a task or workflow, for a page of the project.
 
     It may be looked at for `expires` seconds (or a timedelta), by whoever has its address, or by
     one `user` alone. `show_result` shows what it returned, and `redirect` is a path on the same

@@ -43,7 +43,7 @@ class TaskResult(TaskSnapshot[R]):
     """
 
     def wait(self, timeout: Duration | None = None) -> Self:
-        """Wait until the task has finished, and read it.
+        """Wait until the task has finished, then read it again.
 
         Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
         enqueued the task: no worker can see it there.
@@ -133,7 +133,7 @@ class TaskResult(TaskSnapshot[R]):
         kwargs: Mapping[str, Any] | None = None,
         by: object = "",
     ) -> Self:
-        """Run a finished task again; with other arguments, return the handle on a new task.
+        """Run a finished task again; with other arguments, return the handle of a new task.
 
         A running task whose worker is lost is ready at once: its attempt ends, with the same
         warning as for `request_stop`.
@@ -149,7 +149,7 @@ class TaskResult(TaskSnapshot[R]):
         return type(self).of(row_of(new_id), self.definition)
 
     def run_now(self, reason: str = "", *, by: object = "") -> None:
-        """Make the task ready, if it waits for its time."""
+        """Make the task ready now, if it waits for its time."""
         control.run_now(self.id, by=by, reason=reason)
         self.refresh()
 
@@ -236,7 +236,7 @@ class TaskResult(TaskSnapshot[R]):
 
 
 def get_result(task_id: UUID | str) -> TaskResult[Any]:
-    """Return the handle on a task by its id. Raises `TaskDoesNotExist`."""
+    """Return the handle of the task with this id. Raises `TaskDoesNotExist`."""
     task = row_of(id_of(task_id))
     return TaskResult.of(task, registry.find(task.name))
 

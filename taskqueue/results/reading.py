@@ -58,7 +58,7 @@ class Cancellation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptError:
-    """Why one attempt did not succeed."""
+    """The error of one attempt that did not succeed."""
 
     exception_class_path: str
     message: str
@@ -69,7 +69,7 @@ class AttemptError:
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRecord:
-    """An attempt by a worker, from its lease; kept as long as the task."""
+    """An attempt by a worker, read from its lease; it is kept as long as the task."""
 
     attempt: int
     worker_name: str

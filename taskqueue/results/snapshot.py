@@ -88,12 +88,12 @@ class TaskSnapshot(Generic[R]):
 
     @cached_property
     def args(self) -> list[Any]:
-        """The positional arguments, as JSON gives them back."""
+        """The positional arguments, as JSON stores them."""
         return self._loaded.args if self._texts is None else list(json.loads(self._texts[0]))
 
     @cached_property
     def kwargs(self) -> dict[str, Any]:
-        """The keyword arguments, as JSON gives them back."""
+        """The keyword arguments, as JSON stores them."""
         return self._loaded.kwargs if self._texts is None else dict(json.loads(self._texts[1]))
 
     @property
@@ -118,7 +118,7 @@ class TaskSnapshot(Generic[R]):
 
     @cached_property
     def errors(self) -> list[AttemptError]:
-        """Return the errors of attempts, oldest first; they are kept on a later success."""
+        """Return the errors of attempts, oldest first; they are kept after a later success."""
         return errors_of(self._loaded, self._seen_leases())
 
     @property
@@ -143,7 +143,7 @@ class TaskSnapshot(Generic[R]):
 
     @property
     def progress(self) -> Progress:
-        """Return the progress of the latest attempt: now, or as `arefresh` read it.
+        """Return the progress of the latest attempt: the current one, or as `arefresh` read it.
 
         A success is 100 percent if its body reported any progress.
         """
@@ -158,7 +158,7 @@ class TaskSnapshot(Generic[R]):
 
     @property
     def checkpoint(self) -> Any:
-        """Return the state that a body stored last for its next attempt; None if none did."""
+        """Return the last checkpoint that a body stored; None if there is none."""
         states = [lease.checkpoint for lease in self._seen_leases()]
         return next((state for state in reversed(states) if state is not None), None)
 

@@ -40,7 +40,7 @@ EXPRESSION = Part(lambda owner, name, text: canonical_expression(text), str, val
 
 @dataclass(frozen=True, init=False, repr=False)
 class Cron(ClockRule):
-    """Due when the wall clock of `tz` fits a cron expression of five or six fields.
+    """Due when the wall clock of `tz` matches a cron expression of five or six fields.
 
     The fields are minute, hour, day of the month, month, day of the week, and second (0 if it
     is left out). Where both days are restricted, either will do, as in cron. Names, `L`, `#`, `W`
@@ -92,7 +92,7 @@ class Cron(ClockRule):
 
 @dataclass(frozen=True, init=False, repr=False)
 class DailyWindow(ClockRule):
-    """Due at `first`, then `every` so often, not after `last`, by the wall clock of `tz`.
+    """Due at `first`, then at every interval `every` until `last`, by the wall clock of `tz`.
 
     `first` and `last` are times, or text such as "09:00"; where `last` is earlier than `first`,
     the window goes on past midnight. `every` is seconds or a timedelta, from a second to a day.
@@ -201,7 +201,7 @@ class _Interval(Rule):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Every(_Interval):
-    """Due every `interval` of real time, counted from `start`, else from the Unix epoch.
+    """Due at every `interval` of real time, counted from `start` or else the Unix epoch.
 
     `interval` is seconds or a timedelta, at least 50 ms and at most 100 years. The times are
     pure arithmetic in microseconds: they never drift, and daylight saving does not move them.
@@ -226,7 +226,7 @@ class Every(_Interval):
 
 @dataclass(frozen=True, init=False, repr=False)
 class AfterEnd(_Interval):
-    """Due so long after the end of the last run: `after` wants the moment of that end.
+    """Due an interval after the end of the last run; `after` is given the moment of that end.
 
     `interval` is seconds or a timedelta, at least 50 ms and at most 100 years. It is never due
     before `start` nor after `end`. What `between` yields is how runs without any length would

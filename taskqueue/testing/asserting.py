@@ -32,7 +32,7 @@ LONGEST = 200
 def assert_enqueued(
     which: Which | None = None, *, times: int = 1, **expected: Unpack[Expected]
 ) -> list[TaskResult[Any]]:
-    """Assert that this many tasks were enqueued that match, and return their handles.
+    """Assert that this many matching tasks were enqueued, and return their handles.
 
     It counts the tasks in the test's database, also finished ones. Arguments are compared as the
     body receives them; `unittest.mock.ANY` equals any value. `run_after` is a datetime, or a delay
@@ -44,7 +44,7 @@ def assert_enqueued(
 
 
 def assert_not_enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> None:
-    """Assert that no task was enqueued that matches."""
+    """Assert that no matching task was enqueued."""
     _check(Pattern(which, expected), rows(), 0)
 
 
@@ -77,7 +77,7 @@ class captured:  # noqa: N801  (read as a participle: `with captured() as tasks:
 
 
 class assert_enqueues(captured):  # noqa: N801
-    """Assert that the block enqueues this many tasks that match; see `assert_enqueued`.
+    """Assert that the block enqueues this many matching tasks; see `assert_enqueued`.
 
     An error of the block is raised instead.
     """
@@ -276,7 +276,7 @@ def results_of(tasks: Iterable[Task]) -> list[TaskResult[Any]]:
 
 
 def enqueued(which: Which | None = None, **expected: Unpack[Expected]) -> list[TaskResult[Any]]:
-    """Return the enqueued tasks of a definition, also finished ones, oldest first.
+    """Return the enqueued tasks of a definition, including finished ones, oldest first.
 
     `which` is a definition or its name; without it, tasks of all definitions match. Raises for
     impossible expectations, as `assert_enqueued` does.

@@ -21,7 +21,7 @@ else:
 
 
 class TaskQueueTestMixin(Base):
-    """The functions of `taskqueue.testing` as methods; journeys and eager mode end with the test.
+    """`taskqueue.testing` as methods; moved clocks and eager mode end with the test.
 
     A class with `eager_tasks = True` runs tasks as they are enqueued. List the mixin before
     Django's class: `class Tests(TaskQueueTestMixin, TestCase)`.

@@ -34,7 +34,7 @@ class ExpectedWorkflow(TypedDict, total=False):
 def assert_workflow_enqueued(
     which: WhichWorkflow | None = None, *, times: int = 1, **expected: Unpack[ExpectedWorkflow]
 ) -> list[WorkflowRun]:
-    """Assert that this many workflows were enqueued that match, and return their handles.
+    """Assert that this many matching workflows were enqueued, and return their handles.
 
     It counts the workflows in the test's database, also finished ones, but no children. Arguments
     are compared as the function receives them. `times=0` asserts that there is none. Raises

@@ -23,7 +23,7 @@ _is_running: ContextVar[bool] = ContextVar("taskqueue_eager", default=False)
 
 
 class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
-    """Run tasks as they are enqueued, in the enqueuer's thread and transaction.
+    """Run tasks as they are enqueued, in the caller's thread and transaction.
 
     `errors="record"` keeps exceptions of bodies in their results, `"raise"` raises them from the
     enqueue. `when="commit"` waits for the COMMIT of the transaction that enqueues. All options

@@ -43,7 +43,7 @@ def seconds_ahead() -> float:
 
 
 class travelling(Lasting):  # noqa: N801  (read as a verb: `with travelling(...):`)
-    """Move the database's clock, as this test's connection reads it.
+    """Move the database's clock for this test's connection.
 
     `to` is a duration, in seconds or as a timedelta, or the aware datetime that the clock should
     read. Tasks that become due wait for `run_due`. Nested journeys add up. For `with` and `async

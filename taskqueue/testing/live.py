@@ -90,7 +90,7 @@ class LiveWorker:
 
 @contextmanager
 def live_worker(*arguments: str) -> Iterator[LiveWorker]:
-    """Run `runworker` with these arguments in a process of its own, until the end of the block.
+    """Run `runworker` with these arguments in another process until the end of the block.
 
     The block begins once the worker has started; AssertionError where it does not, or ends badly.
     With `--drain` the end of the block waits until it has run what it found, a minute at most.

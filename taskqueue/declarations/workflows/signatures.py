@@ -93,7 +93,7 @@ def _arguments_of(item: Any, name: str) -> Sequence[Any]:
 
 
 def chain(*calls: Canvas | Iterable[Canvas]) -> Canvas:
-    """Return the calls one after another, each given the result of the one before.
+    """Return a chain of calls, each of which receives the result of the previous one.
 
     Raises `InvalidWorkflow`.
     """
@@ -105,7 +105,7 @@ def group(
     concurrency: int | None = None,
     tolerate: int | float = 0,
 ) -> Group:
-    """Return the calls side by side; their result is the list of their results, in order.
+    """Return a group of parallel calls; its result is the list of their results, in order.
 
     `concurrency` of them are sent at once. As many as `tolerate` says may fail, or below 1 that
     share of them; in the result they are None. Raises `InvalidWorkflow`.
@@ -114,7 +114,7 @@ def group(
 
 
 def chord(header: Canvas | Iterable[Canvas], callback: Canvas) -> Canvas:
-    """Return a group and a call that is given the list of its results.
+    """Return a group followed by a call that receives the list of its results.
 
     Raises `InvalidWorkflow`.
     """

@@ -47,29 +47,29 @@ class Signing:
         return self  # type: ignore[return-value]  # `require_callee` looks at it.
 
     def s(self, /, *args: Any, **kwargs: Any) -> StepCall:
-        """Return a call for a workflow. The result of a step before it comes first.
+        """Return a call for a workflow. A previous step's result becomes its first argument.
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` as an enqueue does.
         """
         return _signature()(self.callee(), args, kwargs)
 
     def si(self, /, *args: Any, **kwargs: Any) -> StepCall:
-        """Return a call for a workflow that leaves out the result of a step before it."""
+        """Return a call for a workflow that does not receive a previous step's result."""
         return _signature()(self.callee(), args, kwargs, is_immutable=True)
 
     def map(self, items: Items = RESULT_BEFORE, /) -> Group | Map | MapOver:
-        """Return a call for each item, side by side; without items for each of the result before.
+        """Return parallel calls, one for each item, or for each item of the previous result.
 
         Items may be the result of another step. Raises as `s` does, and `InvalidWorkflow`.
         """
         return self._mapped(items, Spread.MAP)
 
     def starmap(self, items: Items = RESULT_BEFORE, /) -> Group | Map | MapOver:
-        """Return a call for each item, which is the list of its arguments."""
+        """Return a call for each item; an item is the list of the call's arguments."""
         return self._mapped(items, Spread.STARMAP)
 
     def chunks(self, items: Items, size: int, /) -> Group | Map | MapOver:
-        """Return a call for each `size` items, which are a list."""
+        """Return a call for each `size` items, which it receives as a list."""
         return self._mapped(items, Spread.CHUNKS, size=size)
 
     def _mapped(self, items: Items, spread: Spread, *, size: int = 1) -> Group | Map | MapOver:

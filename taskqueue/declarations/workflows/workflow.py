@@ -117,7 +117,7 @@ class BaseWorkflow(Signing, BuildsGraph):
         return type(self)(self.body, changed)
 
     def build(self, /, *args: Any, **kwargs: Any) -> Graph:
-        """Return the graph that these arguments give; nothing is written.
+        """Return the graph for these arguments; nothing is written.
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` as an enqueue does, `InvalidWorkflow`,
         and what the function raises.

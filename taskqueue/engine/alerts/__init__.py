@@ -1,1 +1,1 @@
-"""Alerts: taking up rules, incidents and who is told of them; judging is `monitoring.alerts`."""
+"""Alerts: rules that are due, incidents and messages. `monitoring.alerts` judges the rules."""

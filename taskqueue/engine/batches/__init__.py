@@ -1,1 +1,1 @@
-"""Batches: events are collected, and any worker makes tasks of them."""
+"""Batches: events are collected, and any worker turns them into tasks."""

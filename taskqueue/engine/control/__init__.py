@@ -1,1 +1,1 @@
-"""Verbs of people on tasks, queues and workers: guarded and audited."""
+"""The verbs by which people change tasks, queues and workers, guarded and audited."""

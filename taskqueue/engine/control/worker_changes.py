@@ -1,4 +1,4 @@
-"""Changing what a running worker takes: its slots, its queues, their order and their slots."""
+"""Change a running worker: its slots, its queues, their order and their slots."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def change_worker(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Change what a running worker takes, until it restarts; None leaves a part as it is.
+    """Change the slots and queues of a running worker until it restarts; None keeps a value.
 
-    `queues` and `definition_slots` are texts as the flags of `runworker` take them; an empty text
-    stands for all queues, or for no limits. `strict`: whether it empties its queues in their order.
-    Running bodies end as they would have. Raises `InvalidTask`, and `WorkerDoesNotExist`.
+    `queues` and `definition_slots` are texts as for the flags of `runworker`; an empty text stands
+    for all queues, or for no limits. `strict`: whether it empties its queues in their order.
+    Running bodies are not affected. Raises `InvalidTask`, and `WorkerDoesNotExist`.
     """
     changes = checked_changes(
         {
@@ -75,7 +75,7 @@ def change_worker(
 
 
 def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes that are not None, in their usual form. Raises `InvalidTask`."""
+    """Return the changes that are not None, in their normal form. Raises `InvalidTask`."""
     checked: dict[str, Any] = {}
     if (concurrency := changes["concurrency"]) is not None:
         checked["concurrency"] = check_concurrency(concurrency)

@@ -1,1 +1,1 @@
-"""Events: who wants which, their numbers, what they cause, reading and deleting them."""
+"""Events: subscriptions, numbering, effects, reading and pruning."""

@@ -1,7 +1,7 @@
-"""Subscriptions, and the row that says what anybody wants.
+"""Subscriptions, and the row that holds all wanted kinds of events.
 
-Locks: the row of the audience, then subscriptions. Who numbers events waits for it, so these
-transactions are short.
+Locks: the row of the audience, then subscriptions. The numbering of events waits for that row, so
+these transactions are short.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One verb done to many tasks in the background: asked for here, served by any worker."""
+"""Operations: one verb on many tasks, carried out in the background by any worker."""

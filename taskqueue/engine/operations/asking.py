@@ -48,7 +48,7 @@ def start_operation(
     operation_id: UUID | None = None,
     delay: float | timedelta = 0,
 ) -> Operation:
-    """Start a verb on all matching tasks; any worker does it in the background.
+    """Start a verb on all matching tasks; workers carry it out in the background.
 
     `verb` is one of `BULK_VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`,
     `update` takes `{"changes": {an option: its value}}`, the others no arguments. `query` is shown
@@ -156,7 +156,7 @@ def _is_same(found: Operation, asked: Operation) -> bool:
 
 
 def operations() -> QuerySet[Operation]:
-    """Return all of them, the newest first, without the ids that were chosen one by one."""
+    """Return all operations, the newest first, without the ids that were selected one by one."""
     return Operation.objects.using(database_alias()).order_by("-id").defer("chosen")
 
 
@@ -175,7 +175,7 @@ def undoable(by: object) -> QuerySet[Operation]:
 
 
 def get_operation(operation_id: UUID | str) -> Operation:
-    """Return one of them. Raises `OperationDoesNotExist`."""
+    """Return the operation with this id. Raises `OperationDoesNotExist`."""
     try:
         return Operation.objects.using(database_alias()).get(id=UUID(str(operation_id)))
     except (ValueError, Operation.DoesNotExist):

@@ -1,7 +1,7 @@
-"""Walk over the tasks of an operation in the order of their ids, a bounded look at a time.
+"""Walk over the tasks of an operation in the order of their ids, in bounded steps.
 
-However rare what fits, and however large the table, one statement reads no more than `WINDOW` rows:
-so many ids in a row, or all of a status that so few tasks have that an index lists them.
+However few tasks match, and however large the table is, one statement reads at most `WINDOW` rows:
+a range of ids, or all tasks of a status that is rare enough for an index to list them.
 """
 
 from __future__ import annotations

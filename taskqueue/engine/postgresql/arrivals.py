@@ -1,7 +1,7 @@
-"""The count, the announcement and the events of tasks that are inserted in bulk.
+"""Count and announce tasks that are inserted in bulk, and write their events.
 
-One statement behind the rows does all of it. It writes their events as a few rows of
-`taskqueue_eventbatch`: the trigger of each row costs as much as the row itself.
+One statement after the insert does all of this. It writes the events as a few rows of
+`taskqueue_eventbatch`, because a trigger for each row would cost as much as the row itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claiming tasks on PostgreSQL that only some workers may take, or several at once."""
+"""Claim tasks on PostgreSQL that only some workers, or several at once, may take."""
 
 from __future__ import annotations
 

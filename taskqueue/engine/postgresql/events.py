@@ -1,7 +1,7 @@
-"""Events of many changes by the statement that makes them, as one row for all of a definition.
+"""Write the events of many changes in the statement that makes them, a row per definition.
 
-The trigger of each row costs several times that, and so do rows that are found again by their
-leases.
+A trigger for each row would cost several times as much, and so would finding the rows again by
+their leases.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Passing places on: the task after one that has ended takes its places, and no count changes."""
+"""Pass places on: the next task takes the places of one that has ended; no count changes."""
 
 from __future__ import annotations
 

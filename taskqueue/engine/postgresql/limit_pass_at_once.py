@@ -1,6 +1,6 @@
-"""Recording successes, counting them and passing their places on, by a single statement.
+"""Record successes, count them and pass their places on, all in a single statement.
 
-While nothing else waits, that is all that a worker under limits asks of the database.
+While no other tasks wait, this is the only statement that a worker needs for tasks under limits.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Serving schedules: an occurrence for every nominal time, and a task for those that run.
+"""Serve schedules: write an occurrence for every nominal time, and a task if it runs.
 
-Any worker may do it. Who has locked a schedule's row does all of it in one transaction: the
-occurrences, their tasks, the schedule's advance.
+Any worker may do it. The worker that has locked the row of a schedule writes everything in one
+transaction: the occurrences, their tasks, and the schedule's next time.
 """

@@ -1,4 +1,4 @@
-"""Advancing one schedule: every nominal time that has come gets its occurrence, once."""
+"""Advance one schedule: every nominal time that has passed gets one occurrence."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from taskqueue.models import Schedule
 def copy_schedule(
     name: str, to: str, *, by: object = "", reason: str = "", **changes: Any
 ) -> Schedule:
-    """Create the schedule `to`, which is like that of this name but for the changes; its row.
+    """Create the schedule `to` as a copy with these changes; return its row.
 
     It counts from now on, and has no pause and no runs of the other one, which may be declared in
     code. The changes are those of `edit_schedule`: another task is not given the arguments of the

@@ -1,8 +1,8 @@
-"""Schedules as one JSON document: exported, and imported by their names, all or none.
+"""Export schedules as one JSON document, and import it by name, all or none.
 
-An entry is the whole of a schedule: a field that it leaves out has its default. `args` and `kwargs`
-may be null, or have redacted values in them, where whoever exported it may not see them: such a
-value stays as it is stored, so that only a schedule that exists already can have one.
+An entry describes a whole schedule: fields that it leaves out have their defaults. `args` and
+`kwargs` may be null or contain redacted values, if the user who exported them may not see them.
+Such values keep what is stored, so they are only possible for a schedule that already exists.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ArgumentsOf = Callable[[Schedule], tuple[list[Any], dict[str, Any]] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Imported:
-    """The effect of an import on one schedule, done or foreseen."""
+    """The effect of an import on one schedule, made or (in a dry run) expected."""
 
     name: str
     # `create`, `change` or `none`.
@@ -74,7 +74,7 @@ class Imported:
 def export_document(
     names: Collection[str] | None = None, *, arguments_of: ArgumentsOf | None = None
 ) -> dict[str, Any]:
-    """Return the schedules that were created at run time, or those of them with these names.
+    """Return the schedules that were created at run time, or those with these names.
 
     What is declared in code is imported by its code. The arguments are whole, unless
     `arguments_of` says otherwise. Raises `InvalidSchedule` for a name that is none of theirs.
@@ -112,7 +112,7 @@ def import_document(
     reason: str = "",
     check: Callable[[Target, Entry], None] | None = None,
 ) -> list[Imported]:
-    """Create and change schedules so that they are as a document has them; what was done to each.
+    """Create and change schedules as a document says; return what was done to each.
 
     By their names: importing twice changes nothing. Schedules that the document does not name stay.
     With `dry_run` all of it is done and undone again. `check` may refuse what somebody may not

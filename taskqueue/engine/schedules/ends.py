@@ -1,4 +1,4 @@
-"""The ends of runs: what a schedule notes of the tasks and workflows that have ended."""
+"""Record with a schedule the ends of its tasks and workflows."""
 
 from __future__ import annotations
 

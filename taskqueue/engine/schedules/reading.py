@@ -1,4 +1,4 @@
-"""Reading schedules: by name, in words, with their next times, and why they rest."""
+"""Read schedules: by name, in words, with their next times and the reasons not to run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OVERDUE = timedelta(seconds=60)
 
 
 def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
-    """Return when its next runs start, in UTC, as if it was not paused.
+    """Return when its next runs start, in UTC, as if it were not paused.
 
     These are its nominal times, with its jitter. Of one that waits for an end there is one at most.
     Raises `ScheduleDoesNotExist`.
@@ -94,7 +94,7 @@ def _check_count(count: object) -> None:
 
 
 def get_schedule(name: str) -> Schedule:
-    """Return its row. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
+    """Return its row. Raises `ScheduleDoesNotExist`, which suggests the most similar name."""
     return find(Schedule.objects.using(project_connection().alias), name)
 
 

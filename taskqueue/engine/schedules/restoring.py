@@ -1,4 +1,4 @@
-"""Redacted arguments of schedules that come back from forms and documents."""
+"""Restore redacted arguments of schedules that come back from forms and documents."""
 
 from __future__ import annotations
 

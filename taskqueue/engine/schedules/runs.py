@@ -1,4 +1,4 @@
-"""Runs of a schedule: each an occurrence and the task or workflow that it is enqueued as."""
+"""Runs of a schedule: an occurrence each, with its task or workflow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Bringing the schedules that the code declares to the database, and resting removed ones.
+"""Write the declared schedules to the database, and mark removed ones.
 
-The code says all of them but whether they are paused. What the code of the worker that started last
-says, holds.
+The code decides everything about them except whether they are paused. The declarations of the
+worker that started last apply.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Synced:
 
 
 def sync_schedules(*, worker: str = "") -> Synced:
-    """Create and change schedules so that they are as the code declares them.
+    """Create and change schedules to match the declarations in the code.
 
     `worker` is the name of the live worker whose code that is. What cannot work is left out and
     reported, and its row left as it is. A changed rule counts from now on; before that the old

@@ -92,7 +92,7 @@ def create_schedule(
     reason: str = "",
     **declared: Unpack[Declared],
 ) -> Schedule:
-    """Create a schedule that counts from now on; its row.
+    """Create a schedule that applies from now on; return its row.
 
     `task` is a task or a workflow, or the name of one. `options` are those of `.using(...)`, as
     JSON values (durations in seconds). Raises `InvalidSchedule` for what cannot work, a rule
@@ -131,7 +131,7 @@ def create_schedule(
 def edit_schedule(
     name: str, *, by: object = "", reason: str = "", seen: Seen = None, **changes: Any
 ) -> Schedule:
-    """Change what `create_schedule` takes; its row then.
+    """Change values that `create_schedule` takes; return the new row.
 
     What had come by the old rule is served by it first, a new rule counts from now on. Another
     task is not given the arguments of the one before: they go along anew. Raises
@@ -156,7 +156,7 @@ def edit_schedule(
 
 
 def pause_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Let nothing more of it run: its nominal times are recorded as skipped; what runs goes on.
+    """Pause a schedule: further times are recorded as skipped, running tasks continue.
 
     Raises `ScheduleDoesNotExist`. Pausing again replaces who and why.
     """
@@ -171,7 +171,7 @@ def pause_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen =
 
 
 def resume_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """End its pause; what passed meanwhile is not made up for, its failures are forgotten.
+    """End its pause. Times that passed meanwhile are not made up for; its failures are reset.
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` if it is not paused.
     """
@@ -197,7 +197,7 @@ def run_schedule(
     reason: str = "",
     seen: Seen = None,
 ) -> Occurrence:
-    """Run it now, besides its rule: the occurrence, whose nominal time is this moment.
+    """Run it once now, apart from its rule; return the occurrence, whose nominal time is now.
 
     Also one that is paused or not enabled. `args` and `kwargs` are this run's alone; None leaves
     those of the schedule. Its overlap policy holds: raises `TransitionRefused` where that would
@@ -230,7 +230,7 @@ def run_schedule(
 
 
 def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Delete it with its occurrences; its tasks stay.
+    """Delete the schedule with its occurrences; its tasks are kept.
 
     Raises `ScheduleDoesNotExist`, and `TransitionRefused` for one that the code still declares.
     """

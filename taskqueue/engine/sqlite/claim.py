@@ -1,9 +1,9 @@
-"""Claiming tasks, also those that only some workers may take, on SQLite.
+"""Claim tasks on SQLite, including those that only some workers may take.
 
-The caller holds the write lock, so nothing needs to be skipped, and what was read stays true: a
-batch is read by one statement, and written by one for each table, for whatever a statement writes,
-each run of it costs SQLite tens of microseconds. SQLite uses a partial index only where a statement
-repeats its condition word by word.
+The caller holds the write lock, so nothing needs to be skipped, and rows do not change after they
+were read. A batch is read by one statement and written by one statement per table, because each
+run of a statement costs SQLite tens of microseconds, however much it writes. SQLite uses a partial
+index only if a statement repeats the condition of the index word by word.
 """
 
 from __future__ import annotations

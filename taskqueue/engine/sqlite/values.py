@@ -1,6 +1,7 @@
 """Times, durations and identifiers as Django stores them on SQLite.
 
-The clock of this process is the database's: whoever opens an SQLite file stands on its host.
+The clock of this process is that of the database, because a process that opens an SQLite file runs
+on the same host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waking workers on SQLite: nobody listens there."""
+"""Wake workers on SQLite, where they poll: nothing has to be done."""
 
 from __future__ import annotations
 

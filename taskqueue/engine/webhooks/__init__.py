@@ -1,1 +1,1 @@
-"""Webhooks: their endpoints, the deliveries that events cause, and what came of each."""
+"""Webhooks: endpoints, the deliveries that events cause, and their outcomes."""

@@ -73,7 +73,7 @@ def deliver_events(
 
 
 def send_test(endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> UUID:
-    """Send a test to an endpoint, also to one that is disabled; the id of the delivery.
+    """Send a test to an endpoint, even to a disabled one; return the id of the delivery.
 
     Raises `EndpointDoesNotExist`.
     """
@@ -91,7 +91,7 @@ def send_test(endpoint: int | str, *, by: object = "", reason: str = "", seen: S
 def redeliver(
     delivery: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> None:
-    """Send a delivery again, with the same `webhook-id`: receivers know it by that.
+    """Send a delivery again, with the same `webhook-id`, by which receivers recognise it.
 
     Raises `DeliveryDoesNotExist`, and `TransitionRefused` for one that waits to be sent, or whose
     endpoint is disabled.

@@ -35,7 +35,7 @@ NONE_GIVEN = {"kinds": "all", "names": "all", "queues": "all", "include": "nothi
 
 
 class Secret(NamedTuple):
-    """An endpoint with the secret that was made for it, which nothing shows again."""
+    """An endpoint with its newly made secret, which is not shown again."""
 
     endpoint: Endpoint
     secret: str
@@ -56,7 +56,7 @@ def create_endpoint(
     by: object = "",
     reason: str = "",
 ) -> Secret:
-    """Create an endpoint, which is told of events from the second after this has committed.
+    """Create an endpoint; it receives events from the second after this commits.
 
     `kinds` are patterns of kinds of events, `names` and `queues` patterns of those of tasks; none
     means all. Raises `InvalidWebhook`.
@@ -88,7 +88,7 @@ def create_endpoint(
 def edit_endpoint(
     endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None, **changes: Any
 ) -> Endpoint:
-    """Change what is given of an endpoint: what is left out stays.
+    """Change the given fields of an endpoint; the others are kept.
 
     Raises `EndpointDoesNotExist` and `InvalidWebhook`.
     """
@@ -110,7 +110,7 @@ def edit_endpoint(
 def enable_endpoint(
     endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> Endpoint:
-    """Let an endpoint be told of events again, of those from now on; `replay` sends others.
+    """Let an endpoint receive events again from now on; `replay` sends earlier ones.
 
     Raises `EndpointDoesNotExist`, and `TransitionRefused` if it is enabled.
     """
@@ -135,7 +135,7 @@ def enable_endpoint(
 def disable_endpoint(
     endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> Endpoint:
-    """Tell an endpoint of nothing more; what waits to be sent is cancelled.
+    """Disable an endpoint: it receives no more events, and waiting deliveries are cancelled.
 
     Raises `EndpointDoesNotExist`, and `TransitionRefused` if it is disabled.
     """

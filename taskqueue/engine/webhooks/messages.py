@@ -1,4 +1,4 @@
-"""The body of a message about an event: thin, as a receiver fetches what it may see."""
+"""The body of a webhook message: it is small; the receiver fetches further details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay: an endpoint is told again of the events since a time, as far as they are kept.
+"""Replay: send an endpoint all events since a time again, as far as they are kept.
 
 It is an operation: any worker does it, in chunks, each in one transaction with its progress.
 """
@@ -42,7 +42,7 @@ def replay(
     reason: str = "",
     seen: Seen = None,
 ) -> Operation:
-    """Send an endpoint all events since a time again that it wants; return the operation.
+    """Send an endpoint all matching events since a time again; return the operation.
 
     Events that happen from now on are sent as ever. Raises `EndpointDoesNotExist`,
     `InvalidWebhook` for a time in the future, and `TransitionRefused` for a disabled endpoint.
@@ -57,7 +57,7 @@ def replay(
         if moment > now:
             raise InvalidWebhook(_(
                 "since must not be in the future, not at {moment}.", moment=moment.isoformat()
-            ))  # fmt: skip
+            ), path=("since",))  # fmt: skip
         audience = Audience.objects.using(connection.alias).first()
         last, pruned = (0, 0) if audience is None else (audience.last_seq, audience.pruned_seq)
         operation = Operation.objects.using(connection.alias).create(

@@ -1,4 +1,4 @@
-"""The tasks that send webhooks, as a worker's parent enqueues them, which runs no task's code."""
+"""Specs of the tasks that send webhooks, for a parent that runs no task code."""
 
 from __future__ import annotations
 

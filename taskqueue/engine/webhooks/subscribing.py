@@ -14,6 +14,9 @@ from taskqueue.exceptions import InvalidSubscription, InvalidWebhook
 from taskqueue.models import Endpoint, Event
 from taskqueue.models.event import Subscriber
 
+# The fields of an endpoint, by what a filter calls them.
+FIELDS: dict[object, str] = {"kinds": "kinds", "name": "names", "queue": "queues"}
+
 
 def wanted_of(values: Mapping[str, Any]) -> EventFilter:
     """Return the filter of what is given of an endpoint. Raises `InvalidWebhook`."""
@@ -22,7 +25,8 @@ def wanted_of(values: Mapping[str, Any]) -> EventFilter:
             values.get("kinds", ()), name=values.get("names", ()), queue=values.get("queues", ())
         )
     except InvalidSubscription as error:
-        raise InvalidWebhook(why(error)) from None
+        field = FIELDS[error.path[0]]
+        raise InvalidWebhook(why(error), path=(field,)) from None
 
 
 def subscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:

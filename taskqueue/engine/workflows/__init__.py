@@ -1,1 +1,1 @@
-"""Workflows as rows: inserting graphs, counting ends, and advancing what follows from them."""
+"""Workflows as rows: insert graphs, count the ends of their tasks, and advance them."""

@@ -1,4 +1,4 @@
-"""Counting ended workflows and repaired steps, for good."""
+"""Count ended workflows and repaired steps since the beginning."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from argparse import ArgumentParser
@@ -210,6 +211,21 @@ def writing() -> Iterator[None]:
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Unwritable(said) from error
+
+
+@contextmanager
+def hints_told_once() -> Iterator[None]:
+    """Keep the hints out of the log that the commands print as notes."""
+    engine = logging.getLogger("taskqueue.engine")
+
+    def is_no_hint(record: logging.LogRecord) -> bool:
+        return not hasattr(record, "hint")
+
+    engine.addFilter(is_no_hint)
+    try:
+        yield
+    finally:
+        engine.removeFilter(is_no_hint)
 
 
 @contextmanager

@@ -210,6 +210,11 @@ FULLER: dict[Code, tuple[str, ...]] = {
         _("The rate {rate} of {subject} is used up for {key}: the next start is at {moment}."),
     ),
     "worker_lost": (_("The worker {subject} has sent no heartbeat since {moment}."),),
+    "workflow_paused": (
+        _("The workflow has been paused since {moment}, by {by}: {reason}"),
+        _("The workflow has been paused since {moment}, by {by}."),
+        _("The workflow has been paused since {moment}: {reason}"),
+    ),
     "workflow_stopping": (
         _("{subject} asked the workflow to stop at {moment}: {reason}"),
         _("{subject} asked the workflow to stop at {moment}."),

@@ -16,7 +16,8 @@ from taskqueue.core.workflow_states import (
 )
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.workflows.stopping import HAVE_CHILDREN
-from taskqueue.models import Lease, Member, Step, StepEnd, Task, Workflow
+from taskqueue.engine.workflows.verbs import NOUN
+from taskqueue.models import Audit, Lease, Member, Step, StepEnd, Task, Workflow
 from taskqueue.monitoring.read_models.attempt import IS_RUNNING
 from taskqueue.monitoring.read_models.step_errors import NARROW
 from taskqueue.monitoring.read_models.worker import living, read_workers
@@ -84,7 +85,7 @@ def _held_back(workflow: Workflow) -> Iterator[Reason]:
     if workflow.trouble:
         yield because("workflow_trouble", trouble=workflow.trouble)
     if workflow.paused_at is not None:
-        yield because("workflow_paused", moment=workflow.paused_at)
+        yield because("workflow_paused", moment=workflow.paused_at, **_pause_of(workflow))
     if workflow.status == WorkflowStatus.STOPPING:
         yield because(
             "workflow_stopping", workflow.stop_requested_by, workflow.stop_requested_at,
@@ -92,6 +93,17 @@ def _held_back(workflow: Workflow) -> Iterator[Reason]:
         )  # fmt: skip
     if workflow.status == WorkflowStatus.COMPENSATING:
         yield because("workflow_compensating")
+
+
+def _pause_of(workflow: Workflow) -> dict[str, str]:
+    """Return who paused it, and why. A child that was paused with its parent has its moment."""
+    rows = Workflow.objects.using(database_alias()).filter(paused_at=workflow.paused_at)
+    paused, parent = workflow, rows.filter(steps=workflow.parent_step_id or 0).first()
+    while parent is not None:
+        paused, parent = parent, rows.filter(steps=parent.parent_step_id or 0).first()
+    audit = Audit.objects.using(database_alias())
+    entry = audit.filter(noun=NOUN, verb="pause", subject=str(paused.id)).order_by("-id").first()
+    return {} if entry is None else {"by": entry.actor, "reason": entry.reason}
 
 
 def _overdue(workflow: Workflow) -> Iterator[Reason]:

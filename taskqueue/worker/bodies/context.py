@@ -25,7 +25,7 @@ class Context(AttemptContext):
 
     @cached_property
     def task_result(self) -> TaskResult[Any]:
-        """The task as the database knows it, read once."""
+        """The task as stored in the database, read once."""
         from taskqueue.results import get_result
 
         return get_result(self.task_id)
@@ -43,7 +43,7 @@ class Context(AttemptContext):
         return latest_checkpoint(project_connection(), lease_id=self._lease_id)
 
     async def acheckpoint(self) -> Any:
-        """Return the same as `checkpoint`."""
+        """Async version of `checkpoint`."""
         return await sync_to_async(lambda: self.checkpoint)()
 
     def save_checkpoint(self, state: Any) -> None:
@@ -59,7 +59,7 @@ class Context(AttemptContext):
         save_checkpoint(project_connection(), state, lease_id=self._lease_id)
 
     async def asave_checkpoint(self, state: Any) -> None:
-        """Do the same as `save_checkpoint()`."""
+        """Async version of `save_checkpoint`."""
         await sync_to_async(self.save_checkpoint)(state)
 
     def write_result(self, part: Any) -> None:
@@ -75,11 +75,11 @@ class Context(AttemptContext):
         write_part(project_connection(), part, lease_id=self._lease_id)
 
     async def awrite_result(self, part: Any) -> None:
-        """Do the same as `write_result()`."""
+        """Async version of `write_result`."""
         await sync_to_async(self.write_result)(part)
 
     def keep_result(self) -> int:
-        """Go on with the parts of the last attempt that wrote any; return their number.
+        """Keep the parts of the last attempt that wrote any; return their number.
 
         Without it, an attempt begins without parts. A success ends what was written before it.
         Call it before the first part; raises `TaskQueueError` after it, and `LeaseEnded`.
@@ -90,7 +90,7 @@ class Context(AttemptContext):
         return keep_parts(project_connection(), lease_id=self._lease_id)
 
     async def akeep_result(self) -> int:
-        """Do the same as `keep_result()`."""
+        """Async version of `keep_result`."""
         return await sync_to_async(self.keep_result)()
 
     # Its span, while attempts are traced.
