@@ -1,4 +1,4 @@
-"""Values that people name things by: ids of rows, and values as messages show them."""
+"""Parse ids that people give, and show values in messages."""
 
 from __future__ import annotations
 

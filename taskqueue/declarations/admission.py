@@ -1,6 +1,6 @@
-"""Options for a call while others of its kind are waiting, running or not long past.
+"""Debounce, throttle and capacity: which calls become tasks while others exist.
 
-Each kind keeps a unique key for the tasks that it lets in, or one of several: its places.
+Each gives the tasks that it admits a unique key, or one of several unique keys: its places.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`notify=` of a definition: who is told when its tasks fail for good."""
+"""`notify=` of a definition: who is notified when its tasks fail for good."""
 
 from __future__ import annotations
 

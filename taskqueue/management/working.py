@@ -1,4 +1,4 @@
-"""The work of `runworker`, behind its flags.
+"""The work of `runworker`, after its flags are parsed.
 
 It is imported beside the template, which imports the tasks meanwhile.
 """

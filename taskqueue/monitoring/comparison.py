@@ -1,4 +1,4 @@
-"""How tasks of each name run now beside the same length of time before, and when code changed."""
+"""Compare how tasks of each name run now with the period before, and find deploys."""
 
 from __future__ import annotations
 

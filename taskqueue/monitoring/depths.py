@@ -1,4 +1,4 @@
-"""How many tasks waited in a queue over time, as workers have recorded it."""
+"""The recorded number of waiting tasks of a queue over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fairly tenants share a queue: what waits and what started of the largest of them."""
+"""How fairly tenants share a queue: waiting tasks and starts of the largest tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts of a span of time by worker: what each slot ran, and when."""
+"""The attempts within a span of time, by worker and slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements that tell what runs and waits under limits, in the wording of each database.
+"""The statements that count running and waiting tasks of limits, for each database.
 
 The ready tasks of a partition are counted by the index of its claim, of each one the fewer the more
 partitions there are: a statement reads a bounded number of entries, whatever waits.

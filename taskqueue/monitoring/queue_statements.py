@@ -1,4 +1,4 @@
-"""The statements that tell what waits and runs in each queue, in the wording of each database.
+"""The statements that count waiting and running tasks of each queue, for each database.
 
 They give rows of a kind, a queue, how many, for how many seconds the oldest waits, and the names
 of the workers that alone may take them, as JSON text:

@@ -1,4 +1,4 @@
-"""Asking the queue's database: its clock, its vendor, a statement; and within a time limit."""
+"""Query the queue's database: its clock, its vendor, a statement; with a time limit."""
 
 from __future__ import annotations
 

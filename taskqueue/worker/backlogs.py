@@ -1,4 +1,4 @@
-"""Claims of a worker behind long backlogs of definitions that it leaves out."""
+"""Let claims start behind long backlogs of definitions that the worker leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sockets of children: watched for what they tell, and for room to tell them more."""
+"""Watch the sockets of children for messages, and for room to send more."""
 
 from __future__ import annotations
 

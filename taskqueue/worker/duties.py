@@ -1,4 +1,4 @@
-"""Duties that every worker serves between its own tasks. Each is safe to do twice."""
+"""The duties that every worker serves between its tasks. Each is safe to do twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes of attempts that the parent decides, where no child reports any."""
+"""Decide the outcomes of attempts for which no child reports one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request of a worker that claims under limits: what ends gives its places to what follows."""
+"""Record and claim under limits in one request, so that ended tasks pass their places on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main thread of a worker: it claims, hands out, records. It runs no code of the project."""
+"""The main thread of a worker: it claims, dispatches and records, and runs no project code."""
 
 from __future__ import annotations
 

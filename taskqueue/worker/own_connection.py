@@ -1,4 +1,4 @@
-"""A connection of the worker's own: opened, proven to be its alone, and listened on."""
+"""A worker's own connection: open it, prove that no pooler shares it, and listen on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duties that come every so many seconds: pruning, merging of counts, the roll call."""
+"""Periodic duties, such as pruning, merging counts and looking for lost workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames from children: outcomes, progress, log lines, orders that come back; and their end."""
+"""Receive frames from children: outcomes, progress, log lines, returned orders, and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doubts of a worker: COMMITs without an answer, and claims whose answer got lost."""
+"""Reconcile uncertain results: COMMITs without a response, and claims with a lost response."""
 
 from __future__ import annotations
 

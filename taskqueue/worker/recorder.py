@@ -1,4 +1,4 @@
-"""Records on a connection of its own, beside the claims, while much ends at once."""
+"""Record on a second connection, in parallel with claims, while many attempts end at once."""
 
 from __future__ import annotations
 

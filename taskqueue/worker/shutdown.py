@@ -1,4 +1,4 @@
-"""How far a worker is with its end: bodies finish first, then they are ended, then it goes."""
+"""The phases of a shutdown: bodies may finish, then they are ended, then the worker exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cancels claimed tasks of workflows that are being stopped, so that none of them starts."""
+"""Cancel claimed tasks of workflows that are being stopped, so that none of them starts."""
 
 from __future__ import annotations
 

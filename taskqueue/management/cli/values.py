@@ -1,4 +1,4 @@
-"""Values as they are typed: times, durations, JSON, options of tasks, and which tasks."""
+"""Parse typed values: times, durations, JSON, options of tasks, and selections of tasks."""
 
 from __future__ import annotations
 

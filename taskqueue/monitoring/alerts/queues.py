@@ -1,4 +1,4 @@
-"""Judging rules about queues: how long tasks wait, how many, for nobody, and for limits."""
+"""Judge rules about queues: latency, depth, missing workers, and full limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences and remedies of conditions that alerts alone tell, and the translation of all."""
+"""The sentences and remedies of conditions that only alerts report; translations of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data that alert rules are judged by, besides that of the notices."""
+"""The data for judging alert rules, in addition to that of the notices."""
 
 from __future__ import annotations
 

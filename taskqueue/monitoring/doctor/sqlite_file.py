@@ -1,4 +1,4 @@
-"""The SQLite database: how it is opened, how large it is, on what it lies."""
+"""Check the SQLite database: its options, its size, and its file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor's texts: in the language of now, and as `Sentence.words` has them for others.
+"""The doctor's texts: in the current language, with `Sentence.words` for other languages.
 
 An alert tells what the doctor found an hour ago to readers of several languages.
 """

@@ -1,4 +1,4 @@
-"""Whether workflows move on: what holds them, and what a worker should have done by now."""
+"""Check whether workflows advance, and whether workers have done what was due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures that are read only where something calls for them: what comes in, how long runs take."""
+"""Figures that are only read when needed: arrival rates, and durations of runs."""
 
 from __future__ import annotations
 

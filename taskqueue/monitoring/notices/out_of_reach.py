@@ -1,4 +1,4 @@
-"""Tasks that no running worker takes: for others, for more than are running, or unknown to them."""
+"""Tasks that no running worker takes: those for absent or more workers, or unknown ones."""
 
 from __future__ import annotations
 

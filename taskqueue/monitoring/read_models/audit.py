@@ -1,4 +1,4 @@
-"""Acts that were done by hand, as every face shows them."""
+"""Audit entries, as all interfaces show them."""
 
 from __future__ import annotations
 

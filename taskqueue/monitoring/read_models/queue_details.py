@@ -1,4 +1,4 @@
-"""One queue in detail: how many of its tasks there are of each status, and how they fared."""
+"""One queue in detail: its tasks by status, its throughput and failure rate."""
 
 from __future__ import annotations
 

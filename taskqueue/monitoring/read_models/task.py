@@ -1,4 +1,4 @@
-"""Tasks: as lists, exports and pages show them, each with the fields of the one before."""
+"""Tasks as lists, exports and pages show them; each model extends the previous one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One task with what belongs to it: its attempts, its kin, what people did and may do to it."""
+"""One task with its attempts, related tasks, audit entries and possible actions."""
 
 from __future__ import annotations
 

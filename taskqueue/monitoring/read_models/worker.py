@@ -1,4 +1,4 @@
-"""The workers, and whether they live."""
+"""The workers, and whether they are alive."""
 
 from __future__ import annotations
 

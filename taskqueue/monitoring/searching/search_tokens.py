@@ -1,4 +1,4 @@
-"""The text of a search, cut into words and qualifiers with their values, and its times."""
+"""Split the text of a search into words and qualifiers with their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reasons why many tasks wait, as far as a few statements tell for all of them."""
+"""The reasons why many tasks wait, as far as a few statements for all of them can tell."""
 
 from __future__ import annotations
 

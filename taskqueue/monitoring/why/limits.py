@@ -1,4 +1,4 @@
-"""Why a task that is limited waits: places, tokens, its sequence, its tenant's turn, tags."""
+"""Why a limited task waits: places, tokens, its sequence, its tenant's turn, tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a task that nobody holds does not run yet."""
+"""Why a task that no worker holds does not run yet."""
 
 from __future__ import annotations
 

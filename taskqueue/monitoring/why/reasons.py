@@ -1,4 +1,4 @@
-"""A reason why a task has its status: its code, and what its sentence names."""
+"""A reason why a task has its status: its code, and the values in its sentence."""
 
 from __future__ import annotations
 

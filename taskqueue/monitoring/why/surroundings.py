@@ -1,4 +1,4 @@
-"""The surroundings of a task: the rows that tell why it has its status."""
+"""The surroundings of a task: the rows that explain its status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a workflow does not move on, and what a blocked task of one of its steps waits for."""
+"""Why a workflow does not advance, and what a blocked task of one of its steps waits for."""
 
 from __future__ import annotations
 

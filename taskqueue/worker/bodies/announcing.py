@@ -1,4 +1,4 @@
-"""Telling the project that an attempt has started or ended: signals, and its definition."""
+"""Send the signals for an attempt that starts or ends, with its definition."""
 
 from __future__ import annotations
 

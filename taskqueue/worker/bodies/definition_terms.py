@@ -1,6 +1,7 @@
-"""The definitions of a child that its parent treats differently: they share slots, or cannot run.
+"""Tell the parent which definitions may share slots, and which cannot run here.
 
-The parent decides which orders a child gets and when they start, and knows no code of the project.
+The parent decides which orders a child gets and when they start, but does not know the project's
+code.
 """
 
 from __future__ import annotations

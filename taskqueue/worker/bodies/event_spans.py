@@ -1,4 +1,4 @@
-"""The spans of what an event is about: those of handlers' tasks and deliveries link to these."""
+"""Find the span that an event is about, so that spans of handlers and deliveries link to it."""
 
 from __future__ import annotations
 

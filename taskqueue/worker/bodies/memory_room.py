@@ -1,4 +1,4 @@
-"""Whether a child has the memory that a body may use, or earlier bodies have left too little."""
+"""Decide whether a child has enough memory left for the `max_memory` of the next body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parent's orders, carried out in a child: bodies begun, called back, interrupted."""
+"""Carry out the parent's orders in a child: start, recall and interrupt bodies."""
 
 from __future__ import annotations
 

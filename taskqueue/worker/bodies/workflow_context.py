@@ -1,4 +1,4 @@
-"""The workflow of a running body: what it is, its values, and what the body changes of them."""
+"""The workflow of a running body: its name and ids, its context, and the body's updates."""
 
 from __future__ import annotations
 

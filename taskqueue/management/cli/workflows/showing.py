@@ -1,4 +1,4 @@
-"""`workflows list`, `show` and `graph`: what there is."""
+"""`workflows list`, `show` and `graph`."""
 
 from __future__ import annotations
 
