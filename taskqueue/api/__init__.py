@@ -1,5 +1,5 @@
 """The REST API: everything that the admin can do, for other languages and for scripts.
 
-The project mounts it: `path("api/v1/", include("taskqueue.api.urls"))`. It has its own permissions,
-throttles, pagination and renderers; the project's authentication identifies the user.
+The project includes it: `path("api/v1/", include("taskqueue.api.urls"))`. The API sets its own
+permissions, throttles, pagination and renderers; requests use the project's authentication.
 """

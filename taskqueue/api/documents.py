@@ -1,4 +1,4 @@
-"""The API's own documentation: its schema for programs, and a page for people.
+"""The API's own documentation: its schema for programs, and Swagger UI for people.
 
 drf-spectacular has one set of settings for the process. While the document is made, once, they are
 those of this API, whatever else the project documents.

@@ -1,4 +1,4 @@
-"""The work of `runworker` after its flags are read.
+"""The work of `runworker`, after its flags are parsed.
 
 It is imported while the template imports the tasks.
 """

@@ -1,1 +1,1 @@
-"""Reading the state of the queue, for people and monitors. Nothing here changes a row."""
+"""Read the state of the queue, for people and monitors. Nothing here changes a row."""

@@ -1,4 +1,4 @@
-"""How tasks of each name run now compared with the time before, and when the code changed."""
+"""Compare how tasks of each name run now with the period before, and find deploys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of waiting tasks in a queue over time, as workers have recorded it."""
+"""The recorded number of waiting tasks of a queue over time."""
 
 from __future__ import annotations
 

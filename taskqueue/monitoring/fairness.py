@@ -1,4 +1,4 @@
-"""How fairly tenants share a queue: waiting and started tasks of the largest tenants."""
+"""How fairly tenants share a queue: waiting tasks and starts of the largest tenants."""
 
 from __future__ import annotations
 

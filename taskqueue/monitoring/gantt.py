@@ -1,4 +1,4 @@
-"""Attempts within a span of time, by worker: what ran in each slot, and when."""
+"""The attempts within a span of time, by worker and slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's history: what happened to it, in order, and how long each part took."""
+"""A task's history: its events in order, and how long each phase took."""
 
 from __future__ import annotations
 

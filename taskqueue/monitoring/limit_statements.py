@@ -1,4 +1,4 @@
-"""Statements about running and waiting tasks under limits, for each database.
+"""The statements that count running and waiting tasks of limits, for each database.
 
 The ready tasks of a partition are counted by the index of its claim; the more partitions there are,
 the fewer tasks are counted of each. So a statement reads a bounded number of entries, however many

@@ -1,4 +1,4 @@
-"""Statements about waiting and running tasks in each queue, for each database.
+"""The statements that count waiting and running tasks of each queue, for each database.
 
 They return rows with a kind, a queue, a number of tasks, the seconds for which the oldest has
 waited, and as JSON text the names of the only workers that may take them:

@@ -1,4 +1,4 @@
-"""The statement about tasks that ended in each queue within the last hour."""
+"""The statement that counts what has ended in each queue within the last hour."""
 
 from taskqueue.engine.statement import Statement
 

@@ -1,4 +1,4 @@
-"""Querying the queue's database: its clock, its kind, a statement; also within a time limit."""
+"""Query the queue's database: its clock, its vendor, a statement; with a time limit."""
 
 from __future__ import annotations
 

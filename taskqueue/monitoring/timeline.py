@@ -1,4 +1,4 @@
-"""The timeline of a task, as the admin, the API and the command line show it.
+"""The timeline of a task, for the admin, the API and the command line.
 
 It is derived from existing rows: nothing is written for it, and it is complete for tasks that ended
 before anybody looked.

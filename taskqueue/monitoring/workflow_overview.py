@@ -1,4 +1,4 @@
-"""Workflows at a glance: how many are running, how many failed recently, and which stand still."""
+"""Workflows at a glance: how many run, how many failed recently, and which stand still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims of tasks that only some workers may take, and when to look for such tasks."""
+"""Claim tasks that only some workers may take, and decide when to look for them."""
 
 from __future__ import annotations
 

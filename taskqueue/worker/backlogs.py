@@ -1,4 +1,4 @@
-"""Claims that start behind long backlogs of definitions that the worker leaves out."""
+"""Let claims start behind long backlogs of definitions that the worker leaves out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The program of a child process, which runs the bodies that its parent orders.
 
-It is started clean or copied from the template, never from the working parent, and shares only a
-socket with it.
+It is a new process or a copy of the template, never a copy of the running parent, and shares only a
+socket with the parent.
 """
 
 from __future__ import annotations

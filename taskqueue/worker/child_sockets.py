@@ -1,4 +1,4 @@
-"""The sockets of children: receive their frames, and send when they have room."""
+"""Watch the sockets of children for messages, and for room to send more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims: which tasks a worker takes next, and from which of its queues."""
+"""Claim tasks: decide which tasks a worker takes next, and from which of its queues."""
 
 from __future__ import annotations
 

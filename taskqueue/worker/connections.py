@@ -1,6 +1,6 @@
-"""Django's database connections in a child: reset between tasks, and protected from bodies' forks.
+"""Reset Django's database connections in a child between tasks, and guard them from forks.
 
-A copy of the child that a body makes must not act in the child's name.
+A body may fork the child; the copy must not use the child's connections.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The coordinator: decides when to send a request to the database, and acts on its report."""
+"""Decide when to send a request to the database thread, and handle its report."""
 
 from __future__ import annotations
 

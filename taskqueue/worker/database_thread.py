@@ -1,7 +1,7 @@
-"""The thread that has the worker's database session: it carries out one request at a time.
+"""The thread with the worker's database session, which carries out one request at a time.
 
-The main thread sends a request and goes on serving children, so limits are enforced and crashes
-noticed while the database takes its time or is away.
+The main thread sends a request and continues to serve children: time limits are enforced and
+crashes noticed even while the database is slow or unavailable.
 """
 
 from __future__ import annotations

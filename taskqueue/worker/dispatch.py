@@ -1,4 +1,4 @@
-"""Jobs on their way to children: which child gets them, and which come back unstarted."""
+"""Dispatch jobs to children, and take back those that were not started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The duties that every worker serves between its own tasks. Each can safely be done twice."""
+"""The duties that every worker serves between its tasks. Each is safe to do twice."""
 
 from __future__ import annotations
 

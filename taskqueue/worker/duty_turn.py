@@ -1,4 +1,4 @@
-"""One turn of the duties, and a duty that is due at intervals."""
+"""One turn of the duties, and a duty that is served at an interval."""
 
 from __future__ import annotations
 

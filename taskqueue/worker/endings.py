@@ -1,4 +1,4 @@
-"""Outcomes that the parent decides, because no child reports any."""
+"""Decide the outcomes of attempts for which no child reports one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request of the main thread to the database thread, which comes back as its report."""
+"""A request from the main thread to the database thread, which returns it as its report."""
 
 from __future__ import annotations
 

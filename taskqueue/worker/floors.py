@@ -1,7 +1,7 @@
-"""Floors: where the ready tasks of a queue begin, behind the dead rows of finished ones.
+"""Floors: where the ready tasks of a queue begin, after dead index entries of claimed tasks.
 
-A claim reads its index from the head of the queue. Until a vacuum, the entries of claimed tasks are
-still there: a million of them cost a claim more than its tasks do.
+A claim reads its index from the head of the queue. Until a vacuum, the entries of claimed tasks
+remain there, and reading a million of them costs a claim more than its tasks do.
 """
 
 from __future__ import annotations

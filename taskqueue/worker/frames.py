@@ -1,7 +1,7 @@
 """Frames between the parent and its children: a length, then plain values.
 
-`marshal` carries only plain values and runs no code; both ends are the same interpreter. An attempt
-that has succeeded without a value has a frame of fixed size, so that many can be read as one.
+`marshal` carries only plain values and runs no code; both ends use the same interpreter. A success
+without a return value has a frame of fixed size, so that many of them can be read at once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The guardian: a small process that kills children whose parent has gone silent.
 
-It runs as a script with the standard library alone. The parent tells it until when each child may
-live. After that time another worker may hold the leases of the child, so the child is killed,
-whatever its body or its parent do: a body may hold the interpreter's lock, and a parent may be
-frozen. When the parent is gone, all of its children are killed.
+It runs as a script, with only the standard library. The parent tells it how long each child may
+live. After that moment another worker may hold the leases of the child, so the guardian kills the
+child, even if its body holds the interpreter's lock or its parent is frozen. When the parent is
+gone, it kills all of the children.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Imports in a separate thread what a worker needs only after its first tasks.
+"""Import in a separate thread the modules that a worker needs after its first tasks.
 
-A worker's first claim waits for no module that it does not need. The code that advances workflows
-and the duties need much of the engine: if the thread that claims and records imported them, its
-tasks would wait for that. Until they are imported, work that needs them is put off. A worker that
-starts while workflows run imports the code that advances them while its children start.
+A worker's first claim should not wait for modules that it does not need. The code that advances
+workflows and serves duties is a large part of the engine: if the thread that claims and records
+imported it, tasks would wait for that. Work that needs these modules is postponed until they are
+imported. If workflows are running when a worker starts, it imports the code that advances them
+while its children start.
 """
 
 from __future__ import annotations

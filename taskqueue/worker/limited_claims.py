@@ -1,4 +1,4 @@
-"""Claiming tasks of partitions, knowing from the last look whether there are any."""
+"""Claim tasks under limits, and remember from the last look whether there are any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of a worker that claims under limits: ended tasks pass their places to the next ones."""
+"""Record and claim under limits in one request, so that ended tasks pass their places on."""
 
 from __future__ import annotations
 

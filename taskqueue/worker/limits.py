@@ -1,4 +1,4 @@
-"""Slots inside a worker: the most that a queue or a definition may use at once."""
+"""Limit how many of a worker's slots a queue or a definition may use at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the log records of a worker go: where LOGGING sends them, else to standard error."""
+"""Configure a worker's log records: to where LOGGING sends them, else to standard error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The main thread of a worker: it claims, hands out, and records.
-
-It runs no code of the project.
-"""
+"""The main thread of a worker: it claims, dispatches and records, and runs no project code."""
 
 from __future__ import annotations
 
@@ -169,19 +166,26 @@ class MainLoop:
     # Taking in what came
 
     def _take_report(self, now: float) -> None:
-        # A request answers notifications that came before its report.
-        if heard := self._state.take_heard():
-            self._coordinator.timetable.hear(heard, now)
+        # A request answers what was heard before its report.
+        self._take_heard(now)
+        is_idle = not self._dispatcher.held
         jobs = self._coordinator.take_in(now)
         if jobs is None:
             return
         self._dispatcher.add(jobs)
+        if is_idle:
+            # Before all else: nothing runs that the rest of the turn could be about.
+            self._dispatcher.dispatch(now)
         if any(job.ping_seconds is not None or job.lease_seconds is not None for job in jobs):
             self._heartbeat.hurry()
         # Between two requests the connection is watched for notifications.
         if self._database.listener is not None:
             self._listener = self._database.listener.fileno()
             self._watch.add(self._listener, self._on_notification)
+
+    def _take_heard(self, now: float) -> None:
+        if heard := self._state.take_heard():
+            self._coordinator.timetable.hear(heard, now)
 
     # Acting on what is due
 
@@ -193,11 +197,14 @@ class MainLoop:
         self._dispatcher.rebalance(now)
         self._dispatcher.dispatch(now)
         self._recorder.send(now)
+        self._send(now)
+        if self._state.is_stopping:
+            self._shutdown.cancel_overdue(now)
+
+    def _send(self, now: float) -> None:
         if self._coordinator.is_due(now):
             self._ignore_listener()
             self._coordinator.send(now)
-        if self._state.is_stopping:
-            self._shutdown.cancel_overdue(now)
 
     @property
     def _is_asking(self) -> bool:
@@ -258,6 +265,14 @@ class MainLoop:
         if error := self._database.hear():
             self._ignore_listener()
             self._coordinator.outage.begin(error, time.monotonic())
+            return
+        # The claim goes before all else that a turn looks at.
+        now = time.monotonic()
+        self._take_heard(now)
+        self._send(now)
+        if self._coordinator.is_waiting and not self._dispatcher.held:
+            # Nothing runs, and the database thread need not wait for this one's turn to end.
+            self._wake_pipe.wait(GATHER)
 
 
 def _make_duties(state: WorkerState, tally: Tally) -> Duties:

@@ -1,7 +1,7 @@
 """Counters of one worker since its process began, and summaries of them.
 
-The threads of the worker write, and a port's threads read. There is no lock: each number only
-grows, and a reader may see one change a moment before another.
+The worker's threads write them, and the threads of a port read them. There is no lock: each number
+only grows, and a reader may see one number a moment earlier than another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims of tasks that any worker may take, queue by queue."""
+"""Claim tasks that any worker may take, queue by queue."""
 
 from __future__ import annotations
 

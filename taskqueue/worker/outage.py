@@ -1,4 +1,4 @@
-"""An outage of the database: when to try again, and what to log."""
+"""An outage of the database: decide when to try again, and what to log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes on their way from a child to the database: their rows, ages and messages."""
+"""Outcomes that wait to be recorded: their rows, their ages and their messages."""
 
 from __future__ import annotations
 

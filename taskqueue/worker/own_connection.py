@@ -1,4 +1,4 @@
-"""A worker's own connection: opened, proven to be unshared, and listened on."""
+"""A worker's own connection: open it, prove that no pooler shares it, and listen on it."""
 
 from __future__ import annotations
 

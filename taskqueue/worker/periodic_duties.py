@@ -1,4 +1,4 @@
-"""Duties that are due at intervals: pruning, merging of counts, the roll call."""
+"""Periodic duties, such as pruning, merging counts and looking for lost workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which orders of a child have started, if bodies may share a slot."""
+"""Work out which orders of a child have started, if bodies may share a slot."""
 
 from __future__ import annotations
 

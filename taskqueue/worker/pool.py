@@ -1,4 +1,4 @@
-"""The children of a worker: started, replaced, ended. Uses no database."""
+"""Start, replace and end the children of a worker. It uses no database."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""HTTP ports of a worker's parent: answers for probes and scrapers.
+"""Serve health probes and metrics over HTTP from a worker's parent.
 
-A port runs no code of the project, and its routes answer from memory without database statements.
-Each connection has a thread and a short time, and their number is bounded, so that a client that
-connects and falls silent keeps nobody else from an answer.
+A port runs none of the project's code, and its routes respond from memory, without a statement.
+Each connection has a thread and a short timeout, and the number of connections is bounded, so that
+a client that connects and sends nothing does not block other clients.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Proof, on a worker's own host, that its processes have ended.
+"""Prove, on the worker's own host, that all of its processes have ended.
 
-A worker and its children hold a lock on a file in the host's memory, whose name is the worker's
-incarnation. The kernel releases the lock when the last of them has ended, and not before: a child
-that outlives its parent for a moment holds it too. A worker that finds the file and gets the lock
-knows that no body of that incarnation is running any more. Without a file nothing is known:
-processes on another host, or in a container with its own /dev/shm, are never considered dead, and
-neither is any process on systems without /dev/shm.
+A worker and its children hold a lock on a file in shared memory, named by the number of the
+worker's incarnation. The kernel releases the lock when the last of them has ended, and not before:
+a child that outlives its parent for a moment holds it too. A process that finds the file and gets
+the lock knows that no body of that worker runs any more. If it finds no file, it knows nothing:
+processes on another host, or in a container with its own /dev/shm, are never taken for dead, and
+neither is anything on systems without /dev/shm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames from children: outcomes, progress, log lines, returned orders; and the end of a child."""
+"""Receive frames from children: outcomes, progress, log lines, returned orders, and ends."""
 
 from __future__ import annotations
 

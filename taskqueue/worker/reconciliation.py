@@ -1,4 +1,4 @@
-"""Uncertainties of a worker: COMMITs without an answer, and claims whose answer was lost."""
+"""Reconcile uncertain results: COMMITs without a response, and claims with a lost response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording on a separate connection, beside the claims, while many tasks end at once."""
+"""Record on a second connection, in parallel with claims, while many attempts end at once."""
 
 from __future__ import annotations
 

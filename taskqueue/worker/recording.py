@@ -1,4 +1,4 @@
-"""Recording a batch of outcomes, and claiming the next tasks in the same transaction."""
+"""Record a batch of outcomes, and claim the next tasks in the same transaction."""
 
 from __future__ import annotations
 

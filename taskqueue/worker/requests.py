@@ -1,4 +1,4 @@
-"""Requests of people to a worker and its tasks: by signals, and by rows that its pings read."""
+"""Handle people's requests to a worker and its tasks, from signals and from pings."""
 
 from __future__ import annotations
 

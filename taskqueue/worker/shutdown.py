@@ -1,4 +1,4 @@
-"""The stages of a worker's end: bodies may finish, then they are ended, then the worker ends."""
+"""The phases of a shutdown: bodies may finish, then they are ended, then the worker exits."""
 
 from __future__ import annotations
 

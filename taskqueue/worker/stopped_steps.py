@@ -1,4 +1,4 @@
-"""Cancelling claimed tasks of stopping workflows, so that none of them starts."""
+"""Cancel claimed tasks of workflows that are being stopped, so that none of them starts."""
 
 from __future__ import annotations
 

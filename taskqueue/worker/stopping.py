@@ -1,4 +1,4 @@
-"""Ending bodies before they end by themselves: they are asked, interrupted, killed."""
+"""Stop running bodies: ask them, then interrupt them, then kill their process."""
 
 from __future__ import annotations
 

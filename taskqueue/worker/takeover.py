@@ -1,4 +1,4 @@
-"""Taking over the tasks of leases that have run out."""
+"""Take over the tasks of expired leases."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """The template: a process with the project's imports, of which children are copies (on Linux).
 
-It is a copy of the worker's process from before that had a thread, a connection or a handler, and
-imports the tasks. A child is a copy of a copy that then ends, which makes the child the worker's
-own: the worker sees its end, and the end of the worker ends it, as if it had been started clean. If
-a copy could not be trusted, because an import has started threads or opened connections, and on
-other systems, there is no template, and each child is started clean. So is the first child after
-files of the project have changed or the template was killed; another template is then started for
-the next child.
+It is a copy of the worker's process, made before that had a thread, a connection or a handler, and
+imports the tasks. A child is forked twice, so that it becomes the worker's own child process: the
+worker sees its end, and it ends with the worker, like a child that is a new process. If a copy
+could not be trusted, because an import has started threads or opened connections, and on other
+systems, there is no template and each child is a new process. So is the first child after files of
+the project have changed, or the template was killed; another template is started for the next.
 """
 
 from __future__ import annotations

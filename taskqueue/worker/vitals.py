@@ -1,6 +1,6 @@
-"""Vitals: whether a worker's threads make progress, and whether it could take a task now.
+"""Track whether a worker's threads make progress, and whether it can take a task now.
 
-Threads record what they did and when; a port reads it. There is no lock and no database statement,
+Threads note what they did and when, and a port reads the notes. There is no lock and no statement,
 so a port can report a thread that hangs.
 """
 

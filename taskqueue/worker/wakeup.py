@@ -1,4 +1,4 @@
-"""Waking the main thread: for signals, other threads, children, notifications, changed code."""
+"""Wake the main thread for signals, other threads, children, notifications and changed code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parent's side of the guardian: each child may live only while its leases are safe."""
+"""The parent's side of the guardian: extend the time that each child may live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker's database session: carries out the requests of the main thread."""
+"""The worker's database session, which carries out the parts of one request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advancing workflows after the ends that this worker has recorded."""
+"""Advance workflows after the ends that this worker has recorded."""
 
 from __future__ import annotations
 

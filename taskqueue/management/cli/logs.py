@@ -1,4 +1,4 @@
-"""`logs`: the log lines of a task, and those that follow."""
+"""`logs`: print the log lines of a task, and follow them."""
 
 from __future__ import annotations
 

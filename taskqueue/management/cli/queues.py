@@ -1,4 +1,4 @@
-"""`queues …`: their waiting and running tasks, limiting, deleting, and how tenants share them."""
+"""`queues …`: list, show, limit and delete queues, and show how tenants share one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading typed values: times, durations, JSON, options of tasks, and choices of tasks."""
+"""Parse typed values: times, durations, JSON, options of tasks, and selections of tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging rules about queues: long waits, deep backlogs, no workers, and used-up limits."""
+"""Judge rules about queues: latency, depth, missing workers, and full limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a rule: its numbers, the names that it applies to, and the texts of its notices."""
+"""Parts of a rule: its numbers, the names that it matches, and the texts of its notices."""
 
 from __future__ import annotations
 

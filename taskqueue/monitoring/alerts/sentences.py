@@ -1,4 +1,4 @@
-"""Sentences and remedies of conditions that only alerts report, and translations for all."""
+"""The sentences and remedies of conditions that only alerts report; translations of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data by which alert rules judge, in addition to that of the notices."""
+"""The data for judging alert rules, in addition to that of the notices."""
 
 from __future__ import annotations
 

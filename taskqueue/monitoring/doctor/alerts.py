@@ -1,4 +1,4 @@
-"""Whether messages of alerts go out: the internal queue, and rules that cannot be judged.
+"""Check that messages of alerts are sent: the internal queue, and rules that fail.
 
 A heartbeat that cannot be called is a notice, which `work` reports.
 """

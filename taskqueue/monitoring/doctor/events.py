@@ -1,4 +1,4 @@
-"""Whether events get their numbers; before that, nobody receives them."""
+"""Check that events get their numbers; until then, no subscriber receives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether limits keep tasks from ever running: halted sequences, forgotten limits."""
+"""Check for limits that keep tasks from ever running: halted sequences, forgotten limits."""
 
 from __future__ import annotations
 

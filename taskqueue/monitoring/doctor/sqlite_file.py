@@ -1,4 +1,4 @@
-"""The SQLite database: how it is opened, its size, and its file system."""
+"""Check the SQLite database: its options, its size, and its file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether webhooks reach their endpoints, and what the setting `WEBHOOK_ALLOW` permits."""
+"""Check whether webhooks reach their endpoints, and what `WEBHOOK_ALLOW` allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor's texts, in the current language and with the data to translate them later.
+"""The doctor's texts: in the current language, with `Sentence.words` for other languages.
 
 An alert shows an hour-old finding of the doctor to readers of several languages.
 """

@@ -1,4 +1,4 @@
-"""Whether the work gets done: queues, workers, and the duties that workers serve."""
+"""Check whether the work gets done: queues, workers, and the duties of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether workflows make progress: what holds them up, and what workers should have done by now."""
+"""Check whether workflows advance, and whether workers have done what was due."""
 
 from __future__ import annotations
 

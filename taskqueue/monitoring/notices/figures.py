@@ -1,4 +1,4 @@
-"""Figures that are read only when a notice needs them: incoming tasks, and usual run times."""
+"""Figures that are only read when needed: arrival rates, and durations of runs."""
 
 from __future__ import annotations
 

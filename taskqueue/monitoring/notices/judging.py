@@ -1,4 +1,4 @@
-"""All notices, judged from one reading of the state: for the faces, the doctor and the metrics."""
+"""All notices, judged from one reading, for all interfaces, the doctor and the metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that no running worker takes: for other or more workers, or with unknown names."""
+"""Tasks that no running worker takes: those for absent or more workers, or unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices about queues that nobody serves, that stand still, fall behind, or fail."""
+"""Notices of queues that no worker serves, or that stall, fall behind or fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules that paused themselves or cannot be served, and overdue ones."""
+"""Notices of schedules that do not run although they should, or are not served."""
 
 from __future__ import annotations
 

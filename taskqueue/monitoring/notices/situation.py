@@ -1,4 +1,4 @@
-"""The state of everything at one moment; each part is read once, when it is first needed."""
+"""The situation at one moment: each part is read once, when it is first needed."""
 
 from __future__ import annotations
 

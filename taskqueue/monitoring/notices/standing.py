@@ -1,4 +1,4 @@
-"""The contents of small tables: pauses, inactive or late schedules, tags, alerts."""
+"""Read small tables: pauses, schedules that do not run or are late, tags, alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions of people, in the form in which every face shows them."""
+"""Audit entries, as all interfaces show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event as every face shows it."""
+"""An event, as all interfaces show it."""
 
 from __future__ import annotations
 

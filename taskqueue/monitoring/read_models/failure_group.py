@@ -1,4 +1,4 @@
-"""Recently failed tasks, and tasks that wait for another attempt, in groups."""
+"""Recently failed tasks, and tasks that wait for a retry, in groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of collected events: how many wait in each; events are not shown."""
+"""Groups of collected events: how many wait in each; the events are not shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: the numbers that hold, and what runs and waits under them."""
+"""Limits: the numbers in effect, and the running and waiting tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One queue in detail: how many tasks it has of each status, and its throughput."""
+"""One queue in detail: its tasks by status, its throughput and failure rate."""
 
 from __future__ import annotations
 

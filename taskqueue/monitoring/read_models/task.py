@@ -1,4 +1,4 @@
-"""Tasks, as shown in lists, exports and on pages; each model adds fields to the one before."""
+"""Tasks as lists, exports and pages show them; each model extends the previous one."""
 
 from __future__ import annotations
 

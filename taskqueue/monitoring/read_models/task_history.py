@@ -1,4 +1,4 @@
-"""One task with its attempts, related tasks, people's actions, and the allowed verbs."""
+"""One task with its attempts, related tasks, audit entries and possible actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows: in lists, with how many of their members have ended, and in detail."""
+"""Workflows: in lists, with the number of ended members, and in detail."""
 
 from __future__ import annotations
 

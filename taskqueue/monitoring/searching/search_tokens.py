@@ -1,4 +1,4 @@
-"""Splitting the text of a search into words and qualifiers with values, and reading its times."""
+"""Split the text of a search into words and qualifiers with their values."""
 
 from __future__ import annotations
 

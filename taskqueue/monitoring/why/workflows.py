@@ -1,4 +1,4 @@
-"""Why a workflow makes no progress, and what a blocked task of one of its steps waits for."""
+"""Why a workflow does not advance, and what a blocked task of one of its steps waits for."""
 
 from __future__ import annotations
 

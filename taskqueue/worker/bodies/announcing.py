@@ -1,4 +1,4 @@
-"""Notifying the project that an attempt has started or ended, by signals and callbacks."""
+"""Send the signals for an attempt that starts or ends, with its definition."""
 
 from __future__ import annotations
 

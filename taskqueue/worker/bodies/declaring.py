@@ -1,4 +1,4 @@
-"""Writing the code's declarations to the database: limits, handlers, alert rules, schedules."""
+"""Write the project's declarations to the database: limits, handlers, alert rules, schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definitions that a child's parent treats differently: they share slots, or cannot run.
+"""Tell the parent which definitions may share slots, and which cannot run here.
 
 The parent decides which orders a child gets and when they start, but does not know the project's
 code.

@@ -1,4 +1,4 @@
-"""The spans behind events: the spans of handlers' tasks and deliveries link to them."""
+"""Find the span that an event is about, so that spans of handlers and deliveries link to it."""
 
 from __future__ import annotations
 

@@ -157,6 +157,19 @@ class Attempt:
     def _called(self) -> tuple[BaseDefinition[Any, Any], list[Any], dict[str, Any]]:
         """Announce the start. Return the definition to call, with its arguments."""
         definition = cast("BaseDefinition[Any, Any]", self.definition)
+        try:
+            args, kwargs = self._read_arguments(definition)
+        except (OperationalError, InterfaceError) as error:
+            if is_outage(error):
+                raise _NotBegun from error
+            raise
+        if definition.options.takes_context:
+            args = [definition.context_for(self.context), *args]
+        announce_start(self, definition)
+        return definition, args, kwargs
+
+    def _read_arguments(self, definition: BaseDefinition[Any, Any]) -> tuple[Any, Any]:
+        """Return what the body is given. All that is read before it begins is read here."""
         order = self.order
         is_step = snapshots.STEP in self.snapshot
         if is_step and definition.is_async:
@@ -167,11 +180,7 @@ class Attempt:
             args = _loads(order.args) if order.args != "[]" else []
             kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
-        args, kwargs = definition.loaded(args, kwargs)
-        if definition.options.takes_context:
-            args = [definition.context_for(self.context), *args]
-        announce_start(self, definition)
-        return definition, args, kwargs
+        return definition.loaded(args, kwargs)
 
     def _run_atomic(
         self, call: Runner, definition: BaseDefinition[Any, Any], args: Any, kwargs: Any
@@ -210,12 +219,7 @@ class Attempt:
         from taskqueue.engine.workflows.results import arguments_of
 
         order, alias = self.order, project_connection().alias
-        try:
-            return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
-        except (OperationalError, InterfaceError) as error:
-            if is_outage(error):
-                raise _NotBegun from error
-            raise
+        return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
         """Return the transaction of an atomic body, which ends with a COMMIT."""

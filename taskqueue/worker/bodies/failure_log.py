@@ -1,4 +1,4 @@
-"""The log record of an attempt that failed in a child, and its traceback without the worker."""
+"""Log an attempt that failed in a child, with a traceback that leaves out the worker's frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interrupting a running body: by a signal, by an exception in its thread, by its event loop."""
+"""Interrupt a running body: by a signal, an exception in its thread, or its event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking whether earlier bodies have left a child enough memory for a body with a limit."""
+"""Decide whether a child has enough memory left for the `max_memory` of the next body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying out the parent's orders in a child: begin bodies, return orders, interrupt bodies."""
+"""Carry out the parent's orders in a child: start, recall and interrupt bodies."""
 
 from __future__ import annotations
 

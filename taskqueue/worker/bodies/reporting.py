@@ -1,4 +1,4 @@
-"""Progress and log lines of running bodies, which a child sends to its parent without blocking."""
+"""Send progress and log lines of running bodies to the parent, without blocking."""
 
 from __future__ import annotations
 

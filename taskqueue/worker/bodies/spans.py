@@ -1,4 +1,4 @@
-"""The span of an attempt: its attributes, and its start."""
+"""The span of an attempt: its attributes and its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The place of an attempt in its workflow, for its span and its log records."""
+"""The workflow and step of an attempt, for its span and its log records."""
 
 from __future__ import annotations
 

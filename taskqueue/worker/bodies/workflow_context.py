@@ -1,4 +1,4 @@
-"""The workflow of a running body: its data, its values, and the body's changes to them."""
+"""The workflow of a running body: its name and ids, its context, and the body's updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`top` while it runs: reading repeatedly, and showing frames or documents on the terminal."""
+"""The loop of `top`: read repeatedly, and show frames or documents on the terminal."""
 
 from __future__ import annotations
 
