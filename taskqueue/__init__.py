@@ -1,7 +1,7 @@
-"""A task queue in the Django project's own database.
+"""A task queue in the project's own database.
 
-The names here are the public ones; none of them loads a model before it is used. Every process that
-sets up Django imports this package, so most are imported when somebody first asks for them.
+This module has the public names; none of them loads a model before it is used. Every process that
+sets up Django imports this package, so most names are only imported when they are first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Built-in tasks: a management command, an HTTP request, a program of the host.
 
-Each is declared only where `TASKQUEUE["BUILTIN_TASKS"]` allows something of it, and does nothing
-that no entry there allows, whoever enqueued it.
+Each is declared only if `TASKQUEUE["BUILTIN_TASKS"]` has an entry for it, and does only what these
+entries allow, whoever enqueued it.
 """
 
 from __future__ import annotations

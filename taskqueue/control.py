@@ -1,9 +1,9 @@
-"""The verbs for people and scripts: what can be done to tasks, queues and workers by hand.
+"""The verbs for people and scripts: actions on tasks, queues and workers by hand.
 
-Each is guarded by what it is done to, and audited with `by` and `reason` in its own transaction. A
-verb on one task raises `TaskDoesNotExist`, `TransitionRefused` if the task does not allow it, and
-its `ChangedMeanwhile` if the task is not as the caller has `seen` it; a verb on many tasks counts
-those that refuse it.
+Each is guarded by the status of its subject, and audited with `by` and `reason` in the same
+transaction. A verb on one task raises `TaskDoesNotExist`, `TransitionRefused` if the status of the
+task does not allow it, and its subclass `ChangedMeanwhile` if the task has changed since the caller
+has `seen` it. A verb on many tasks counts the tasks that refuse it.
 """
 
 from __future__ import annotations

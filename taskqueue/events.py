@@ -1,7 +1,7 @@
 """Events: handlers, and reading the feed.
 
-An event is written only where somebody has subscribed to its kind: a handler, a webhook, an alert
-rule, or somebody who reads. See docs/events.md.
+An event is written only if there is a subscription to its kind, by a handler, a webhook, an alert
+rule or a reader. See docs/events.md.
 """
 
 from __future__ import annotations

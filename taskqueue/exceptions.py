@@ -1,4 +1,4 @@
-"""The exceptions of taskqueue, and those that a body may raise to say what should happen next."""
+"""The exceptions of taskqueue, and those that bodies raise to control what happens next."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Classes for the project's LOGGING: which task a record belongs to, and records as JSON.
+"""Classes for the project's LOGGING: add the current task to records, and write JSON.
 
-Nothing is installed by itself. See docs/logging.md.
+The project has to add them to its LOGGING. See docs/logging.md.
 """
 
 from __future__ import annotations

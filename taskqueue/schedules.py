@@ -1,8 +1,7 @@
-"""The verbs for schedules, for people and scripts: create, copy, edit, pause, resume, run, delete,
-export and import.
+"""The verbs on schedules: create, copy, edit, pause, resume, run, delete, export and import.
 
-Each is audited with `by` and `reason` in its own transaction. What is declared in code is edited
-there; to pause, resume and run it is for people too.
+Each is audited with `by` and `reason` in its own transaction. Schedules that are declared in code
+can only be edited there, but people can pause, resume and run them.
 """
 
 from taskqueue.engine.schedules.copying import copy_schedule as copy

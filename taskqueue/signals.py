@@ -1,7 +1,7 @@
 """Signals, sent by the process that enqueues, or by the child process that runs the body.
 
-Those of tasks are sent with the definition as `sender` and a `task_result`. docs/logging.md tells
-what is not sent.
+Signals of tasks are sent with the definition as `sender` and a `task_result`. docs/logging.md says
+which signals are not sent.
 """
 
 from django.dispatch import Signal

@@ -43,6 +43,8 @@ Drain = Callable[..., str]
 
 pytest_plugins = ["taskqueue.testing.pytest"]
 
+gc.disable()  # Until all tests are collected.
+
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile(
     "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -94,6 +96,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Spare the garbage collector what stays to the end: thousands of tests, and all modules."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str:

@@ -74,7 +74,8 @@ FORM = re.compile(r"(?<=[\[-])(process|thread|few|chunks)(?=[\]-])")
 """Where the name of a test tells the form."""
 SHARED_OUT = (
     "admin", "alerts", "api", "browser", "docs", "management", "schedules", "test_backend.py",
-    "test_demo.py", "test_embedded.py", "testing", "tracing", "webhooks", "worker", "workflows",
+    "test_capacity_races.py", "test_demo.py", "test_embedded.py", "testing", "tracing", "webhooks",
+    "worker", "workflows",
 )  # fmt: skip
 NOT_SHARED_OUT = [
     "alerts/test_judging.py",
@@ -99,8 +100,8 @@ NOT_SHARED_OUT = [
 """Tests that start processes, render pages, send messages, run what the documentation shows, or
 are about what workflows and schedules mean, of which each is run on one database, whichever: what
 differs between these, its statements, locks and plans, is tested on both by what stands below. So
-is each other test that starts workers. Of a test that is there in two forms, each database runs
-one."""
+is each other test that starts workers. Of a test that is there in two forms, or of races of many
+forms for the same places, each database runs some."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"

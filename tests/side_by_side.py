@@ -178,14 +178,14 @@ class Runs:
     def may_start(self, part: Part) -> bool:
         """Whether it is its turn. After a signal nothing more is begun.
 
-        There is one more that computes than processors: it too waits at times, for a database.
+        There is one more that computes than processors, for it too waits at times; and another
+        one once all that wait have ended.
         """
         if self.signal:
             return False
-        computing = sum(
-            process.poll() is None for other, process in self._processes if other.computes
-        )
-        return not part.computes or computing <= (os.cpu_count() or 1)
+        running = [other.computes for other, process in self._processes if process.poll() is None]
+        most = (os.cpu_count() or 1) + (1 if all(running) else 0)
+        return not part.computes or sum(running) <= most
 
     def start(self, part: Part, output: IO[bytes] | None) -> None:
         """Start it in a group of its own: Ctrl-C at a terminal must not reach it twice."""

@@ -1,1 +1,1 @@
-"""Permissions and roles; each verb names the permissions it needs (`engine.control.verb`)."""
+"""Permissions and roles. Each verb names the permissions that it needs (`engine.control.verb`)."""

@@ -1,4 +1,4 @@
-"""Labels of the columns that pages show as they are, in the language of the page."""
+"""Translated labels of columns."""
 
 from __future__ import annotations
 

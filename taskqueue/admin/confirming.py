@@ -1,4 +1,4 @@
-"""The page that asks before an act: the same for tasks, workers, schedules and all else."""
+"""The confirmation page for all actions on tasks, workers, schedules and other nouns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters and searches of lists, which an index answers however many rows there are."""
+"""Filters and searches of lists, which use an index however many rows there are."""
 
 from __future__ import annotations
 

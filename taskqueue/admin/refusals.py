@@ -1,4 +1,4 @@
-"""Why something was refused, in the reader's language."""
+"""Translate refusals to the reader's language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that tell an open page that it has changed, so that it asks for its fragment at once.
+"""Streams that tell an open page that it has changed, so that it refreshes at once.
 
 No content travels in them: what a page shows is rendered and redacted in one place. They are
 served under ASGI; elsewhere, and where no stream may be opened, a page asks every few seconds.

@@ -1,7 +1,7 @@
 """Alerts: rules that people keep, acknowledging what fires, and the duty that workers serve.
 
-Each verb is audited with `by` and `reason` in its own transaction. What code declares
-(`@task(notify=...)`, the setting `ALERTS`) is edited there; it can be silenced by anybody who may.
+Each verb is audited with `by` and `reason` in its own transaction. Rules that code declares
+(`@task(notify=...)`, the setting `ALERTS`) can be silenced here, but only edited in the code.
 """
 
 from typing import TYPE_CHECKING

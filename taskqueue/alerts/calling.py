@@ -1,4 +1,4 @@
-"""Calling the URL of a heartbeat by the guarded client of webhooks."""
+"""Call the URL of a heartbeat with the restricted HTTP client of webhooks."""
 
 from __future__ import annotations
 

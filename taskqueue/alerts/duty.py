@@ -1,4 +1,4 @@
-"""One look at the alert rules that are due: judge them, move their incidents, tell what is new."""
+"""The duty of alerts: judge due rules, update their incidents, and send messages."""
 
 from __future__ import annotations
 

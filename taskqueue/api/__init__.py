@@ -1,5 +1,5 @@
 """The REST API: everything that the admin can do, for other languages and for scripts.
 
-Mounted by the project: `path("api/v1/", include("taskqueue.api.urls"))`. Permissions, throttles,
-pagination and renderers are its own; who a request is from, the project's authentication says.
+The project includes it: `path("api/v1/", include("taskqueue.api.urls"))`. The API sets its own
+permissions, throttles, pagination and renderers; requests use the project's authentication.
 """

@@ -1,4 +1,4 @@
-"""The commands for what is wrong now: notices of the dashboard, findings of the doctor."""
+"""The current problems: notices of the dashboard, and findings of the doctor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API's own documentation: its schema for programs, and a page of it for people.
+"""The API's own documentation: its schema for programs, and Swagger UI for people.
 
 drf-spectacular has its settings in one place of the process: while the document is made, once, they
 are those of this API, whatever else the project documents.

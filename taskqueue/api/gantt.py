@@ -1,4 +1,4 @@
-"""Attempts over workers."""
+"""Attempts by worker, over time."""
 
 from __future__ import annotations
 

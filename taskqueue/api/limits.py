@@ -1,4 +1,4 @@
-"""Limits: what runs and waits under each, its keys, and other numbers than the code declares."""
+"""Limits: their running and waiting tasks, their keys, and overridden numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules in time as JSON, as a schedule keeps them: read, shown, previewed."""
+"""Schedule rules as JSON: read, shown and previewed."""
 
 from __future__ import annotations
 

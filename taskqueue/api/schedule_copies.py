@@ -1,4 +1,4 @@
-"""A new schedule that is like another one."""
+"""Create a copy of a schedule."""
 
 from __future__ import annotations
 

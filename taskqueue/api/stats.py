@@ -1,4 +1,4 @@
-"""Counts now, how the last hour, day or week went, and groups of failures."""
+"""Statistics: current counts, series of the last hour, day or week, and groups of failures."""
 
 from __future__ import annotations
 

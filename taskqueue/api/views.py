@@ -1,4 +1,4 @@
-"""The address of one resource, those of the verbs on it, made from their table, and of lists."""
+"""Views of lists, of one resource, and of its verbs, which are made from their table."""
 
 from __future__ import annotations
 

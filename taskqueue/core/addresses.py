@@ -1,6 +1,6 @@
 """Addresses of the internet, and which of them are not public. Standard library only.
 
-The ranges are written out where versions of Python differ in what they call global.
+Ranges are written out if versions of Python disagree on whether they are global.
 """
 
 from __future__ import annotations

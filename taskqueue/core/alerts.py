@@ -1,4 +1,4 @@
-"""The kinds of alert rules, what each is about, and the numbers that hold where a rule has none."""
+"""The kinds of alert rules: their subjects and their default numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The kinds of events, and which of them a pattern names.
+"""The kinds of events, and the match of kinds with patterns.
 
-A kind is its noun, a dot and what happened. Its noun decides who may see an event of it.
+A kind is a noun, a dot and what happened. The noun decides who may see such events.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The collection of garbage, paused while a worker's process imports what it keeps.
+"""Pause garbage collection while a worker's process imports modules.
 
-To look for garbage among the modules took a fifth of the time in which Django is set up.
+Looking for garbage among the modules took a fifth of the time of Django's setup.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Minutes, hours, days and weeks, and spans of any length: a moment lies in one of each."""
+"""Periods: the minute, hour, day, week or span of time in which a moment lies."""
 
 from __future__ import annotations
 

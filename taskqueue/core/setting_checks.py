@@ -1,4 +1,4 @@
-"""Checks of settings: each takes the place of a value, as messages name it, and the value.
+"""Checks of settings: each is given the name of a setting, for messages, and its value.
 
 It returns the normal form or raises `Mistake`.
 """

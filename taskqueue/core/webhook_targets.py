@@ -1,4 +1,4 @@
-"""The URLs that webhooks may be sent to, as far as a URL tells. Standard library only."""
+"""Check the URLs of webhooks, as far as a URL can tell. Standard library only."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@
 | a dataclass | an object of its fields |
 | a model | the primary key |
 
-Each may also be given as it is stored, so that REST, the command line and forms make the same
-calls. All other annotations admit what JSON has, or anything where JSON cannot tell.
+Each may also be given in its stored form, so that REST, the command line and forms make the same
+calls. All other annotations admit any JSON value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinds of arguments: what is admitted, how JSON stores it, and what the body is given."""
+"""Kinds of arguments: accepted values, their JSON form, and the body's value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check that a body is one that workers can run, and that its options fit it."""
+"""Check that workers can run a body, and that its options fit it."""
 
 from __future__ import annotations
 

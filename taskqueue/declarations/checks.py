@@ -1,4 +1,4 @@
-"""System checks of the settings and the database, and the way to those of the definitions."""
+"""System checks of the settings and the database; those of definitions are imported later."""
 
 from __future__ import annotations
 

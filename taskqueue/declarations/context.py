@@ -1,4 +1,4 @@
-"""The context that a body has while it runs: facts of its attempt, progress and log lines."""
+"""The context of a running body: facts about its attempt, progress and log lines."""
 
 from __future__ import annotations
 

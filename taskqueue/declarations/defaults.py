@@ -1,4 +1,4 @@
-"""Options that the project gives its definitions by their names, `TASKQUEUE["DEFAULTS"]`."""
+"""The setting `TASKQUEUE["DEFAULTS"]`: options of definitions by patterns of names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding definitions: import the project's `tasks` modules, and tell functions apart."""
+"""Discover definitions: import the project's `tasks` modules, and name functions uniquely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events a subscription or a reader wants."""
+"""Filters of events, for subscriptions and readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers that the project declares: definitions whose tasks events cause."""
+"""Handlers of the project: definitions of which events enqueue tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of higher rooms that declarations call; the app sets them when Django is set up."""
+"""Functions of higher layers that declarations call, set by the app during Django's setup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options about further calls: unique keys, and which calls of many become tasks."""
+"""Options for repeated calls: unique keys, and limits on which calls become tasks."""
 
 # ruff: noqa: RUF009  (each call gives a dataclass field)
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taskqueue.declarations.time_kinds import HoldTime
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class KeyOptions:
-    """Options for a call while others of its kind are waiting, running or not long past."""
+    """Debounce, throttle and capacity: which calls become tasks while others exist."""
 
     unique_key: UniqueKey | None = option(
         UniqueKeyKind(), label=_("Unique key"),

@@ -1,6 +1,6 @@
-"""Keys of limits: which of a definition's calls a debounce, a throttle or a capacity takes as one.
+"""Keys by which calls count together for limits, debounces, throttles and capacities.
 
-A key is text. It is shown to everybody who sees the task, so that one that is made of a sensitive
+A key is text. It is shown to everybody who may see the task, so a key that is made from a sensitive
 argument is stored as a hash.
 """
 

@@ -1,4 +1,4 @@
-"""Options that limit how many tasks run at once, or start in a time, and where."""
+"""Options that limit how many tasks run at once or start within a period, and where."""
 
 # ruff: noqa: RUF009  (each call gives a dataclass field)
 from __future__ import annotations

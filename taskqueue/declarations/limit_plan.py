@@ -1,7 +1,7 @@
-"""Limits as data: where no code of the project runs, a task is placed by what was stored of them.
+"""Limits as data, with which a task can be placed without the project's code.
 
 Schedules, batches and workflows enqueue tasks in a worker's parent. Keys that are names of
-arguments are told from the arguments' JSON; what only a callable can tell cannot be stored.
+arguments can be read from the arguments' JSON; keys that need a callable cannot be stored.
 """
 
 from __future__ import annotations

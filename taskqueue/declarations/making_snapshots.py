@@ -1,6 +1,6 @@
 """Making snapshots of options, and finding keys in them that only a newer version knows.
 
-Such a key means that a newer version enqueued the task: it is left to a worker that knows it.
+Such a key means that a newer version enqueued the task, which is left to a worker that knows it.
 """
 
 from __future__ import annotations

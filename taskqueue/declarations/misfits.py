@@ -1,4 +1,4 @@
-"""The errors of arguments that their annotations do not admit."""
+"""Errors for arguments that do not match their annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declaration of an option: its kind, where it may be given, and how a task carries it."""
+"""The declaration of an option: its kind, where it can be given, and how it is stored."""
 
 from __future__ import annotations
 

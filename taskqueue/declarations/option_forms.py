@@ -1,4 +1,4 @@
-"""Values of options as JSON and as text: what faces read and write, and what a schedule stores.
+"""Values of options as JSON and as text, for all interfaces and for schedules.
 
 In JSON, durations are seconds; a moment is seconds from now, or ISO 8601 with an offset; a backoff
 is `{"policy": "exponential", "base": 2, "cap": 600}`; `retry_for` is a list of paths of exception

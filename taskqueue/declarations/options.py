@@ -1,4 +1,4 @@
-"""The options of a task: each is declared once, with all that the faces need to know of it.
+"""The options of a task: each is declared once, with everything that interfaces need.
 
 From a declaration come the check and normal form, the forms in JSON and text, the field of REST
 requests, the field of the admin's forms, the column or snapshot key in which a task carries it,

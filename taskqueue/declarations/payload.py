@@ -1,7 +1,7 @@
-"""Values that JSON keeps as they are: arguments, results, metadata.
+"""Check and normalise JSON values: arguments, results and metadata.
 
-A value is normalised as Django does (tuples become lists, UTF-8 bytes text), and refused where
-JSON, or a database that stores it, would change it in any other way.
+A value is normalised as Django does (tuples become lists, UTF-8 bytes text), and refused if JSON,
+or a database that stores it, would change it in any other way.
 """
 
 from __future__ import annotations

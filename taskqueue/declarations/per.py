@@ -1,4 +1,4 @@
-"""The kind of `unique_per`: a period, in which a key makes one task."""
+"""The kind of the option `unique_per`: a period in which a key makes one task."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The placement of a call: what limits it, as data, and the partition that follows from that.
+"""The placement of a call: its limits as data, and the partition that follows from them.
 
-The data tell all that a claim needs, so that an enqueue looks nothing up, and a partition that is
-gone can be made again from any of its tasks:
+The data hold everything that a claim needs, so that an enqueue need not look anything up, and a
+deleted partition can be made again from any of its tasks:
 
     {"limits": [{"name": "shop.export:account", "key": "7", "per": "key", "concurrency": 2}],
      "tenant": {"key": "7", "weight": 1.0}, "sequence": {"name": "…", "key": "7", "halts": true},

@@ -1,4 +1,4 @@
-"""Redaction of sensitive arguments: every output asks here what it may show."""
+"""Redact sensitive arguments; every output uses this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that functions of the project have as tasks or workflows."""
+"""The registry of tasks and workflows by their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say where, when and how often a task runs, and by whom."""
+"""Options that say where, when, how often and by which workers a task runs."""
 
 # ruff: noqa: RUF009  (each call gives a dataclass field)
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The choices of a worker: queues with weights and slots, and slots of definitions, as texts."""
+"""Parse a worker's flags: queues with weights and slots, and slots of definitions."""
 
 from __future__ import annotations
 

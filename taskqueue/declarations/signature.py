@@ -1,4 +1,4 @@
-"""The parameters of a body: whether arguments fit, how they are stored, what the body is given."""
+"""The signature of a body: check arguments, store them, and convert them for the body."""
 
 from __future__ import annotations
 

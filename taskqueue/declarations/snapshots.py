@@ -1,7 +1,7 @@
-"""The options that a worker needs, as they stood when the task was enqueued.
+"""Snapshots: the options that a worker needs, as they were when the task was enqueued.
 
-A snapshot holds only what differs from the defaults. `making_snapshots` makes it, and tells which
-of its keys are known.
+A snapshot holds only values that differ from the defaults. `making_snapshots` makes it, and finds
+out which of its keys are known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options that are possible alone, and exclude or need each other."""
+"""Checks of options that exclude or need each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request over REST that bore an Idempotency-Key, or a button of the admin, and its answer."""
+"""A request with an Idempotency-Key, or a press of an admin button, and its response."""
 
 from __future__ import annotations
 

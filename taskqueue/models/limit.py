@@ -1,7 +1,7 @@
 """Limits: how many tasks may run at once or start in a time, and the partitions that wait for them.
 
-A task that is limited, or for which only some workers have the tags, belongs to a partition: all
-tasks with the same queue, limiters, tenant, sequence and tags. Its claim is `engine.limits`.
+A task with limits or required tags belongs to a partition: all tasks with the same queue, limiters,
+tenant, sequence and tags. `engine.limits` claims such tasks.
 """
 
 from __future__ import annotations

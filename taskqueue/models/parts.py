@@ -1,4 +1,4 @@
-"""Parts that several models share: words, loose references, permissions, figures, the clock."""
+"""Parts that several models share: choices, loose references, permissions and the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pause of a definition, or of everything; that of a queue stands in its row."""
+"""A pause of a definition, or of everything; pauses of queues are stored in their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of work: arrivals, totals since the beginning, rollups of spans of time, depths."""
+"""Counts of work: arrivals, totals, rollups of spans of time, and depths."""
 
 from __future__ import annotations
 

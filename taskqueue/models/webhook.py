@@ -1,4 +1,4 @@
-"""Webhooks: the endpoints that are told of events, and what was sent to each."""
+"""Webhooks: endpoints that receive events, and the deliveries to each."""
 
 from __future__ import annotations
 

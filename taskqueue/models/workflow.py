@@ -1,7 +1,7 @@
-"""A workflow, its steps, the dependencies between them, and the ends that move them.
+"""A workflow, its steps, their dependencies, and the notes of ends that advance it.
 
-Rows change under the lock of their workflow, but for the counts of a step: see
-`engine.workflows`. References have no constraint in the database, as elsewhere.
+Rows change under the lock of their workflow, except the counts of a step: see
+`engine.workflows`. As elsewhere, references have no constraint in the database.
 """
 
 from __future__ import annotations

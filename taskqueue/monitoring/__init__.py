@@ -1,1 +1,1 @@
-"""Reading how the queue does, for people and monitors. Nothing here changes a row."""
+"""Read the state of the queue, for people and monitors. Nothing here changes a row."""

@@ -1,4 +1,4 @@
-"""Progress for end users: a page may show how far a task or workflow is, and nothing else.
+"""Progress for end users: pages show how far a task or workflow is, and nothing else.
 
 See docs/progress.md.
 """

@@ -1,4 +1,4 @@
-"""How often an address may look."""
+"""Rate limits of progress requests by address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed tokens: what they let somebody look at, and until when.
+"""Signed tokens, which let their holder see one progress for a limited time.
 
 Whoever holds a token may look, so a token always expires. It can be read by whoever holds it: it
 names the task or workflow by its id and holds nothing else of it.

@@ -1,4 +1,4 @@
-"""The result of an enqueue: a handle on a task, as it was when last read."""
+"""The result of an enqueue: a handle for a task, with the values last read."""
 
 from taskqueue.results.enqueueing import enqueue, enqueue_many
 from taskqueue.results.handle import TaskResult, get_result

@@ -1,4 +1,4 @@
-"""Enqueue tasks as people do it: with audit entries, and once for each new id."""
+"""Enqueue tasks on behalf of people: with audit entries, and once for each new id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handle on a task: its attributes, and verbs that read it again."""
+"""The handle for a task: its attributes and its verbs."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class TaskResult(TaskSnapshot[R]):
         kwargs: Mapping[str, Any] | None = None,
         by: object = "",
     ) -> Self:
-        """Run a finished task again; with other arguments, return the handle of a new task.
+        """Run a finished task again; with other arguments, return the handle for a new task.
 
         A running task whose worker is lost is ready at once: its attempt ends, with the same
         warning as for `request_stop`.
@@ -236,7 +236,7 @@ class TaskResult(TaskSnapshot[R]):
 
 
 def get_result(task_id: UUID | str) -> TaskResult[Any]:
-    """Return the handle of the task with this id. Raises `TaskDoesNotExist`."""
+    """Return the handle for the task with this id. Raises `TaskDoesNotExist`."""
     task = row_of(id_of(task_id))
     return TaskResult.of(task, registry.find(task.name))
 

@@ -1,4 +1,4 @@
-"""The payloads of calls: ids, arguments as JSON text, keys, and what limits them."""
+"""The payloads of calls: ids, arguments as JSON text, keys and limits."""
 
 from __future__ import annotations
 

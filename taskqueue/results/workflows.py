@@ -1,4 +1,4 @@
-"""The handle on a workflow: its rows as they were when last read, and its verbs."""
+"""The handle for a workflow: its rows as last read, and its verbs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Cron expressions, read by croniter: which days, and which times of a day.
+"""Read cron expressions with croniter: the days, and the times of a day.
 
-What croniter reads otherwise than other crons is refused before: to it `*,mon#1` is every first
-Monday, and `*/90` every hour. croniter is asked for naive days alone: with aware datetimes it runs
-a daily 02:30 twice where the clock is put back.
+Expressions that croniter reads differently than other crons are refused first: it takes `*,mon#1`
+for every first Monday, and `*/90` for every hour. croniter is only used for naive days, because
+with aware datetimes it runs a daily 02:30 twice when the clock is put back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The kinds of rules: by the wall clock, by elapsed time, and of a single time.
+"""The kinds of rules: by the wall clock, by elapsed time, or once.
 
-Daylight saving moves the former alone.
+Daylight saving only affects those by the wall clock.
 """
 
 from __future__ import annotations

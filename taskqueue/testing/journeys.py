@@ -1,4 +1,4 @@
-"""Moving the clock: a test lets the database's clock read another time.
+"""Move the clock: a test makes the database's clock show another time.
 
 Every statement of the test's connection reads the moved clock. Stored rows and schedules stay as
 they are, and become due.

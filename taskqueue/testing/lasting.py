@@ -1,4 +1,4 @@
-"""Modes that a test begins, and that end with a block, by `stop`, or with the test."""
+"""Modes that a test starts, and that end with a block, with `stop`, or with the test."""
 
 from __future__ import annotations
 

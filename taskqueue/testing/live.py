@@ -1,4 +1,4 @@
-"""A real worker process for tests that commit, on the databases of the test."""
+"""Run a real worker process for tests that commit, on the databases of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs for webhooks: signed messages about events, after Standard Webhooks 1.0.
+"""The verbs on webhooks: signed messages about events, by Standard Webhooks 1.0.
 
 Each is audited with `by` and `reason` in its own transaction.
 """

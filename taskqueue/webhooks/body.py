@@ -1,4 +1,4 @@
-"""The body of a webhook: thin by design, for a receiver fetches what it may see."""
+"""The body of a webhook: small by design; the receiver fetches further details."""
 
 from __future__ import annotations
 

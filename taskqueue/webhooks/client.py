@@ -1,4 +1,4 @@
-"""The HTTP client of webhooks, which cannot be led to hosts that are not public.
+"""The HTTP client of webhooks, which only connects to public hosts.
 
 The name is resolved once, every address is checked, and the socket is connected to a checked
 address: there is no second look-up, which could give another one. It follows no redirect, uses no

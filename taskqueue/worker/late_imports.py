@@ -1,9 +1,10 @@
-"""Imports, in a thread of its own, what a worker needs after its first tasks.
+"""Import in a separate thread the modules that a worker needs after its first tasks.
 
-A worker's first claim waits for no module that it does not need. What advances workflows and the
-duties are much of the engine: were they imported by the thread that claims and records, its tasks
-would wait for that. Until they are there, what needs them is put off. A worker that starts while
-workflows run imports what advances them while its children start.
+A worker's first claim should not wait for modules that it does not need. The code that advances
+workflows and serves duties is a large part of the engine: if the thread that claims and records
+imported it, tasks would wait for that. Work that needs these modules is postponed until they are
+imported. If workflows are running when a worker starts, it imports the code that advances them
+while its children start.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from importlib import import_module
 
 logger = logging.getLogger("taskqueue.worker")
 
-# What advances workflows, and the duties, which need much more of the engine.
+# The code that advances workflows, and the duties, which need much more of the engine.
 WORKFLOWS, DUTIES = "taskqueue.engine.workflows.rounds", "taskqueue.worker.duties"
-# Seconds until another look whether they are there.
+# Seconds until another check whether they are imported.
 PAUSE = 0.01
 
 
@@ -33,12 +34,15 @@ class LateImports:
 
     @property
     def have_workflows(self) -> bool:
-        """Whether nobody has to wait for what advances workflows; it begins at the latest now."""
+        """Return whether the code that advances workflows is imported.
+
+        Begin the import if necessary.
+        """
         return not self._thread_of(WORKFLOWS).is_alive()
 
     @property
     def have_duties(self) -> bool:
-        """The same of the duties."""
+        """Return whether the duties are imported. Begin the import if necessary."""
         return not self._thread_of(DUTIES).is_alive()
 
     def _thread_of(self, name: str) -> threading.Thread:
@@ -54,8 +58,9 @@ class LateImports:
 
 def _import(name: str) -> None:
     try:
-        # First what the duties need too: two threads that import the same wait for each other.
+        # First the modules that the duties need too: two threads that import the same module would
+        # wait for each other.
         for each in (WORKFLOWS, name):
             import_module(each)
-    except Exception:  # Whoever needs the module meets the error where it matters.
+    except Exception:  # The code that needs the module gets the error where it matters.
         logger.debug("Module not imported ahead name=%s", name, exc_info=True)

@@ -1,4 +1,4 @@
-"""Failures that no child has logged: the parent logs them once they are recorded."""
+"""Log the failures that no child has logged, once they are recorded."""
 
 from __future__ import annotations
 

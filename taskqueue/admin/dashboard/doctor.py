@@ -1,4 +1,4 @@
-"""The doctor's page: an examination at each look, with what people can do about its findings."""
+"""The doctor's page: it runs the checks, and offers remedies for their findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notices in the words of people, with links to what they are about."""
+"""The translated sentences of notices, with links to their subjects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of an operation, as people chose them: by ticking them, or by a search."""
+"""The tasks of an operation, as people selected them: ticked in a list, or by a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form that starts an operation: what it does to each task, and why."""
+"""The form that starts an operation: its verb, its parameters and the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs for many tasks: the actions of the list, which tasks, the page that asks, the start."""
+"""Start an operation from the list of tasks: its actions, the confirmation, the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seconds after a bulk act in which it can be undone: nothing has been done by then."""
+"""Undo a bulk action within the seconds before it starts."""
 
 from __future__ import annotations
 

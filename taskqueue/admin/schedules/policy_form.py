@@ -1,4 +1,4 @@
-"""The part of a schedule's form that tells how it behaves."""
+"""The part of a schedule's form with its policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a schedule's form that tells its rule: the fields of the chosen kind count."""
+"""The part of a schedule's form with its rule: only fields of the selected kind count."""
 
 from __future__ import annotations
 

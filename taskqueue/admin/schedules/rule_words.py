@@ -1,4 +1,4 @@
-"""Rules and policies of schedules in the language of the page; in English a rule says it itself."""
+"""Rules and policies of schedules in words, translated; in English by the rule itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buttons and the forms of a task: each one verb, refused ones told as messages."""
+"""The buttons and forms of a task: each runs one verb and shows refusals as messages."""
 
 from __future__ import annotations
 

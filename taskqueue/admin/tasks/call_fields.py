@@ -1,4 +1,4 @@
-"""The arguments of a call as fields of a form: one for each parameter of what is called.
+"""The arguments of a call as form fields: one for each parameter.
 
 The forms that enqueue, retry, edit and schedule all take them from here. Where a call is there
 already, a sensitive argument that is left empty stays as it is, unless another one is changed.

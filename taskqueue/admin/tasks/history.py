@@ -1,4 +1,4 @@
-"""The history of a task: attempts, log lines, audit entries, retries, and the timeline."""
+"""The history of a task: attempts, log lines, audit entries, retries and the timeline."""
 
 from __future__ import annotations
 

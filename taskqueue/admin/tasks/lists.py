@@ -1,4 +1,4 @@
-"""The list of tasks: one search, tabs by status, pages by keys, and its columns."""
+"""The list of tasks: its search, its tabs by status, its pages and its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of a task whose changes are shown before they are made: what differs, and a button."""
+"""Forms of a task that show the differences before they are applied."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tasks over REST: enqueue, find, look, wait, change, and every verb of the admin."""
+"""Tasks over REST: enqueue, find, view, wait for and change them, with every verb of the admin."""

@@ -1,4 +1,4 @@
-"""One task: look at it, wait for it, change its terms, delete it; the addresses of its verbs."""
+"""One task: view it, wait for it, change or delete it; the addresses of its verbs."""
 
 from __future__ import annotations
 

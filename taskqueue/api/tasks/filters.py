@@ -1,4 +1,4 @@
-"""Which tasks a request is about: a search, ids, or a parameter or field for each filter."""
+"""Select the tasks of a request: by a search, ids, or a parameter or field for each filter."""
 
 from __future__ import annotations
 

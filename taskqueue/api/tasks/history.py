@@ -1,4 +1,4 @@
-"""The attempts of a task, its log lines, which a client can follow, and why it has its status."""
+"""The attempts of a task, its log lines (which a client can follow), and its `why`."""
 
 from __future__ import annotations
 

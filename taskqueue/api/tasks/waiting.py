@@ -1,4 +1,4 @@
-"""Waiting within a request: look, let go of what others may need, sleep, look again.
+"""Wait within a request: read, release connections, sleep, and read again.
 
 Each wait holds a thread of the web server, so few may wait at a time: the rest of the site needs
 threads too.

@@ -1,4 +1,4 @@
-"""The bounds of workflows; what is beyond them is refused before anything is written."""
+"""The bounds of workflows; anything beyond them is refused before it is written."""
 
 MAX_STEPS = 10_000
 MAX_EDGES = 50_000

@@ -1,4 +1,4 @@
-"""The builder that `@workflow` functions are given: steps, and what they wait for."""
+"""The builder that `@workflow` functions receive: it adds steps and dependencies."""
 
 from __future__ import annotations
 

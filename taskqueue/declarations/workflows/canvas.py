@@ -1,7 +1,7 @@
 """Canvas: signatures, and the chains that are made of them.
 
-A canvas is immutable. It becomes steps of a graph where it is placed: alone, in another canvas,
-in a builder, or in a fan-out.
+A canvas is immutable. It becomes steps of a graph when it is enqueued, or added to another canvas,
+a builder or a fan-out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checks of a compiled workflow: its bounds, its names, and that no step waits for itself."""
+"""Check a compiled workflow: its bounds, its names, and that it has no cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context of a workflow: JSON by keys, which its steps read and update."""
+"""The context of a workflow: JSON values by key, which its steps read and update."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compiled workflows as JSON, for schedules and for pages that show them.
 
-What has its default value is left out. Arguments stay JSON text: a database that normalises JSON
+Default values are left out. Arguments remain JSON text, because a database that normalises JSON
 would change their numbers. Calls of one definition share its stored options.
 """
 

@@ -1,4 +1,4 @@
-"""Groups: calls side by side, whose result is the list of their results, in order."""
+"""Groups: parallel calls, whose result is the list of their results, in order."""
 
 from __future__ import annotations
 

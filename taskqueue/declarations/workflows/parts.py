@@ -1,7 +1,7 @@
-"""Groups of unlike calls with limits: one step, whose members name their own definitions.
+"""Groups of different calls with limits: one step, whose members have their own definitions.
 
-A part that is more than one task becomes a workflow of its own. What it reads of steps outside is
-given to it as its arguments.
+A part that is more than one task becomes a child workflow. The results of other steps that it reads
+become its arguments.
 """
 
 from __future__ import annotations

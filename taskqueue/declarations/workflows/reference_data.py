@@ -1,4 +1,4 @@
-"""References as data: what stands in stored arguments and conditions for a value known later.
+"""References as data: placeholders in stored arguments and conditions for later values.
 
     {"$step": "load", "path": ["rows", 0]}      a part of the result of a step
     {"$step": "load", "length": true}           the length of its result, None for null

@@ -1,4 +1,4 @@
-"""References and conditions in builders: what stands for results before there are any."""
+"""References and conditions in builders: placeholders for results that are not known yet."""
 
 from __future__ import annotations
 

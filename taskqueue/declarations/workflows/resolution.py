@@ -1,7 +1,7 @@
-"""From a graph and the results so far to values: arguments, calls of maps, and results.
+"""Resolve references: from a graph and results to arguments, calls of maps, and results.
 
-Pure functions. `read` gives the whole result, error or argument that a target names;
-`KnownValues` is one for values at hand.
+These are pure functions. They are given a function `read`, which returns the whole result, error or
+argument that a target names; `KnownValues` is one for values in memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The methods by which definitions become steps, and what a body returns to fan out.
+"""The methods that turn definitions into steps, and the return value that fans out.
 
-Every process that declares a task imports this; what makes canvases is imported with the first one.
+Every process that declares a task imports this, so the code that makes canvases is imported later.
 """
 
 from __future__ import annotations

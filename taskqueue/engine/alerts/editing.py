@@ -203,14 +203,9 @@ def _seconds(name: str, given: Mapping[str, Any], row: AlertRule) -> int | None:
     if not is_number or not least <= seconds <= most:
         raise InvalidAlertRule(_(
             "{name} must be {least:,} to {most:,} seconds or a timedelta, not {shown}.",
-            name=name, least=least, most=most, shown=_shown(value),
+            name=name, least=least, most=most, shown=shown(value),
         ), path=(name,))  # fmt: skip
     return round(float(seconds))
-
-
-def _shown(value: object) -> str:
-    """Return a duration in words."""
-    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else shown(value)
 
 
 def _url(kind: AlertKind, value: object) -> str:

@@ -110,7 +110,7 @@ def read_last(
 
 
 def feed_event(row: Event) -> FeedEvent:
-    """Return a numbered event as readers get it."""
+    """Return a numbered event in the form in which readers receive it."""
     assert row.seq is not None
     return FeedEvent(
         seq=row.seq,
@@ -127,7 +127,7 @@ def feed_event(row: Event) -> FeedEvent:
 
 
 def as_json(event: FeedEvent) -> dict[str, Any]:
-    """An event as plain JSON values, in the form that the API has too."""
+    """Return an event as plain JSON values, as the API shows it."""
     at = event.at.isoformat().removesuffix("+00:00")
     ids = {
         name: None if value is None else str(value)
@@ -154,9 +154,10 @@ def _any_of(column: str, patterns: Sequence[str]) -> Q:
 
 
 class FitsPattern(Lookup):
-    """Whether a column fits a pattern with `*` and `?`, as `fits` and the triggers have it.
+    """Whether a column matches a pattern with `*` and `?`, as `fits` and the triggers decide it.
 
-    SQLite has GLOB for it. Its regexes are Python's, which some patterns keep busy for minutes.
+    On SQLite this uses GLOB: its regexes are Python's, and some patterns keep those busy for
+    minutes.
     """
 
     prepare_rhs = False

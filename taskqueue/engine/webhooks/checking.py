@@ -20,7 +20,7 @@ from taskqueue.models.webhook import LONGEST_DESCRIPTION, Include
 
 MOST_PATTERNS = 100
 LONGEST_PATTERN = 255
-# What `edit_endpoint` may change.
+# The fields that `edit_endpoint` may change.
 EDITABLE = ("url", "description", "kinds", "names", "queues", "include")
 
 
@@ -43,7 +43,7 @@ def origin_of(url: str) -> str:
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what is given of an endpoint as its row has it. Raises `InvalidWebhook`."""
+    """Return the given fields of an endpoint as columns. Raises `InvalidWebhook`."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name == "url":
@@ -73,9 +73,9 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
-    """Whether a change lets a receiver have errors that it did not have.
+    """Return whether a change gives a receiver error messages that it did not get before.
 
-    Their messages may hold arguments: it takes the permission to view these.
+    These may contain arguments, so this requires the permission to view arguments.
     """
     include = changes.get("include")
     if include is None and row is not None and changes.get("url", row.url) != row.url:

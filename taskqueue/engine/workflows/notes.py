@@ -1,7 +1,6 @@
 """Apply notes of ends that do more than count: they change the context or start a fan-out.
 
-A fold skips these notes. They are applied under the lock of their workflow, in the order in which
-the members ended.
+A fold skips these notes. They are applied under the lock of their workflow, in order of the ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`events`: the feed of events, as a list or as it comes."""
+"""`events`: list the feed of events, or follow it."""
 
 from __future__ import annotations
 

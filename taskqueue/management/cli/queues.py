@@ -1,4 +1,4 @@
-"""`queues …`: what waits and runs in each, limiting and deleting one, and how tenants share it."""
+"""`queues …`: list, show, limit and delete queues, and show how tenants share one."""
 
 from __future__ import annotations
 

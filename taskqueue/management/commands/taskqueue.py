@@ -37,7 +37,7 @@ class Command(BaseCommand):
             super().run_from_argv(argv)
         except KeyboardInterrupt:
             self.stderr.write("Interrupted.")
-            # By the signal, after which a shell leaves its own loop as well; with no traceback.
+            # By the signal, so that a shell leaves its own loop as well; without a traceback.
             sys.excepthook = lambda *error: None
             raise
 

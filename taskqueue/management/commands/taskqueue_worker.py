@@ -1,4 +1,4 @@
-"""`manage.py taskqueue_worker`: `runworker`, where another app has a command of that name."""
+"""`manage.py taskqueue_worker`: `runworker`, for projects where another app has one."""
 
 from taskqueue.management.commands.runworker import Command
 

@@ -1,4 +1,4 @@
-"""Schedules that rest against everybody's will, or that nobody serves."""
+"""Notices of schedules that do not run although they should, or are not served."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The code that runs in a child: orders become attempts, which run the project's bodies."""
+"""The code of a child process: it turns orders into attempts, which run the project's bodies."""

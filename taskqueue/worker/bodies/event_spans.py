@@ -1,4 +1,4 @@
-"""The spans of what an event is about: those of handlers' tasks and deliveries link to these."""
+"""Find the span that an event is about, so that spans of handlers and deliveries link to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskqueue.tracing.metadata import PARENT
 
 
 def spans_of_event(name: str, args: str, kwargs: str) -> list[str]:
-    """Return the span that enqueued what the event of such a task is about, if it has one."""
+    """Return the span that enqueued the subject of such a task's event, if it has one."""
     if name == DELIVER["name"]:
         return _of_delivery(json.loads(kwargs)["delivery"])
     if name in declared():

@@ -1,4 +1,4 @@
-"""Where the nodes of a picture lie: layers from left to right, ordered so that few arrows cross.
+"""Lay out a picture in layers from left to right, ordered so that few arrows cross.
 
 The order within layers is found by the barycentre heuristic of Sugiyama, Tagawa and Toda (1981):
 each node moves to the mean place of those that it is linked with in the layer before, then, from

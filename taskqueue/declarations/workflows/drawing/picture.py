@@ -1,4 +1,4 @@
-"""The picture of a workflow: its steps with their progress, or what stands for many of them."""
+"""The picture of a workflow: nodes for its steps with their progress, or for groups of steps."""
 
 from __future__ import annotations
 
