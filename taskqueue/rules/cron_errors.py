@@ -22,7 +22,7 @@ def no_expression(expression: str, names: Sequence[str]) -> InvalidSchedule:
         if not _is_read(" ".join(alone)):
             return InvalidSchedule(_(
                 "Cron: {expression} is not a cron expression: the {field} cannot be {text}.",
-                expression=shown(expression), field=_(name), text=shown(text),
+                expression=shown(expression), field=name, text=shown(text),
             ))  # fmt: skip
     return InvalidSchedule(_(
         "Cron: {expression} is not a cron expression, or never fires: each field is right, but not "
