@@ -127,6 +127,16 @@ def start_demo(tmp_path: Path) -> Iterator[StartDemo]:
         shutil.rmtree(data.resolve())
 
 
+def test_its_time_limit_is_a_duration_as_everywhere() -> None:
+    settings = "--settings=project.settings"
+    command = [sys.executable, str(ROOT / "manage.py"), "demo", settings, "--timeout"]
+    refused = subprocess.run([*command, "soon"], capture_output=True, text=True, cwd=ROOT)
+    assert refused.returncode == 2
+    assert "'soon' is not a duration: write 90, 90s" in refused.stderr
+    told = subprocess.run([*command, "5m", "--help"], capture_output=True, text=True, cwd=ROOT)
+    assert told.returncode == 0, told.stderr
+
+
 def test_the_demo_reads_every_file_and_ends_by_itself(start_demo: StartDemo) -> None:
     folder = Path(utils.__file__).parent
     demo = start_demo("--exit", "--root", folder, sources=SOURCES)

@@ -12,7 +12,6 @@ from django.http import HttpRequest
 
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.filters import row_id
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Step, Workflow
@@ -27,6 +26,7 @@ from taskqueue.monitoring.read_models.step import (
     steps_of,
 )
 from taskqueue.monitoring.read_models.step_errors import NARROW, UNSUCCESSFUL, unsuccessful_of
+from taskqueue.reason_words import reason_words
 
 # Rows of the table on one page; tasks of the chosen step.
 PER_PAGE, MOST_MEMBERS = 100, 100
