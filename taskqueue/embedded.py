@@ -82,13 +82,13 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def run(self, until: Until = None, *, timeout: Duration | None = None) -> None:
-        """Work until something is so, then finish what runs and end.
+        """Run until a condition holds, then finish running tasks and end.
 
-        `until` is a result of an enqueue or several, which are to finish; "drained", for no due
-        task to be left; a duration; or a function that is called every 50 ms and returns whether it
-        is so. None: until a signal ends the worker. Raises `TimeoutError` after `timeout`, and
-        `TaskQueueError` if the worker cannot start or ends by itself. Raises
-        `ImproperlyConfigured` where another process cannot see the tasks.
+        `until` is one result or several, which have to finish; "drained", when no due task is
+        left; a duration; or a function that is called every 50 ms until it returns a true value.
+        None: until a signal ends the worker. Raises `TimeoutError` after `timeout`, and
+        `TaskQueueError` if the worker cannot start or ends unexpectedly. Raises
+        `ImproperlyConfigured` if another process cannot see the tasks.
         """
         is_met = _condition(until)
         deadline = None if timeout is None else time.monotonic() + seconds_of(timeout)

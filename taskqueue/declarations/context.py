@@ -46,9 +46,9 @@ class AttemptContext:
     ) -> None:
         """Report that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
 
-        `detail` is a JSON value that is shown beside the message, of up to 4 KiB. Raises ValueError
-        for a total that is not positive, and `InvalidArguments` or `UnsupportedType` for a detail
-        that JSON cannot keep as it is or that is larger.
+        `detail` is a JSON value of up to 4 KiB, which is shown with the message. Raises ValueError
+        if the total is not positive, and `InvalidArguments` or `UnsupportedType` if the detail is
+        larger or cannot be represented as JSON.
         """
         if not total > 0:
             raise ValueError(f"total must be more than 0, not {total!r}.")

@@ -34,8 +34,8 @@ class Scheduled:
 
     `name` is unique in the project; it defaults to the task's name. `options` are those of
     `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
-    counts failed tasks in a row. `jitter`, in seconds or a timedelta, starts each run up to so much
-    after its nominal time. After `max_runs` runs the schedule is over.
+    counts failed tasks in a row. `jitter`, in seconds or a timedelta, delays each run by up to
+    this much after its nominal time. After `max_runs` runs the schedule is over.
     """
 
     rule: Rule
