@@ -16,8 +16,17 @@ LONGEST_DURATION = 100 * 366 * 24 * 3600
 class TaskQueueError(Exception):
     """Base of all errors of taskqueue."""
 
+    #: Which argument or field is wrong, where one is: its name, then keys and indexes.
+    path: tuple[object, ...] = ()
 
-class InvalidTask(TaskQueueError, ValueError):
+
+class _Invalid(TaskQueueError, ValueError):
+    def __init__(self, message: str = "", *, path: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class InvalidTask(_Invalid):
     """A definition, or an option of one, that cannot work."""
 
 
@@ -43,10 +52,6 @@ class InvalidWorkflow(InvalidTask):
     Of steps that a request describes, `path` says where: `steps`, the place in the list, and so on.
     """
 
-    def __init__(self, message: str, *, path: tuple[object, ...] = ()) -> None:
-        super().__init__(message)
-        self.path = path
-
 
 class UnknownTask(TaskQueueError, LookupError):
     """No definition is registered under that name."""
@@ -56,15 +61,11 @@ class UnknownWorkflow(TaskQueueError, LookupError):
     """No workflow is registered under that name."""
 
 
-class InvalidArguments(TaskQueueError, ValueError):
+class InvalidArguments(_Invalid):
     """Arguments or a result that cannot be stored as JSON without a change.
 
     `path` says where: the name of the value, such as `kwargs`, then keys and indexes.
     """
-
-    def __init__(self, message: str, *, path: tuple[object, ...] = ()) -> None:
-        super().__init__(message)
-        self.path = path
 
 
 class WrongType(InvalidArguments, TypeError):
@@ -273,7 +274,7 @@ class Cancel(Directive):
     """End the task as cancelled."""
 
 
-class InvalidSubscription(TaskQueueError, ValueError):
+class InvalidSubscription(_Invalid):
     """A subscription to events cannot work as it is written."""
 
 

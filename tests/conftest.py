@@ -25,6 +25,7 @@ from tests.sharing_out import (
     IS_SHARED_OUT,
     MARKERS,
     ONCE,
+    SEED,
     is_left_to_the_other_database,
 )
 from tests.warm_start import WarmStarts
@@ -41,6 +42,8 @@ StartWorker = Callable[..., WorkerProcess]
 Drain = Callable[..., str]
 
 pytest_plugins = ["taskqueue.testing.pytest"]
+
+gc.disable()  # Until all tests are collected.
 
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile(
@@ -93,6 +96,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Spare the garbage collector what stays to the end: thousands of tests, and all modules."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str:
@@ -105,10 +109,11 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str:
     )
 
 
-def pytest_report_header() -> str:
+def pytest_report_header() -> list[str]:
     where = os.environ.get("TASKQUEUE_TEST_DATABASE_URL", "").rpartition("@")[2]
     way = f"workers behind PgBouncer: {POOLER}" if POOLER else ""
-    return f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''} {way}".rstrip()
+    database = f"database: {DATABASE} {where if DATABASE == 'postgresql' else ''} {way}".rstrip()
+    return [database, f"samples: TASKQUEUE_TEST_SEED={SEED}"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -4,6 +4,7 @@
 | --- | --- |
 | `TASKQUEUE_TEST_DATABASE` | `sqlite` (the default) or `postgresql` |
 | `TASKQUEUE_TEST_DATABASE_URL` | a PostgreSQL to use in place of the embedded one |
+| `TASKQUEUE_TEST_SEED` | what of large matrices is run: a number, told by the header of each run |
 | `TASKQUEUE_TEST_POOLER` | `transaction` or `session`: workers use PgBouncer in that mode |
 | `TASKQUEUE_TEST_CONNECTION` | set by the tests: the test database, as JSON, for workers to open |
 | `TASKQUEUE_TEST_MAIL` | a folder for mail; without it mail is kept in memory |

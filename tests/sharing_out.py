@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from random import randrange
 from zlib import crc32
 
 import pytest
@@ -72,18 +73,42 @@ SECOND_FORMS = {"thread": "process", "chunks": "few"}
 FORM = re.compile(r"(?<=[\[-])(process|thread|few|chunks)(?=[\]-])")
 """Where the name of a test tells the form."""
 SHARED_OUT = (
-    "admin", "alerts", "api", "browser", "docs", "management", "test_backend.py", "test_demo.py",
-    "test_embedded.py", "testing", "tracing", "webhooks", "worker",
+    "admin", "alerts", "api", "browser", "docs", "management", "schedules", "test_backend.py",
+    "test_capacity_races.py", "test_demo.py", "test_embedded.py", "testing", "tracing", "webhooks",
+    "worker", "workflows",
 )  # fmt: skip
-NOT_SHARED_OUT = ["alerts/test_judging.py", "api/test_schemathesis.py", "webhooks/test_pump.py"]
-"""Tests that start processes, render pages, send messages or run what the documentation shows, of
-which each is run on one database, whichever: what differs between these is tested on both by what
-stands below. So is each other test that starts workers. Of a test that is there in two forms, each
-database runs one."""
+NOT_SHARED_OUT = [
+    "alerts/test_judging.py",
+    "api/test_schemathesis.py",
+    "schedules/test_limits.py",
+    "schedules/year/test_*.py",
+    "webhooks/test_pump.py",
+    "workflows/test_count*.py",
+    "workflows/test_exactly_once.py",
+    "workflows/test_fan_out_races.py",
+    "workflows/test_inserting.py",
+    "workflows/test_kept_plans.py",
+    "workflows/test_large_maps.py",
+    "workflows/test_limited_steps.py",
+    "workflows/test_locking.py",
+    "workflows/test_pruning.py",
+    "workflows/test_reconciling.py",
+    "workflows/test_step_ends.py",
+    "workflows/test_stopping.py",
+    "workflows/test_trouble.py",
+]
+"""Tests that start processes, render pages, send messages, run what the documentation shows, or
+are about what workflows and schedules mean, of which each is run on one database, whichever: what
+differs between these, its statements, locks and plans, is tested on both by what stands below. So
+is each other test that starts workers. Of a test that is there in two forms, or of races of many
+forms for the same places, each database runs some."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
 IS_FULL = os.environ.get("TASKQUEUE_FULL") == "1"
+SEED = int(os.environ.setdefault("TASKQUEUE_TEST_SEED", str(randrange(1000))))
+"""Chooses what of a large matrix the ordinary run has; the header of a run tells it. All parts of
+`make test` have the same one."""
 ONCE = [*NO_DATABASE, *([] if IS_FULL else FACES)]
 MARKERS = {
     "postgresql_only": "about PostgreSQL; skipped on SQLite",

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import randrange
 from types import FrameType
 from typing import IO
 
@@ -54,6 +55,8 @@ OPTIONS = ("-W", "error", "--durations=15")
 # What follows one of these is no path to tests, even where a file has that name.
 WITH_VALUE = ("-m", "-k", "-p", "-o", "-c", "-W", "-r", "--ignore", "--deselect", "--basetemp")
 NOTHING_COLLECTED = 5
+SEED = str(randrange(1000))
+"""Of all parts, unless the environment names one: it chooses what of large matrices is run."""
 # Seconds for fixtures to end their processes. After SIGTERM .ci/run would kill in 15.
 GRACE = {signal.SIGINT: 60, signal.SIGTERM: 12}
 
@@ -151,6 +154,7 @@ def _environment(part: Part) -> dict[str, str]:
     environment = {**os.environ, "TASKQUEUE_TEST_DATABASE": part.database}
     # Hundreds of workers start: each would compile the package anew, for half of its time.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.setdefault("TASKQUEUE_TEST_SEED", SEED)
     if part.is_shared_out:
         environment["TASKQUEUE_TEST_SHARED_OUT"] = "1"
     if part.pooler:
@@ -174,14 +178,14 @@ class Runs:
     def may_start(self, part: Part) -> bool:
         """Whether it is its turn. After a signal nothing more is begun.
 
-        There is one more that computes than processors: it too waits at times, for a database.
+        There is one more that computes than processors, for it too waits at times; and another
+        one once all that wait have ended.
         """
         if self.signal:
             return False
-        computing = sum(
-            process.poll() is None for other, process in self._processes if other.computes
-        )
-        return not part.computes or computing <= (os.cpu_count() or 1)
+        running = [other.computes for other, process in self._processes if process.poll() is None]
+        most = (os.cpu_count() or 1) + (1 if all(running) else 0)
+        return not part.computes or sum(running) <= most
 
     def start(self, part: Part, output: IO[bytes] | None) -> None:
         """Start it in a group of its own: Ctrl-C at a terminal must not reach it twice."""

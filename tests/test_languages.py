@@ -27,7 +27,8 @@ PLACEHOLDERS = re.compile(r"%\(\w+\)[sd]|%%|\{\w*(?:![rs])?(?::[^{}]*)?\}")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SAME = {"JSON Lines", "id", "%(number)s %%", "%(count)s of %(most)s", "%(done)s of %(expected)s",
         "%(busy)s of %(slots)s", "%(act)s %(name)s", "%(act)s?", ", ", ": ", " {hint}",
-        "{name}: {error}", "{who}: {error}", "backoff: {error}", "{type} ({shown})"}  # fmt: skip
+        "{name}: {error}", "{who}: {error}", "backoff: {error}", "{type} ({shown})",
+        "%(times)s (%(zone)s)"}  # fmt: skip
 """Texts whose translation needs no Chinese."""
 ENDS = {".": "。", ":": "\uff1a", "?": "\uff1f", "…": "…"}
 
@@ -146,9 +147,9 @@ NEW = {"code": "new_error", "level": WARNING, "subject": "shop.send", "count": 1
             "至多用时 60 秒。",
         ),
         ({**LONG, "seconds": 7200}, "fewer than 5 runs of it are known.", "已运行 2 小时\uff1b"),
-        ({**PARKED, "seconds": 7200}, "parked for 2 h: it fails in 22 h.", "将在 22 小时 后失败。"),
+        ({**PARKED, "seconds": 7200}, "parked for 2 h: it fails in 22 h.", "将在 22 小时后失败。"),
         ({**PARKED, "seconds": 90_000}, "it fails at its next attempt.", "将在下一次尝试时失败。"),
-        ({**NEW, "detail": "x.Gone", "seconds": 30}, "fail with x.Gone.", "于 30 秒 前失败。"),
+        ({**NEW, "detail": "x.Gone", "seconds": 30}, "fail with x.Gone.", "于 30 秒前失败。"),
         ({**NEW, "seconds": 30}, "fail without an error class.", "没有错误类。"),
     ],
 )

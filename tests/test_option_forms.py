@@ -87,6 +87,9 @@ WRONG: list[tuple[str, Any, str]] = [
     ("backoff", "fixed(5", "is not a policy"),
     ("backoff", "exponential(factor=5m)", "factor must be a number, not '5m'"),
     ("backoff", "fixed(5, jitter=50ms)", "jitter must be a number"),
+    ("backoff", {"policy": "exponential", "factor": "5"}, "factor must be a number, not '5'."),
+    ("unique_per", "10ms", "seconds, not 10ms."),
+    ("debounce", {"wait": "1w", "max_wait": "2h"}, "max_wait=2h) must not be shorter than wait=1w"),
     ("backoff", 5, "not 5: write it as exponential(base=2, cap=600"),
     ("backoff", [5], "write it as exponential"),
     ("backoff", "__import__('os')", "is not a duration"),
@@ -102,7 +105,7 @@ WRONG: list[tuple[str, Any, str]] = [
 def test_what_is_no_form_is_refused_and_imports_nothing(name: str, form: Any, why: str) -> None:
     discover_tasks()  # What the project has is imported anyway.
     before = set(sys.modules)
-    with pytest.raises(InvalidTask, match=why.replace("(", r"\(")):
+    with pytest.raises(InvalidTask, match=why.replace("(", r"\(").replace(")", r"\)")):
         parsed(name, form)
     assert UNLOADED not in sys.modules
     assert set(sys.modules) == before

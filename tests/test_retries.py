@@ -137,6 +137,13 @@ def test_a_policy_is_made_of_durations(value: Any) -> None:
         Fixed(value)
 
 
+@pytest.mark.parametrize("name", ["factor", "jitter"])
+@pytest.mark.parametrize("value", ["5", None, True, timedelta(seconds=5)])
+def test_what_is_no_duration_of_a_policy_is_a_number(name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"^Exponential: {name} must be a number, not "):
+        Exponential(**{name: value})
+
+
 def test_a_policy_is_immutable_and_equal_to_its_like() -> None:
     assert Fixed(5) == Fixed(timedelta(seconds=5))
     assert hash(Fixed(5)) == hash(Fixed(5.0))

@@ -19,6 +19,8 @@ from django.test import override_settings
 from taskqueue import InvalidArguments
 from taskqueue.declarations.argument_schema import argument_schema
 from taskqueue.declarations.definition import registry
+from taskqueue.declarations.options import Options
+from taskqueue.definitions import Definition
 from taskqueue.exceptions import WrongType
 from taskqueue.models import Task
 from taskqueue.results import get_result
@@ -108,7 +110,7 @@ def test_what_the_annotations_admit_is_enqueued(args: Any, kwargs: Any) -> None:
         ((1,), {"table": [1]}, ("kwargs", "table"), r"\(a dict\), not list \(\[1\]\)"),
         ((1,), {"price": "x"}, ("kwargs", "price"), "must be int or None, not str"),
         ((1, 1, "", True, "a", [], {}, 1, "8"), {}, ("args", 8), "'rest' must be int, not str"),
-        ((1,), {"ten": 10}, ("kwargs", "ten"), "'extra' must be str, not int"),
+        ((1,), {"ten": 10}, ("kwargs", "ten"), "'ten' must be str, not int"),
         ((object(),), {}, ("args", 0), r"Unsupported type: <class 'object'> at args\[0\]"),
     ],
 )
@@ -161,7 +163,7 @@ def test_an_error_of_a_step_shows_no_value_that_may_be_sensitive(
 
 @pytest.mark.django_db
 def test_an_error_does_not_show_a_keyword_that_is_sensitive_among_others() -> None:
-    with pytest.raises(WrongType, match="'others' must be int, not str") as caught:
+    with pytest.raises(WrongType, match="'token' must be int, not str") as caught:
         tasks.hide_keyword.enqueue(token=SECRET)
     assert SECRET not in str(caught.value)
     with pytest.raises(WrongType, match=r"not str \('shown'\)"):
@@ -247,6 +249,33 @@ def test_a_dataclass_has_its_fields(order: Any, place: Any, reason: str) -> None
     with pytest.raises(WrongType, match=reason) as caught:
         tasks.ship.enqueue(order)
     assert caught.value.path == ("args", 0, *place)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "path", "reason"),
+    [
+        (
+            Line | None,
+            {"article": KEY, "price": "x"},
+            ("price",),
+            r"at \['price'\], must be Decimal",
+        ),
+        (list[int] | None, [1, "2"], (1,), r"at \[1\], must be int, not str"),
+        (list[int] | dict[str, int], {"a": "b"}, ("a",), r"at \['a'\], must be int"),
+        (Line | None, 7, (), "must be Line or None, not int"),
+        (list[int] | list[bool], ["2"], (), "must be a list or a list, not list"),
+    ],
+)
+def test_what_is_wrong_within_one_of_several_kinds_is_pointed_at(
+    hint: Any, value: Any, path: Any, reason: str
+) -> None:
+    def body(one: Any) -> None:
+        """Take one of several kinds."""
+
+    body.__annotations__["one"] = hint
+    with pytest.raises(WrongType, match=reason) as caught:
+        Definition(body, Options()).encode((value,), {})
+    assert caught.value.path == ("args", 0, *path)
 
 
 @pytest.mark.django_db

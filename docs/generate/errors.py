@@ -28,9 +28,7 @@ def exceptions() -> str:
         is_error = inspect.isclass(error) and issubclass(error, BaseException)
         if not is_error or name.startswith("_") or error.__module__ != own.__name__:
             continue
-        bases = ", ".join(
-            code(base.__name__) for base in error.__bases__ if base.__name__[0] != "_"
-        )
+        bases = ", ".join(code(base.__name__) for base in _public_bases(error))
         place = "taskqueue" if name in taskqueue.__all__ else "taskqueue.exceptions"
         rows.append((code(name), code(place), bases, prose(error.__doc__ or "")))
     return table(["exception", "import from", "is a", "meaning"], rows)

@@ -1,13 +1,15 @@
 """Buttons that create something: an id in the page makes pressing twice act only once.
 
-The form has the field `once` (`{% taskqueue_once %}` in templates). Its value is the id of the task
-that is made, or of the request for a run of a schedule. What has no such id is done within
-`pressed_once`, which keeps the id as REST keeps an Idempotency-Key.
+The form has the field `once` (`{% taskqueue_once %}` in templates). Its value and all others that
+are sent make the id of the task that is made, or of the request for a run of a schedule: a page
+that is sent again with other values acts again. What has no such id is done within `pressed_once`,
+which keeps the id as REST keeps an Idempotency-Key.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +18,15 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.transaction import atomic
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from taskqueue.access.users import identity_of
 from taskqueue.admin.acts import ActsAdmin, ReasonForm
-from taskqueue.core.uuid7 import uuid7
+from taskqueue.core.uuid7 import uuid7, uuid7_like
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.idempotency import Answer, first_answer, keep_answer
@@ -41,7 +45,7 @@ class OnceForm(ReasonForm):
 
 
 def once_of(request: HttpRequest) -> UUID | None:
-    """Return the page's id for what a button makes; None if the page sent none.
+    """Return the id for what a button makes with the values that were sent; None without a page's.
 
     Raises `TaskQueueError`, in the user's language, if no page gave the id out recently.
     """
@@ -55,7 +59,18 @@ def once_of(request: HttpRequest) -> UUID | None:
     age = time.time() - (found.int >> 80) / 1000
     if found.version != 7 or not -AHEAD <= age <= OLDEST:
         raise TaskQueueError(_("This form had expired and has been refreshed. Try again."))
-    return found
+    return uuid7_like(found, _digest(request))
+
+
+def _digest(request: HttpRequest) -> bytes:
+    """Return a digest of what was sent, the page's id with it.
+
+    Without the rows that were chosen in a list: each of them is acted on once.
+    """
+    left_out = ("csrfmiddlewaretoken", ACTION_CHECKBOX_NAME)
+    sent = sorted((name, texts) for name, texts in request.POST.lists() if name not in left_out)
+    # With SECRET_KEY: the id is shown to more people than what was sent.
+    return salted_hmac("taskqueue.once", json.dumps(sent), algorithm="sha256").digest()
 
 
 class PressedBefore(RequestedBefore):
@@ -77,7 +92,8 @@ class Press:
 def pressed_once(request: HttpRequest) -> Iterator[Press]:
     """Do what is within in a transaction, once for each page that was shown.
 
-    Raises `PressedBefore` at the second press. What is refused can be pressed again.
+    Raises `PressedBefore` at the second press with the same values. What is refused can be pressed
+    again.
     """
     given = once_of(request)
     if given is None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.forms import BaseForm
 from django.utils.translation import gettext
 
 from taskqueue.admin.reason_words import reason_words
 from taskqueue.core.refusals import Refusal, why
 from taskqueue.display import status_word
+from taskqueue.exceptions import TaskQueueError
 
 
 def refused(error: BaseException) -> str:
     """Return the text of an error; in English where nobody knows its translation."""
     return translated(why(error))
+
+
+def add_refusal(form: BaseForm, error: TaskQueueError) -> None:
+    """Tell an error at the field that it is about; above the form where there is none such."""
+    field = next(iter(error.path), None)
+    form.add_error(field if field in form.fields else None, refused(error))
 
 
 def translated(text: object) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -13,10 +15,11 @@ from taskqueue.api.fields import Reasoned, Text, Whole
 from taskqueue.api.problems import Problem
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of, rows_after
 from taskqueue.core.suggestions import did_you_mean
-from taskqueue.declarations.limits import MOST_AT_ONCE
-from taskqueue.declarations.rates import LONGEST_RATE
+from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
+from taskqueue.declarations.rates import LONGEST_RATE, rate_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.queue_verbs import LIMIT_VERBS
+from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Limit
 from taskqueue.models.limit import Per
 from taskqueue.monitoring.read_models.base import about
@@ -40,6 +43,21 @@ class LimitKeyList:
     results: list[ShownLimitKey] = about(f"At most {MOST_KEYS}, those with the most waiting first.")
 
 
+class Rate(Text):
+    """A rate, such as `100/m`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, max_length=LONGEST_RATE, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        try:
+            rate_of("rate", text, most=MOST_A_WINDOW)
+        except InvalidTask as error:
+            raise serializers.ValidationError(str(error), code="invalid_option") from None
+        return text
+
+
 class Override(Reasoned):
     """Numbers that hold in place of those that code declares."""
 
@@ -47,10 +65,7 @@ class Override(Reasoned):
         required=False, min_value=0, max_value=MOST_AT_ONCE,
         help_text="How many tasks may run at once; with 0, all tasks of the limit wait.",
     )  # fmt: skip
-    rate = Text(
-        required=False, max_length=LONGEST_RATE,
-        help_text="How many start in every window, such as 100/m.",
-    )  # fmt: skip
+    rate = Rate(help_text="How many start in every window, such as 100/m.")
 
 
 class LimitView(OneView):

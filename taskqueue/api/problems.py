@@ -152,7 +152,8 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
     for kind, status, code, detail in KNOWN:
         if isinstance(error, kind):
             text = detail or str(error) or HTTPStatus(status).description
-            return status, code, text, {}
+            path = error.path if isinstance(error, own.TaskQueueError) else ()
+            return status, code, text, {"errors": [_mistake(path, text)]} if path else {}
     return None
 
 

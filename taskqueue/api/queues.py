@@ -12,13 +12,13 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_QUEUES
 from taskqueue.api.base import endpoint
-from taskqueue.api.fields import Reasoned, Strict, Text, When, Whole
+from taskqueue.api.fields import Reasoned, Strict, When, Whole
 from taskqueue.api.headers import part_of
+from taskqueue.api.limits import Rate
 from taskqueue.api.problems import Problem
 from taskqueue.api.stats import SpanQuery
 from taskqueue.api.views import LongPaged, OneView, act_view, page, page_of
 from taskqueue.declarations.limits import MOST_AT_ONCE
-from taskqueue.declarations.rates import LONGEST_RATE
 from taskqueue.engine.control.queue_verbs import QUEUE_VERBS
 from taskqueue.engine.depth_statement import CAP as MOST_DEEP
 from taskqueue.monitoring.depths import depths
@@ -47,8 +47,8 @@ class QueueLimit(Strict):
         required=False, allow_null=True, default=None, min_value=1, max_value=MOST_AT_ONCE,
         help_text="How many run at once; null: any number.",
     )  # fmt: skip
-    rate = Text(
-        required=False, allow_null=True, default=None, max_length=LONGEST_RATE,
+    rate = Rate(
+        allow_null=True, default=None,
         help_text="How many start in every window, such as 100/m; null: any number.",
     )  # fmt: skip
 

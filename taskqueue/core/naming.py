@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from taskqueue.core.durations import duration_as_text
+
 LARGEST_ID = 2**63 - 1
 LONGEST_SHOWN = 100
 
@@ -24,7 +28,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as an error message shows it, however large or odd it is."""
+    """Return a value as an error message shows it, however large or odd it is.
+
+    A duration is shown as it can be typed.
+    """
+    if isinstance(value, timedelta):
+        return duration_as_text(value)
     try:
         text = repr(value)
     except Exception:  # As of a number of too many digits.

@@ -9,11 +9,14 @@ from dataclasses import KW_ONLY, dataclass, fields
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from taskqueue.core.naming import shown
 from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import Duration
 
 # No policy waits longer than this many seconds.
 LONGEST = 366 * 24 * 3600.0
+# What policies take that is no duration.
+NUMBERS = ("jitter", "factor")
 
 
 def seconds_of(duration: object) -> float:
@@ -22,8 +25,8 @@ def seconds_of(duration: object) -> float:
         return duration.total_seconds()
     if isinstance(duration, bool) or not isinstance(duration, int | float):
         raise TypeError(_(
-            "A duration is a number of seconds or a timedelta, not {duration!r}.",
-            duration=duration,
+            "A duration is a number of seconds or a timedelta, not {duration}.",
+            duration=shown(duration),
         ))  # fmt: skip
     try:
         return float(duration)
@@ -46,12 +49,19 @@ class Backoff:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
+            value, named = getattr(self, field.name), {"type": type(self).__name__}
+            if field.name in NUMBERS and (
+                isinstance(value, bool) or not isinstance(value, int | float)
+            ):
+                raise TypeError(_(
+                    "{type}: {field} must be a number, not {value}.",
+                    field=field.name, value=shown(value), **named,
+                ))  # fmt: skip
             seconds = seconds_of(value)
             if not 0 <= seconds <= LONGEST:
                 raise ValueError(_(
-                    "{type}: {field} must be between 0 and {longest:g}, not {value!r}.",
-                    type=type(self).__name__, field=field.name, longest=LONGEST, value=value,
+                    "{type}: {field} must be between 0 and {longest:g}, not {value}.",
+                    field=field.name, longest=LONGEST, value=shown(value), **named,
                 ))  # fmt: skip
             object.__setattr__(self, field.name, seconds)
         if self.jitter > 1:
@@ -144,8 +154,6 @@ class Fibonacci(_Rising):
 
 
 DEFAULT = Exponential()
-# What policies take that is no duration.
-NUMBERS = ("jitter", "factor")
 POLICIES: dict[str, type[Backoff]] = {
     policy.policy: policy for policy in (Fixed, Linear, Exponential, Fibonacci)
 }

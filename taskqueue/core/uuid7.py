@@ -33,6 +33,13 @@ def made_at(id: UUID) -> float:
     return (id.int >> 80) / 1000
 
 
+def uuid7_like(id: UUID, digest: bytes) -> UUID:
+    """Return the one of the same time that the digest, of 10 bytes or more, makes of it."""
+    chance = int.from_bytes(digest[:10], "big")
+    high = (id.int >> 80) << 16 | 0x7000 | chance >> 68
+    return UUID(int=high << 64 | _VARIANT | chance & (1 << 62) - 1)
+
+
 def uuid7_hexes(count: int) -> list[str]:
     """Return the digits of this many new UUIDs, in order."""
     digits = uuid7_bytes(count).hex()

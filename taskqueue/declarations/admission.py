@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
+from taskqueue.core.naming import shown
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.declarations.limit_keys import LimitKey, check_limit_key
@@ -40,8 +41,8 @@ class Debounce:
         wait, most = self.wait_seconds, self.most_seconds
         if most is not None and most < wait:
             raise InvalidTask(_(
-                "Debounce(max_wait={max_wait!r}) must not be shorter than wait={wait!r}.",
-                max_wait=self.max_wait, wait=self.wait,
+                "Debounce(max_wait={max_wait}) must not be shorter than wait={wait}.",
+                max_wait=shown(self.max_wait), wait=shown(self.wait),
             ))  # fmt: skip
 
     @property
@@ -138,7 +139,7 @@ def _seconds(what: str, value: Any) -> float:
     if not SHORTEST <= seconds <= LONGEST_WAIT:
         raise InvalidTask(_(
             "{what} must be {shortest} seconds to {days} days, in seconds or as a timedelta, not "
-            "{value!r}.",
-            what=what, shortest=SHORTEST, days=LONGEST_WAIT // DAY, value=value,
+            "{value}.",
+            what=what, shortest=SHORTEST, days=LONGEST_WAIT // DAY, value=shown(value),
         ))  # fmt: skip
     return float(seconds)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from taskqueue.core.naming import shown
 from taskqueue.core.retries import seconds_of
 from taskqueue.exceptions import Duration, InvalidTask
 
@@ -37,7 +38,8 @@ class Batch:
         grace, delay = self.seconds("grace"), self.seconds("max_delay")
         if grace > delay:
             raise InvalidTask(
-                f"Batch(grace={self.grace!r}) must not be longer than max_delay={self.max_delay!r}."
+                f"Batch(grace={shown(self.grace)}) must not be longer than "
+                f"max_delay={shown(self.max_delay)}."
             )
 
     def seconds(self, name: str) -> float:
@@ -48,7 +50,7 @@ class Batch:
         if not 0 <= seconds <= LONGEST:
             raise InvalidTask(
                 f"Batch({name}=...) must be 0 to {LONGEST // DAY} days, in seconds or as a "
-                f"timedelta, not {value!r}."
+                f"timedelta, not {shown(value)}."
             )
         return float(seconds)
 

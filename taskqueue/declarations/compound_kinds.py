@@ -173,9 +173,13 @@ class Either(Kind):
         return self._first(value, lambda kind: kind.load)
 
     def _first(self, value: Any, way: Callable[[Kind], Callable[[Any], Any]]) -> Any:
+        inside = []
         for kind in self._kinds:
             try:
                 return way(kind)(value)
-            except Misfit:
-                continue
+            except Misfit as error:
+                if error.path:
+                    inside.append(error.with_traceback(None))
+        if len(inside) == 1:  # Only one of them could be meant: what is wrong within it.
+            raise inside[0]
         self.refuse(value)

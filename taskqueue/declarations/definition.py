@@ -140,11 +140,13 @@ class BaseDefinition(Generic[P, R]):
             plain_args, plain_kwargs = self.stored(args, kwargs, checks=settings.CHECK_ARGUMENTS)
             if not kwargs:
                 signature.learn(args)
-        args_text = encode(list(plain_args), limit=limit, what="args") if args else "[]"
-        kwargs_text = "{}"
+        secret = signature.is_secret
+        args_text, kwargs_text = "[]", "{}"
+        if args:
+            args_text = encode(list(plain_args), limit=limit, what="args", is_secret=secret)
         if kwargs:
             left = limit - len(args_text)
-            kwargs_text = encode(dict(plain_kwargs), limit=left, what="kwargs")
+            kwargs_text = encode(dict(plain_kwargs), limit=left, what="kwargs", is_secret=secret)
         key = self.options.unique_key
         if key is not None and not isinstance(key, str):
             stored = args_text, kwargs_text

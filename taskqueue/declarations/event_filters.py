@@ -54,11 +54,11 @@ class EventFilter:
         if not isinstance(kinds, Iterable):
             raise InvalidSubscription(_(
                 "kinds must be text such as 'task.*', not {kinds!r}.", kinds=kinds
-            ))  # fmt: skip
+            ), path=("kinds",))  # fmt: skip
         try:
             wanted = kinds_of([kinds] if isinstance(kinds, str) else kinds)
         except ValueError as error:
-            raise InvalidSubscription(why(error)) from None
+            raise InvalidSubscription(why(error), path=("kinds",)) from None
         return cls(
             kinds=tuple(wanted),
             names=_patterns(name, "name"),
@@ -98,25 +98,25 @@ def _patterns(given: str | Iterable[str], what: str) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
         raise InvalidSubscription(_(
             "{what} must be a pattern such as 'shop.*', not {given!r}.", what=what, given=given
-        ))  # fmt: skip
+        ), path=(what,))  # fmt: skip
     patterns = (given,) if isinstance(given, str) else tuple(given)
     if len(patterns) > MOST_PATTERNS:
         raise InvalidSubscription(_(
             "A subscription has at most {most_patterns} patterns of {what}.",
             most_patterns=MOST_PATTERNS, what=what,
-        ))  # fmt: skip
+        ), path=(what,))  # fmt: skip
     for pattern in patterns:
         if not isinstance(pattern, str) or not 0 < len(pattern) <= LONGEST_PATTERN:
             raise InvalidSubscription(_(
                 "{what} must be a pattern of up to {longest_pattern} characters, such as 'shop.*', "
                 "not {pattern!r}.",
                 what=what, longest_pattern=LONGEST_PATTERN, pattern=pattern,
-            ))  # fmt: skip
+            ), path=(what,))  # fmt: skip
         if "[" in pattern or "\x00" in pattern:
             raise InvalidSubscription(_(
                 "A pattern of {what} may have * and ? only, not [: {pattern!r}.",
                 what=what, pattern=pattern,
-            ))  # fmt: skip
+            ), path=(what,))  # fmt: skip
     return tuple(dict.fromkeys(patterns))
 
 
@@ -128,4 +128,4 @@ def _uuid(value: UUID | str | None, what: str) -> UUID | None:
     except (ValueError, AttributeError, TypeError):
         raise InvalidSubscription(_(
             "{what} must be an id, not {value!r}.", what=what, value=value
-        )) from None  # fmt: skip
+        ), path=(what,)) from None  # fmt: skip

@@ -33,9 +33,18 @@ class _Short(reprlib.Repr):
 
 
 def misfit(error: Misfit, *, task: str, name: str, what: object, is_secret: bool) -> WrongType:
-    """Return what an enqueue raises. It does not show the value of a sensitive argument."""
-    place = "".join(f"[{step!r}]" for step in error.path)
-    path = ("args", what) if isinstance(what, int) else ("kwargs", what)
+    """Return what an enqueue raises.
+
+    Of a sensitive argument it shows neither a value nor a key, only the type that was given.
+    """
+    # A keyword that `**kwargs` takes is known by its own name.
+    name = what if isinstance(what, str) else name
+    path: tuple[object, ...] = ("args" if isinstance(what, int) else "kwargs", what)
+    if is_secret:
+        place = "[…]" if error.path else ""
+    else:
+        place = "".join(f"[{step!r}]" for step in error.path)
+        path += tuple(error.path)
     inside = _(", at {place},", place=place) if place else ""
     wanted = _(
         "the argument {name!r}{inside} must be {wanted}",
@@ -44,12 +53,12 @@ def misfit(error: Misfit, *, task: str, name: str, what: object, is_secret: bool
     if isinstance(error.value, _IN_JSON):
         given = _given(error.value, is_secret=is_secret)
         text = _("{task}: {wanted}, not {given}.", task=task, wanted=wanted, given=given)
-        return WrongType(text, path=(*path, *error.path))
+        return WrongType(text, path=path)
     text = _(
         "Unsupported type: {type} at {place}. {task}: {wanted}.",
         type=type(error.value), place=f"{path[0]}[{what!r}]{place}", task=task, wanted=wanted,
     )  # fmt: skip
-    return UnsupportedType(text, path=(*path, *error.path))
+    return UnsupportedType(text, path=path)
 
 
 def without_key(error: ObjectDoesNotExist, *, task: str, name: str) -> ObjectDoesNotExist:

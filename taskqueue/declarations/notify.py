@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from taskqueue.core.alerts import KINDS, MOST_RECIPIENTS, AlertKind
+from taskqueue.core.naming import shown
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.retries import seconds_of
 from taskqueue.exceptions import Duration, InvalidTask
@@ -53,9 +54,9 @@ class Notify:
         if isinstance(self.window, bool) or not SHORTEST_WINDOW <= seconds <= LONGEST_WINDOW:
             raise InvalidTask(_(
                 "Notify(window=...) must be {shortest_window} to {longest_window:,} seconds, not "
-                "{window!r}.",
+                "{window}.",
                 shortest_window=SHORTEST_WINDOW, longest_window=LONGEST_WINDOW,
-                window=self.window,
+                window=shown(self.window),
             ))  # fmt: skip
 
     @property

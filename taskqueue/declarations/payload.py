@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import UserString
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from json.encoder import encode_basestring_ascii
 from math import isnan
 from types import NoneType
@@ -27,6 +28,9 @@ _INEXACT_FLOAT = 1e15
 
 _WORDS = {None: "null", False: "false", True: "true"}
 
+# Whether what stands at the first step of a path is sensitive; at None, the whole value.
+IsSecret = Callable[[object], bool]
+
 dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
@@ -43,15 +47,15 @@ class _PlainFloats(json.JSONEncoder):
         return dumps(o)
 
 
-def encode(value: Any, *, limit: int, what: str) -> str:
+def encode(value: Any, *, limit: int, what: str, is_secret: IsSecret | None = None) -> str:
     """Return the JSON text of a value, at most `limit` bytes long.
 
     Raises `InvalidArguments` or `UnsupportedType`, naming the place of the mistake. `what` is the
-    name of the value in the message.
+    name of the value in the message. Nothing within what `is_secret` is shown.
     """
     text = text_of_plain(value)
     if text is None:
-        finder = _Normaliser(what)
+        finder = _Normaliser(what, is_secret)
         normal = finder.normalise(value, 0)
         text = _PlainFloats().encode(normal) if finder.has_large_float else dumps(normal)
     if len(text) > limit:
@@ -63,7 +67,9 @@ def encode(value: Any, *, limit: int, what: str) -> str:
     return text
 
 
-def encode_many(values: Sequence[Sequence[Any]], *, limit: int, what: str) -> list[str]:
+def encode_many(
+    values: Sequence[Sequence[Any]], *, limit: int, what: str, is_secret: IsSecret | None = None
+) -> list[str]:
     """Return the JSON texts of many lists, as `encode` does; of plain ones in a few steps for all.
 
     Raises what is wrong with the first one that is wrong.
@@ -79,7 +85,9 @@ def encode_many(values: Sequence[Sequence[Any]], *, limit: int, what: str) -> li
         if columns and None not in columns:
             texts = [f"[{','.join(row)}]" for row in zip(*columns, strict=True)]
     if texts is None or max(map(len, texts)) > limit:
-        return [encode(list(value), limit=limit, what=what) for value in values]
+        return [
+            encode(list(value), limit=limit, what=what, is_secret=is_secret) for value in values
+        ]
     return texts
 
 
@@ -127,8 +135,8 @@ def _text_of_item(value: Any) -> str | None:
 class _Normaliser:
     """Walks a value once, and remembers the path to the current item."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, what: str, is_secret: IsSecret | None) -> None:
+        self.what, self._is_secret = what, is_secret
         self.path: list[object] = []
         self.has_large_float = False
 
@@ -142,10 +150,7 @@ class _Normaliser:
         if isinstance(value, float):
             return self._float(float(value))
         if isinstance(value, bytes):
-            try:
-                return self._text(value.decode())
-            except UnicodeDecodeError:
-                raise self._refused(_("bytes that are not UTF-8 text")) from None
+            return self._text(self._decoded(value))
         if isinstance(value, UserString):
             # A sequence whose items are of its own kind: it would nest without end.
             raise self._unsupported(value, _("Pass it as text: str(value)."))
@@ -163,6 +168,12 @@ class _Normaliser:
             ),
         )
 
+    def _decoded(self, octets: bytes) -> str:
+        with suppress(UnicodeDecodeError):
+            return octets.decode()
+        # Not from within `except`: that error holds the value.
+        raise self._refused(_("bytes that are not UTF-8 text"))
+
     def _inside(self, place: object, value: Any, depth: int) -> Any:
         self.path.append(place)
         normal = self.normalise(value, depth + 1)
@@ -171,10 +182,11 @@ class _Normaliser:
 
     def _key(self, key: Any) -> str:
         if not isinstance(key, str):
+            shown = _("sensitive, so not shown") if self._hides() else repr(key)
             raise UnsupportedType(_(
-                "Unsupported type: {type} as a key ({key!r}) at {place}. Keys of JSON objects are "
+                "Unsupported type: {type} as a key ({key}) at {place}. Keys of JSON objects are "
                 "text.",
-                type=type(key), key=key, place=self._place(),
+                type=type(key), key=shown, place=self._place(),
             ), path=self._path())  # fmt: skip
         return self._text(str.__str__(key))
 
@@ -193,7 +205,8 @@ class _Normaliser:
 
     def _float(self, number: float) -> float:
         if number - number != 0:  # NaN and the infinities
-            raise self._refused(_("{number!r}, which JSON does not have", number=number))
+            shown = _("a number") if self._hides() else repr(number)
+            raise self._refused(_("{number}, which JSON does not have", number=shown))
         if abs(number) >= _INEXACT_FLOAT:
             self.has_large_float = True
         return number
@@ -211,10 +224,24 @@ class _Normaliser:
         ), path=self._path())  # fmt: skip
 
     def _path(self) -> tuple[object, ...]:
-        return self.what, *self.path
+        return self.what, *self._shown_path()
 
     def _place(self) -> str:
-        return self.what + "".join(f"[{place!r}]" for place in self.path)
+        return self.what + "".join(f"[{place!r}]" for place in self._shown_path())
+
+    def _shown_path(self) -> list[object]:
+        """Return the path, of a sensitive argument no further than to it: keys may be secrets."""
+        return self.path if (most := self._hidden_from()) is None else self.path[:most]
+
+    def _hides(self) -> bool:
+        return self._hidden_from() is not None
+
+    def _hidden_from(self) -> int | None:
+        """Return how many steps of the path may be shown, or None for all."""
+        is_secret, steps = self._is_secret, (None, *self.path[:1])
+        if is_secret is None:
+            return None
+        return next((shown for shown, step in enumerate(steps) if is_secret(step)), None)
 
 
 def check_text(text: str, *, limit: int, what: str) -> str:

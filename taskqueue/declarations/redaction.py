@@ -74,12 +74,8 @@ def redacted_for(
     """
     if not definition.options.sensitive:
         return ShownArguments(list(args), dict(kwargs))
-    signature, hidden = definition.signature, definition.options.sensitive | {None}
-    names = signature.positional_names(len(args))
+    is_secret = definition.signature.is_secret
     return ShownArguments(
-        [REDACTED if name in hidden else value for name, value in zip(names, args, strict=True)],
-        {
-            key: REDACTED if key in hidden or signature.keyword_name(key) in hidden else value
-            for key, value in kwargs.items()
-        },
+        [REDACTED if is_secret(place) else value for place, value in enumerate(args)],
+        {key: REDACTED if is_secret(key) else value for key, value in kwargs.items()},
     )

@@ -18,6 +18,7 @@ from taskqueue.exceptions import ArgumentsDoNotBind
 
 # Types may be of any number where an annotation admits anything.
 MOST_REMEMBERED = 100
+BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class _Hidden:
@@ -92,8 +93,7 @@ class Signature:
     @cached_property
     def _exact(self) -> tuple[frozenset[type] | None, ...]:
         """The types that each place stores as they are; None: all."""
-        by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        kinds = [self.kinds.get(each.name) for each in self.parameters if each.kind in by_place]
+        kinds = [self.kinds.get(name) for name in self._names_by_place[0]]
         return tuple(None if kind is None else kind.exact for kind in kinds)
 
     def learn(self, args: Sequence[Any]) -> None:
@@ -198,12 +198,31 @@ class Signature:
 
     def positional_names(self, count: int) -> list[str | None]:
         """Return the parameters that this many positional arguments fill; None for one too many."""
-        parameters = self._signature.parameters.values()
-        names: list[str | None] = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
-        return [*names, *[rest] * (count - len(names))][:count]
+        return list(map(self._positional_name, range(count)))
+
+    def _positional_name(self, place: int) -> str | None:
+        names, rest = self._names_by_place
+        return names[place] if place < len(names) else rest
+
+    @cached_property
+    def _names_by_place(self) -> tuple[list[str], str | None]:
+        """The parameters that positional arguments fill, and the one that takes the rest."""
+        found = self.parameters
+        by_place = [p.name for p in found if p.kind in BY_PLACE]
+        return by_place, next((p.name for p in found if p.kind is p.VAR_POSITIONAL), None)
+
+    def is_secret(self, place: object) -> bool:
+        """Return whether what stands at an index, or under a keyword, is sensitive.
+
+        So is what fits no parameter, if any argument is.
+        """
+        if not self._sensitive or not isinstance(place, int | str):
+            return False
+        find: Callable[[Any], str | None] = self._positional_name
+        if isinstance(place, str):
+            find = self.keyword_name
+        name = find(place)
+        return name is None or not self._sensitive.isdisjoint((name, place))
 
     def keyword_name(self, key: str) -> str | None:
         """Return the parameter that a keyword argument fills; None if there is none."""

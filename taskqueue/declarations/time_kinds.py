@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from taskqueue.core.durations import duration_from_text, is_duration
+from taskqueue.core.naming import shown
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.refusals import why
 from taskqueue.core.retries import seconds_of
@@ -44,8 +45,8 @@ def check_duration(name: str, value: Any, *, lowest: float = 0.0) -> timedelta:
         raise InvalidTask(_("{name}: {error}", name=name, error=why(error))) from None
     if not lowest <= seconds <= LONGEST_DURATION:
         raise InvalidTask(_(
-            "{name} must be between {lowest:g} and {longest_duration:,} seconds, not {value!r}.",
-            name=name, lowest=lowest, longest_duration=LONGEST_DURATION, value=value,
+            "{name} must be between {lowest:g} and {longest_duration:,} seconds, not {value}.",
+            name=name, lowest=lowest, longest_duration=LONGEST_DURATION, value=shown(value),
         ))  # fmt: skip
     return timedelta(seconds=seconds)
 

@@ -1,4 +1,4 @@
-"""Tasks that not every worker may take: those for several workers, for named ones, for all.
+"""Tasks that not every worker may take: for several workers, for named workers, and for all.
 
 They have a separate index and claim, so that other tasks are not delayed, even if 50,000 of these
 wait for an absent worker.
@@ -23,7 +23,7 @@ from taskqueue.engine.sessions import KEEPS_PLAN, is_postgresql, kept_plan
 from taskqueue.engine.statement import Fact, Statement
 from taskqueue.models import Task
 
-# A task waits that this worker may take, but not every worker.
+# Whether a task waits that this worker may take, but not every worker may.
 HAS_APART = Fact.of("""
     EXISTS (
         SELECT 1
@@ -36,8 +36,8 @@ HAS_APART = Fact.of("""
     )
 """)
 
-# A loose scan of the index: one probe a queue, however many tasks wait there. In the same statement
-# the lanes with open partitions.
+# A loose scan of the index: one probe for each queue, however many tasks wait there. The same
+# statement finds the lanes with open partitions.
 QUEUES = Statement(
     postgresql=f"""
         WITH RECURSIVE {OPEN_LANES_POSTGRESQL}, lane (pin, queue_name) AS (
@@ -113,7 +113,7 @@ QUEUES = Statement(
         WHERE opens_at > %(now)s
     """,  # noqa: S608  (of constants)
 )
-# The best that any worker of the queue may take, of the first ones.
+# The best of the first ordinary tasks, which any worker of the queue may take.
 BEST = Statement(
     postgresql=f"""
         SELECT priority, EXTRACT(epoch FROM run_after)::float8
@@ -152,7 +152,7 @@ BEST = Statement(
         LIMIT 1
     """,  # noqa: S608  (of constants)
 )
-# The last of the first ones, if there are so many: nothing behind it is better.
+# The last of the first tasks, if there are that many: no later task is better.
 LAST = Statement(
     postgresql=f"""
         SELECT priority, EXTRACT(epoch FROM run_after)::float8
@@ -172,16 +172,16 @@ LAST = Statement(
 
 
 class Look(NamedTuple):
-    """Where tasks wait that not every worker may take, or not at any time."""
+    """Where tasks wait that not every worker may take, or that may not be taken at any time."""
 
     queues: list[str]
-    # The open lanes of `engine.limits`, and in how many seconds the next token comes.
+    # The open lanes of `engine.limits`, and the seconds until the next token.
     lanes: set[tuple[str, str]]
     opens_in: float | None
 
 
 def look_apart(connection: BaseDatabaseWrapper, *, worker: str) -> Look:
-    """Look where a task waits that this worker might take."""
+    """Find the queues and lanes in which a task waits that this worker might take."""
     if is_postgresql(connection):
         with kept_plan(connection) as series:
             rows = select(connection, QUEUES, worker=worker, series=series)
@@ -203,10 +203,10 @@ def claim_apart(
     limit: int,
     lease_duration: timedelta,
 ) -> list[Claimed]:
-    """Lease tasks that this worker may take, but none before a better ordinary one of its queue.
+    """Lease tasks that this worker may take, but none before a better ordinary task of its queue.
 
-    Of equal priority, one that names this worker goes first; any other goes by its time. The
-    caller's transaction holds the locks.
+    Among tasks of equal priority, those that name this worker go first, and the others are ordered
+    by time. The caller's transaction holds the locks.
     """
     dialect = dialect_for(connection)
     with installed(connection):
@@ -231,7 +231,7 @@ def claim_apart(
 def best_ordinary(
     connection: BaseDatabaseWrapper, queue_name: str, unknown: Sequence[str]
 ) -> tuple[int, float] | None:
-    """Return priority and time of the ordinary task that is next in a queue, or better ones."""
+    """Return priority and time of the next ordinary task of a queue, or values that are better."""
     rows = select(connection, BEST, queue_name=queue_name, unknown=list(unknown))
     if not rows:
         rows = select(connection, LAST, queue_name=queue_name)
@@ -247,7 +247,7 @@ def _goes_first(candidate: Candidate, best: tuple[int, float] | None) -> bool:
 def _lease(
     connection: BaseDatabaseWrapper, candidate: Candidate, worker: str, lease_duration: timedelta
 ) -> Claimed:
-    """Take one place of a task that is locked."""
+    """Lease a locked task to one worker."""
     task = candidate.task._replace(attempt=candidate.task.attempt + 1)
     slots = {"open_slots": F("open_slots") - 1, "running_leases": F("running_leases") + 1}
     Task.objects.using(connection.alias).filter(id=task.task_id).update(

@@ -1,11 +1,12 @@
 """SQL conditions for tasks that only some workers, or several at once, may claim.
 
-`%(worker)s` is the worker that claims, `{now}` the clock of the database.
+`%(worker)s` is the worker that claims, `{now}` is the database's clock.
 """
 
 from __future__ import annotations
 
-# The failures that count for this worker: of a broadcast its own, since the last retry by hand.
+# The failures that count for this worker: for a broadcast only its own, since the last manual
+# retry.
 OWN_FAILURES = """
     CASE
         WHEN task.broadcast THEN (
@@ -20,8 +21,8 @@ OWN_FAILURES = """
         ELSE task.failures
     END"""
 
-# Whether a worker may take the task now that has not had it yet. It begins with the condition of
-# the index.
+# Whether a worker that has not had the task may take it now. It begins with the condition of the
+# index.
 IS_OPEN = """task.route = 1
         AND task.status IN ('ready', 'running')
         AND task.open_slots > 0

@@ -41,7 +41,7 @@ PRIORITIES = Statement.of(f"""
     {_LEVELS}
     SELECT priority FROM level WHERE priority IS NOT NULL
 """)  # noqa: S608  (of constants)
-# Where nothing else waits, the place of what is enqueued next: two seconds ago, because a
+# If nothing else waits, the position of tasks enqueued from now on: two seconds ago, because a
 # transaction may take that long to commit.
 BEGINNINGS = Statement(
     postgresql=f"""
@@ -82,7 +82,7 @@ BEGINNINGS = Statement(
 
 
 def paused_definitions(connection: BaseDatabaseWrapper) -> frozenset[str]:
-    """Return the definitions that are paused."""
+    """Return the names of the paused definitions."""
     return frozenset(row[0] for row in select(connection, PAUSED_DEFINITIONS))
 
 
@@ -94,9 +94,9 @@ def priorities(connection: BaseDatabaseWrapper, queue_name: str) -> list[int]:
 def beginnings(
     connection: BaseDatabaseWrapper, queue_name: str, left_out: Collection[str]
 ) -> dict[int, datetime]:
-    """Return when the earliest task that is not left out was due, by priority.
+    """Return by priority when the earliest task that is not left out was due.
 
-    It passes over all that are left out before.
+    It passes over all left-out tasks before it.
     """
     rows = select(connection, BEGINNINGS, queue_name=queue_name, left_out=sorted(left_out))
     return {row[0]: moment for row in rows if (moment := loaded(row[1])) is not None}

@@ -1,4 +1,4 @@
-"""Broadcasts: a part for each worker that serves the queue when the task is first seen ready."""
+"""Broadcasts: each worker that serves the queue when the task is first seen ready gets a part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from taskqueue.models.worker import WorkerStatus
 
 BATCH = 100
 GONE = "The worker ended before it ran its part."
-# Locks: broadcasts by id, skipping those that another worker is seating.
+# Locks: broadcasts by id, skipping those for which another worker is making parts.
 UNSEATED = Statement(
     postgresql="""
         SELECT id::text, queue_name, name
@@ -65,7 +65,7 @@ UNSEATED = Statement(
         LIMIT %(limit)s
     """,
 )
-# Locks nothing. Materialized, for in the order of ids it would walk past all that has finished.
+# Locks nothing. Materialized, because in the order of ids it would pass over all finished ones.
 WAITING = Statement.of("""
     WITH waiting AS MATERIALIZED (
         SELECT id
@@ -79,9 +79,9 @@ WAITING = Statement.of("""
 def seat_broadcasts(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str], *, worker: str
 ) -> None:
-    """Give new broadcasts of these queues a part for every worker that can run them now.
+    """Create the parts of new broadcasts in these queues, for every worker that can run them now.
 
-    One that no worker can run waits for the first that can.
+    A broadcast that no worker can run waits for the first one that can.
     """
     rows = select(connection, UNSEATED, queues=list(queue_names), limit=BATCH)
     workers = _alive(connection, seating=worker) if rows else []
@@ -104,7 +104,7 @@ def seat_broadcasts(
 
 
 def _alive(connection: BaseDatabaseWrapper, *, seating: str) -> list[Worker]:
-    """Return the running workers, and the one that gives the parts."""
+    """Return the running workers, and the one that creates the parts."""
     now = dialect_for(connection).now(connection)
     rows = Worker.objects.using(connection.alias).only(
         "name", "queues", "seen_at", "lease_seconds", "definition_slots", "status"
@@ -130,10 +130,10 @@ def release_gone(
 ) -> tuple[int, UUID | None]:
     """Record the parts of workers that are gone as lost, and stop waiting for them.
 
-    Checks the next broadcasts after `after`; returns how many parts were lost and where to go on.
-    A worker is gone when it has been absent for two leases: one that restarts under its name takes
-    its part up again. So is one that was made quiet, came back for other queues, or has
-    no slots for the definition any more.
+    Checks the next broadcasts after `after`. Return how many parts were lost, and where to
+    continue. A worker is gone when it has been absent for two leases: a worker that restarts under
+    its name takes up its part again. A worker also counts as gone if it was made quiet, came back
+    for other queues, or has no slots for the definition any more.
     """
     dialect = dialect_for(connection)
     with installed(connection):
@@ -190,7 +190,7 @@ def _release(connection: BaseDatabaseWrapper, task_id: str, policy: EndPolicy) -
 
 
 def _is_open(lease: Lease) -> bool:
-    """Return whether the part that this lease tried is still to be run."""
+    """Return whether the part that this lease tried must still be run."""
     over = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
     return lease.status not in over and lease.retry_at != NEVER
 

@@ -20,7 +20,7 @@ SAVE = Statement.of("""
     SET checkpoint = %(state)s, checkpointed_at = {now}
     WHERE id = %(lease)s AND status = 'running'
 """)
-# A success ends what was stored before it; and a task of several workers has a state for each.
+# A success discards the state before it. A task of several workers has a state for each worker.
 LATEST = Statement.of("""
     SELECT lease.checkpoint, lease.status
     FROM taskqueue_lease AS own
@@ -36,8 +36,8 @@ LATEST = Statement.of("""
 def save_checkpoint(connection: BaseDatabaseWrapper, state: Any, *, lease_id: int) -> None:
     """Store the state, in the caller's transaction if there is one.
 
-    Raises `InvalidArguments` or `UnsupportedType` where JSON would change it, or it is larger than
-    MAX_CHECKPOINT, and `LeaseEnded` where the attempt has lost its lease.
+    Raises `InvalidArguments` or `UnsupportedType` if JSON would change the state or if it is larger
+    than MAX_CHECKPOINT, and `LeaseEnded` if the attempt has lost its lease.
     """
     text = encode(state, limit=get_settings().MAX_CHECKPOINT, what="The checkpoint")
     if not execute(connection, SAVE, lease=lease_id, state=text):
@@ -45,9 +45,9 @@ def save_checkpoint(connection: BaseDatabaseWrapper, state: Any, *, lease_id: in
 
 
 def latest_checkpoint(connection: BaseDatabaseWrapper, *, lease_id: int) -> Any:
-    """Return the state that the attempts of this lease's task stored last; None if there is none.
+    """Return the state that attempts of this lease's task stored last; None if there is none.
 
-    For a task of several workers, those by the same worker.
+    For a task of several workers, only attempts of the same worker count.
     """
     for state, status in select(connection, LATEST, lease=lease_id):
         if state is not None and status != LeaseStatus.SUCCEEDED:

@@ -25,28 +25,28 @@ from taskqueue.engine.sessions import (
 CONNECT_TIMEOUT = 5
 # Seconds that a worker's statement waits for SQLite's write lock before it tries again.
 BUSY_TIMEOUT = 2.0
-# As psycopg numbers it.
+# The number that psycopg uses for it.
 READ_COMMITTED = 2
 
 
 def database_alias() -> str:
-    """The database that holds the queue."""
+    """Return the alias of the database that holds the queue."""
     return get_settings().DATABASE
 
 
 def project_connection() -> BaseDatabaseWrapper:
-    """This thread's ordinary connection to the queue's database, with the caller's transaction."""
+    """Return this thread's ordinary connection to the queue's database, in its transaction."""
     return connections[database_alias()]
 
 
 def open_worker_connection(
     *, silence: float, busy_timeout: float = BUSY_TIMEOUT
 ) -> BaseDatabaseWrapper:
-    """A connection of its own to the queue's database, opened and prepared.
+    """Return a new, separate connection to the queue's database.
 
-    `silence` is how many seconds without an answer from the network end it; `busy_timeout` how
-    many a statement waits for SQLite's write lock. Raises what the database raises where it
-    cannot be reached.
+    `silence` is how many seconds without an answer from the network end it; `busy_timeout` is how
+    many seconds a statement waits for SQLite's write lock. Raises the database's error if it cannot
+    be reached.
     """
     settings = copy.deepcopy(connections[database_alias()].settings_dict)
     options = settings.setdefault("OPTIONS", {})
@@ -55,14 +55,13 @@ def open_worker_connection(
     if settings["ENGINE"].endswith(("postgresql", "postgis", "postgresql_psycopg2")):
         _prepare_postgresql(settings, options, silence)
     else:
-        # A ping that waits for the lock must be over before the children give up on their parent.
+        # A ping that waits for the lock must end before the children give up on their parent.
         options["timeout"] = min(busy_timeout, silence / 2)
-        # The ORM's transactions too: one that reads first could fail half way for want of the lock.
+        # The ORM's transactions too: one that reads first could fail half way if the lock is taken.
         options["transaction_mode"] = "IMMEDIATE"
     backend: Any = load_backend(settings["ENGINE"])
     connection: BaseDatabaseWrapper = backend.DatabaseWrapper(settings, database_alias())
-    # The heartbeat of a worker hands its connection to nobody, but it is closed at the end by
-    # the thread that joins it.
+    # The heartbeat never shares its connection, but the thread that joins it closes the connection.
     connection.inc_thread_sharing()
     connection.ensure_connection()
     set_up_file(connection)
@@ -71,11 +70,11 @@ def open_worker_connection(
 
 def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silence: float) -> None:
     options.pop("pool", None)
-    # Bound by the server, parameters are sent as they are, not put into the text.
+    # With binding by the server, parameters are sent separately, not put into the text.
     options["server_side_binding"] = True
-    # A prepared statement would stay on a session that a pooler may give to others.
+    # A prepared statement would stay on a session that a pooler may give to another client.
     options["prepare_threshold"] = None
-    # Whatever the project or the database has for transactions of its own.
+    # Replaces any settings of the project or the database for the session's transactions.
     options["isolation_level"] = READ_COMMITTED
     options.setdefault("connect_timeout", CONNECT_TIMEOUT)
     options.setdefault("keepalives_idle", max(1, int(silence / 3)))
@@ -86,9 +85,9 @@ def _prepare_postgresql(settings: dict[str, Any], options: dict[str, Any], silen
 
 @contextmanager
 def brief_connection(alias: str) -> Iterator[BaseDatabaseWrapper]:
-    """A connection of its own to any database of the project, installed while it is needed.
+    """Open a separate connection to one of the project's databases, and use it during the block.
 
-    A server that does not answer is given up after some seconds.
+    The wait for a server that does not answer ends after some seconds.
     """
     connection = connections[alias].copy()
     if is_postgresql(connection):
@@ -105,10 +104,10 @@ def brief_connection(alias: str) -> Iterator[BaseDatabaseWrapper]:
 
 @contextmanager
 def installed(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """Let the ORM use this connection in place of the thread's own."""
+    """Make the ORM use this connection instead of the thread's own."""
     alias = connection.alias
     before = connections[alias]
-    if connection == before:  # Also Django's proxy for it.
+    if connection == before:  # Equal also if it is Django's proxy.
         yield
         return
     connections[alias] = connection
@@ -120,14 +119,15 @@ def installed(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """One transaction on a worker's own connection; within a caller's `atomic`, that one.
+    """Open a transaction on a worker's connection; within a caller's `atomic`, use that one.
 
-    On SQLite it takes the write lock at once, so that it never fails half way for want of it.
+    On SQLite it takes the write lock at once, so that it cannot fail half way because the lock is
+    taken.
     """
     if connection.in_atomic_block:
         yield
         return
-    # Claims count in a further statement what was committed by those who held the locks before.
+    # A claim counts, in a later statement, what earlier holders of the locks have committed.
     begin = "BEGIN IMMEDIATE" if is_sqlite(connection) else "BEGIN ISOLATION LEVEL READ COMMITTED"
     with connection.cursor() as cursor:
         cursor.execute(begin)
@@ -135,23 +135,23 @@ def transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
             plan_transaction(connection)
             yield
         except BaseException:
-            with suppress(Exception):  # A lost connection has lost the transaction with it.
+            with suppress(Exception):  # If the connection is lost, so is the transaction.
                 cursor.execute("ROLLBACK")
             raise
         cursor.execute("COMMIT")
 
 
 def is_in_transaction(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether a transaction is under way on a connection to PostgreSQL, whoever began it."""
+    """Return whether a PostgreSQL connection has an open transaction, whoever began it."""
     session: Any = connection.connection
     return session is not None and session.info.transaction_status.name != "IDLE"
 
 
 @contextmanager
 def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """One transaction of the ORM's on a worker's own connection; within a caller's, that one.
+    """Open an ORM transaction on a worker's connection; within a caller's, use that one.
 
-    Unlike in `transaction`, what is called there may use `atomic` of its own.
+    Unlike in `transaction`, code called there may use `atomic`.
     """
     with installed(connection):
         if connection.in_atomic_block:
@@ -164,9 +164,9 @@ def orm_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 @contextmanager
 def short_waits(connection: BaseDatabaseWrapper, seconds: float) -> Iterator[None]:
-    """Wait for each lock for so long at most: on PostgreSQL, in one transaction of the ORM's.
+    """Limit the wait for each lock; on PostgreSQL, within one ORM transaction.
 
-    On SQLite a connection of a worker has a limit of its own.
+    On SQLite a worker's connection has its own limit.
     """
     if not is_postgresql(connection):
         yield

@@ -23,10 +23,10 @@ from taskqueue.models.call_count import TurnedAway
 
 
 def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued:
-    """Insert a task that waits, or give the one that waits these arguments and a new time.
+    """Insert a waiting task, or give the key's waiting task these arguments and a new time.
 
-    A task that starts releases its key in the statement that claims it. So an UPDATE either comes
-    before, and the body gets these arguments, or changes nothing, and they become the next task.
+    A task that starts releases its key in the statement that claims it. So the UPDATE either comes
+    first, and the body gets these arguments, or it changes nothing, and they become the next task.
     """
     dialect = dialect_for(connection)
     first = replace(spec, run_in=spec.debounce_in)
@@ -48,10 +48,10 @@ def debounce(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payloa
 def debounce_many(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
 ) -> list[Enqueued]:
-    """Do the same for many calls at one moment: of each key the last one counts."""
+    """Debounce many calls at once: of the calls with one key, the last one counts."""
     keys = [str(payload.unique_key) for payload in payloads]
     last = dict(zip(keys, payloads, strict=True))
-    # In one order, or two enqueues of the same keys would wait for each other.
+    # In a fixed order, because otherwise two enqueues of the same keys could deadlock.
     last = {key: last[key] for key in sorted(last)}
     first = replace(spec, run_in=spec.debounce_in)
     inserted = {
@@ -62,7 +62,7 @@ def debounce_many(
     for key, payload in last.items():
         answer = inserted.get(payload.id)
         answers[key] = answer or debounce(connection, spec, payload)
-    # Those that waited already are counted by `debounce`.
+    # `debounce` counts the calls whose keys were already held.
     count_turned_away(connection, spec.name, TurnedAway.DEBOUNCED, len(keys) - len(last))
     results, seen = [], set[str]()
     for key in keys:
@@ -77,7 +77,7 @@ def debounce_many(
 def _put_off(
     connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
-    """Give the holder these arguments and a new time; whether it still waited."""
+    """Give the holder these arguments and a new time. Return whether it was still waiting."""
     now = spec.at or dialect_for(connection).now(connection)
     due = now + timedelta(seconds=spec.debounce_in or 0)
     if spec.debounce_most is not None:
@@ -87,7 +87,7 @@ def _put_off(
     )
     if not put_off(waiting, due=due, now=now, **arguments_of(payload, holder)):
         return False
-    if due < holder.run_after:  # A worker may sleep until the earlier time.
+    if due < holder.run_after:  # A worker may be sleeping until the later time.
         wake(connection, ANYWHERE)
     waits = due > now
     holder.status = TaskStatus.SCHEDULED.value if waits else TaskStatus.READY.value

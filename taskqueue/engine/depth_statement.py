@@ -5,18 +5,18 @@ from __future__ import annotations
 from taskqueue.engine.ready_partitions import READY_PARTITIONS
 from taskqueue.engine.statement import Statement
 
-# Tasks that are counted at most of a queue, a partition, or a queue of one pinned worker, and how
-# many queues and workers are seen.
+# The most tasks that are counted of a queue, a partition, or a queue of one pinned worker, and the
+# most queues and workers that are looked at.
 CAP, MOST_PLACES = 50_000, 1_000
-# Tasks that are counted of all places of a kind together, and of each at least: the more places
-# there are, the fewer of each.
+# The most tasks counted of all places of a kind together, and the fewest of each: the more places
+# there are, the fewer tasks are counted of each.
 COUNTED, LEAST_COUNTED = 200_000, 500
 APART = "route = 1 AND status IN ('ready', 'running')"
 
 
-# Loose scans: of the claim's index queue by queue, of that of partitions one by one, of that of
-# pinned tasks by worker and queue. Each place is counted up to its share, so that no deep queue
-# hides another. No order but that of an index, and no count without an end.
+# Loose scans: of the claim's index queue by queue, of the index of partitions one by one, and of
+# the index of pinned tasks by worker and queue. Each place is counted up to its share, so that no
+# deep queue hides another. Only orders that an index has, and no unbounded counts.
 _LANES = f"""lane (queue_name, place) AS (
     SELECT min(queue_name), 1 FROM taskqueue_task WHERE status = 'ready' AND route = 0
     UNION ALL

@@ -1,4 +1,4 @@
-"""How many tasks are ready in each queue, recorded once a minute and kept for 90 days."""
+"""The number of ready tasks in each queue, recorded once a minute and kept for 90 days."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from taskqueue.engine.workers import remember_queues
 from taskqueue.models import Depth, Queue
 
 MINUTE = 60
-# Rows that one step merges or deletes.
+# The most rows that one step merges or deletes.
 BATCH = 2_000
 LEVELS = (
     Level(MINUTE, 900, timedelta(hours=2)),
     Level(900, 3600, timedelta(hours=26)),
 )
 RESOLUTIONS = (MINUTE, *(level.target for level in LEVELS))
-# The row of a deleted queue is kept for so long, for what its tasks came to still lists it.
+# How long the row of a deleted queue is kept, because statistics still list it.
 GONE_AFTER = timedelta(hours=2)
-# Deleted queues that are looked at for tasks, and tasks of each status, the newest.
+# The most deleted queues that are searched for tasks, and the newest tasks of each status.
 MOST_DELETED, MOST_LOOKED = 1_000, 2_000
-# The queue of a row that tells only that somebody looked.
+# The queue name of a row that records only that somebody counted.
 ALL = ""
 IS_UNRECORDED = Fact(
     postgresql="""
@@ -51,7 +51,7 @@ IS_UNRECORDED = Fact(
 
 
 def _oldest(resolution: int, *, after: timedelta) -> Moment:
-    """When the oldest row of a resolution is so old."""
+    """Return when the oldest row of a resolution will be this old."""
     oldest = f"FROM taskqueue_depth WHERE resolution = {resolution}"
     seconds = f"{after.total_seconds():.0f} seconds"
     return Moment(
@@ -60,7 +60,7 @@ def _oldest(resolution: int, *, after: timedelta) -> Moment:
     )
 
 
-# When there is something to merge or to delete.
+# When there is something to merge or to delete next.
 HAS_OLD_DEPTHS = (
     *(_oldest(level.source, after=level.age + timedelta(seconds=level.target)) for level in LEVELS),
     _oldest(RESOLUTIONS[-1], after=KEPT),
@@ -68,10 +68,10 @@ HAS_OLD_DEPTHS = (
 
 
 def record_depths(connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> bool:
-    """Record what waits, unless a worker has done so in this minute; merge and delete old rows.
+    """Record the depths unless a worker has done so this minute, and merge and delete old rows.
 
-    Whether there is more to merge or to delete. `now` is for tests; otherwise it is the clock of
-    the database. A queue that has tasks, and has been deleted, gets its row back.
+    Return whether there is more to merge or delete. `now` is for tests; the default is the
+    database's clock. A deleted queue that has tasks gets its row back.
     """
     with orm_transaction(connection):
         moment = now or dialect_for(connection).now(connection)
@@ -104,9 +104,10 @@ def _is_recorded(connection: BaseDatabaseWrapper, minute: datetime) -> bool:
 
 
 def _takes_turn(connection: BaseDatabaseWrapper, minute: datetime) -> bool:
-    """Lock the latest record until the end of the transaction; False where another worker has it.
+    """Lock the latest record until the end of the transaction.
 
-    The very first record has none before it: then several workers may count, and one writes.
+    Return False if another worker has it. Before the very first record there is nothing to lock:
+    then several workers may count, and one of them writes.
     """
     rows = Depth.objects.using(connection.alias).filter(resolution=MINUTE, queue_name=ALL)
     latest = rows.order_by("-starts_at").values_list("id", flat=True).first()
@@ -115,7 +116,7 @@ def _takes_turn(connection: BaseDatabaseWrapper, minute: datetime) -> bool:
     skips = connection.features.has_select_for_update_skip_locked
     if not list(rows.filter(id=latest).select_for_update(skip_locked=skips)):
         return False
-    # Whoever had the lock may have recorded this minute since the first look.
+    # The session that had the lock may have recorded this minute since the first look.
     return not _is_recorded(connection, minute)
 
 
@@ -134,13 +135,13 @@ def _record(connection: BaseDatabaseWrapper, minute: datetime) -> set[str]:
             )
             for name, number in [(ALL, found.total()), *sorted(found.items())]
         ],
-        ignore_conflicts=True,  # Another worker may look at the same time.
+        ignore_conflicts=True,  # Another worker may count at the same time.
     )  # fmt: skip
     return set(found)
 
 
 def _merge(connection: BaseDatabaseWrapper, level: Level, now: datetime) -> int:
-    """Merge rows of one resolution into the next; how many. Done twice, it comes to the same."""
+    """Merge rows of one resolution into the next. Return how many. Repeating it changes nothing."""
     rows = Depth.objects.using(connection.alias)
     old = rows.filter(resolution=level.source, starts_at__lt=_floor(now - level.age, level.target))
     merged = list(old.order_by("resolution", "starts_at", "queue_name")[:BATCH])

@@ -38,32 +38,32 @@ def dialect_for(connection: BaseDatabaseWrapper) -> type[PostgreSQL] | type[SQLi
 def select(
     connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
 ) -> list[tuple[Any, ...]]:
-    """Run a statement; its rows."""
+    """Run a statement. Return its rows."""
     return fetch(connection, text_of(connection, statement), _adapted(connection, parameters))
 
 
 def select_rows(
     connection: BaseDatabaseWrapper, model: type[Row], statement: Statement, **parameters: Any
 ) -> list[Row]:
-    """Run a statement that gives all columns of a model, and maybe others; its rows."""
+    """Run a statement that returns at least all columns of a model. Return its rows."""
     rows = model._default_manager.using(connection.alias)
     return list(rows.raw(text_of(connection, statement), _adapted(connection, parameters)))
 
 
 def execute(connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any) -> int:
-    """Run a statement; how many rows it changed."""
+    """Run a statement. Return how many rows it changed."""
     return change(connection, text_of(connection, statement), _adapted(connection, parameters))
 
 
 def select_ids(
     connection: BaseDatabaseWrapper, statement: Statement, **parameters: Any
 ) -> list[str]:
-    """Run a statement that gives ids of tasks; as text."""
+    """Run a statement that returns ids of tasks. Return them as text."""
     return [str(as_uuid(row[0])) for row in select(connection, statement, **parameters)]
 
 
 def array_of(value: Any) -> Any:
-    """A list of whole numbers or UUIDs as PostgreSQL reads it; other values as they are.
+    """Return a list of integers or UUIDs as text for PostgreSQL; other values unchanged.
 
     The driver's own dumper takes several times as long.
     """
@@ -73,7 +73,7 @@ def array_of(value: Any) -> Any:
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """The UUID that either database gives."""
+    """Return the UUID from either database's value."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
@@ -85,7 +85,7 @@ def _adapted(connection: BaseDatabaseWrapper, parameters: dict[str, Any]) -> dic
 
 
 def _stored(value: Any) -> Any:
-    """A parameter as SQLite stores it; a list as JSON text for `json_each`."""
+    """Return a parameter as SQLite stores it; a list as JSON text for `json_each`."""
     if isinstance(value, datetime):
         return stored(value)
     if isinstance(value, timedelta):

@@ -24,7 +24,7 @@ from taskqueue.engine.step_ends import note_ends
 from taskqueue.engine.tally import Tally
 from taskqueue.models import Task
 
-# Of the deadlines and expiries of tasks that nobody runs.
+# When the next deadline or expiry comes of a task that nobody runs.
 NEXT_END = Moment.of("""
     SELECT min(ends_at)
     FROM (
@@ -44,9 +44,9 @@ NEXT_END = Moment.of("""
 def announce(
     connection: BaseDatabaseWrapper, ended: Iterable[Ended], *, tally: Tally | None = None
 ) -> None:
-    """Tell the tally that these tasks have ended, and the workflows of those that have one.
+    """Tell the tally and the workflows that these tasks have ended.
 
-    Writes what the tally holds. Without one, the tasks are counted in rows of their own.
+    Writes the counts that the tally holds. Without a tally, the tasks are counted in new rows.
     """
     ended = list(ended)
     tally = tally or Tally()
@@ -56,9 +56,9 @@ def announce(
 
 
 def count_for_statement(ended: Iterable[Ended], *, tally: Tally) -> list[RollupRow]:
-    """Tell the tally that tasks of no workflow end by a statement that also writes what it holds.
+    """Tell the tally of ended tasks of no workflow; the statement that ends them writes its counts.
 
-    Return that. The caller guards the transaction for the tally.
+    Return these counts. The caller guards the transaction for the tally.
     """
     tally.add_ends(ended)
     return tally.take()
@@ -67,7 +67,7 @@ def count_for_statement(ended: Iterable[Ended], *, tally: Tally) -> list[RollupR
 def end_overdue(
     connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolicy, tally: Tally
 ) -> list[Ended]:
-    """Fail tasks past their deadline and cancel those that expired, where none runs."""
+    """Fail tasks past their deadline and cancel expired ones, if nobody runs them."""
     with tally.guard(), transaction(connection):
         ended = dialect_for(connection).end_overdue(connection, limit=limit, policy=policy)
         announce(connection, ended, tally=tally)

@@ -45,7 +45,7 @@ from taskqueue.models import Task
 def enqueue(spec: EnqueueSpec, payload: Payload, *, on_duplicate: str) -> Enqueued:
     """Insert one task, or find the one that holds its unique key.
 
-    Raises `DuplicateTask` where a duplicate is to raise, and `CapacityReached`.
+    Raises `DuplicateTask` if duplicates are set to raise, and `CapacityReached`.
     """
     connection = project_connection()
     dialect = dialect_for(connection)
@@ -68,7 +68,8 @@ def _enqueue_in_period(
 ) -> Enqueued:
     """Enqueue a task whose key holds for the period in which it is due.
 
-    By the database's clock, as all times: those of two hosts would give two periods at once.
+    As everywhere, the database's clock decides: the clocks of two hosts could give two periods at
+    the same moment.
     """
     now = spec.at or dialect_for(connection).now(connection)
     try:
@@ -122,12 +123,12 @@ def enqueue_many(
     if not payloads:
         return []
     dialect = dialect_for(connection)
-    # What a duplicate raises, or an argument that is encoded only now, must leave the caller a
-    # transaction that goes on, without these.
+    # If a duplicate raises, or an argument that is only encoded now, the caller's transaction must
+    # stay usable, without these tasks.
     with atomic(using=connection.alias, savepoint=is_late or not plain):
         if plain:
             return dialect.insert_many(connection, spec, payloads)
-        if spec.at is None:  # One moment for all keeps them first in, first out.
+        if spec.at is None:  # One moment for all of them keeps them first in, first out.
             spec = replace(spec, at=dialect.now(connection))
         results: dict[str, Enqueued] = {}
         if spec.debounce_in is not None or spec.places:
@@ -137,7 +138,7 @@ def enqueue_many(
             else:
                 answers = Places(connection, spec).enqueue_many(keyed)
             results = {payload.id: answer for payload, answer in zip(keyed, answers, strict=True)}
-        # Two enqueues of the same keys in different orders would wait for each other.
+        # Two enqueues of the same keys in different orders could deadlock.
         rest = [payload for payload in payloads if payload.id not in results]
         for payload in sorted(rest, key=lambda payload: payload.unique_key or ""):
             results[payload.id] = enqueue(spec, payload, on_duplicate=on_duplicate)
@@ -155,15 +156,15 @@ RESTARTED = {
 def meet_holder(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload, *, on_duplicate: str
 ) -> Enqueued | None:
-    """Return the holder of the key, updated if so asked; None if nobody holds it any more.
+    """Return the holder of the key, updated if requested; None if nobody holds the key any more.
 
-    Raises `DuplicateTask` where a duplicate is to raise.
+    Raises `DuplicateTask` if duplicates are set to raise.
     """
     holder = holder_of(connection, spec, payload)
     if holder is None:
         return None
     updated = False
-    # Another definition's task has other parameters, and other secrets: it is left as it is.
+    # A task of another definition has other parameters and other secrets, so it is not changed.
     if holder.name == spec.name:
         if holder.status in RESTARTED[spec.restart]:
             updated = _restart(connection, holder, spec, payload)
@@ -177,7 +178,7 @@ def meet_holder(
         ), holder.id, unique_key=payload.unique_key)  # fmt: skip
     if updated:
         holder = holder_of(connection, spec, payload)
-        if holder is None:  # It started or ended meanwhile, and released the key.
+        if holder is None:  # It has started or ended meanwhile, and released the key.
             return None
     return enqueued_of(holder, updated=updated)
 
@@ -185,10 +186,10 @@ def meet_holder(
 def _replace(
     connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
-    """Give a holder that nobody runs new arguments, a new time and the options that were named.
+    """Give a holder that nobody runs new arguments, a new time and the named options.
 
-    Returns whether that changes it. Raises `InvalidTask` where these options do not go with those
-    that it has.
+    Return whether that changes it. Raises `InvalidTask` if these options conflict with those that
+    it has.
     """
     now = spec.at or dialect_for(connection).now(connection)
     run_after = spec.run_after_at(now)
@@ -198,7 +199,7 @@ def _replace(
         return False
     waiting = Task.objects.using(connection.alias).filter(id=holder.id, status__in=sorted(PENDING))
     columns = arguments_of(payload, holder) | options
-    if is_alike:  # It keeps its place in line.
+    if is_alike:  # It keeps its position in the queue.
         updated = waiting.update(**columns)
     else:
         updated = make_due(waiting, due=run_after, now=now, **columns)
@@ -210,7 +211,7 @@ def _replace(
 def _is_alike(
     holder: Task, spec: EnqueueSpec, payload: Payload, *, run_after: datetime, now: datetime
 ) -> bool:
-    """Return whether the holder has these arguments and this time already."""
+    """Return whether the holder already has these arguments and this time."""
     if _text(holder.args) != _text(json.loads(payload.args)):
         return False
     if _text(holder.kwargs) != _text(json.loads(payload.kwargs)):
@@ -221,16 +222,16 @@ def _is_alike(
 
 
 def _text(value: Any) -> str:
-    """JSON text for comparing: in Python 1 would equal True."""
+    """Return JSON text for comparisons: in Python 1 would equal True."""
     return json.dumps(value, sort_keys=True)
 
 
 def _restart(
     connection: BaseDatabaseWrapper, holder: Task, spec: EnqueueSpec, payload: Payload
 ) -> bool:
-    """Run a finished holder again, with these arguments, by all its workers.
+    """Run a finished holder again with these arguments, on all of its workers.
 
-    The change is audited as a retry, for it leads out of a final status.
+    The change is audited as a retry, because it leaves a final status.
     """
     with atomic(using=connection.alias):
         tasks = Task.objects.using(connection.alias).filter(id=holder.id)

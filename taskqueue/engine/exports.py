@@ -15,16 +15,17 @@ from taskqueue.models import Export
 
 # The number of exports that run at a time, in all processes together.
 MOST = 2
-# The time for which a place stays taken that is not renewed.
+# How long a place stays taken if it is not renewed.
 KEPT = timedelta(seconds=60)
 
 
 def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:
-    """Take a place; None where all are taken, or one by this user or in this process."""
+    """Take a place. Return None if all are taken, or one by this user or in this process."""
     process = f"{socket.gethostname()}:{os.getpid()}"
     rows = Export.objects.using(connection.alias)
     with atomic(using=connection.alias):
-        # First of all a write: SQLite then lets nobody else begin between here and the end.
+        # Begin with a write: on SQLite, no other export can then begin before this transaction
+        # ends.
         rows.bulk_create([Export(number=n) for n in range(1, MOST + 1)], ignore_conflicts=True)
         places = list(rows.select_for_update().filter(number__lte=MOST).order_by("number"))
         now = dialect_for(connection).now(connection)
@@ -42,13 +43,13 @@ def begin_export(connection: BaseDatabaseWrapper, *, actor: str) -> UUID | None:
 
 
 def renew_export(connection: BaseDatabaseWrapper, token: UUID) -> bool:
-    """Keep the place for longer; False if another export has taken it."""
+    """Keep the place for longer. Return False if another export has taken it."""
     until = dialect_for(connection).now(connection) + KEPT
     rows = Export.objects.using(connection.alias).filter(token=token)
     return bool(rows.update(expires_at=until))
 
 
 def end_export(connection: BaseDatabaseWrapper, token: UUID) -> None:
-    """Leave the place to others."""
+    """Release the place."""
     rows = Export.objects.using(connection.alias).filter(token=token)
     rows.update(token=None, actor="", process="", expires_at=None)

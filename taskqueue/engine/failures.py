@@ -21,12 +21,12 @@ from taskqueue.models import Lease, Task
 
 # The logger of Django's own Tasks framework: by default its errors are mailed to ADMINS.
 logger = logging.getLogger("django.tasks")
-# The statuses after which no further attempt follows; None: the lease had ended before.
+# The statuses after which no further attempt follows; None if the lease had already ended.
 NOT_RETRIED = (None, TaskStatus.CANCELLED, TaskStatus.FAILED, TaskStatus.SUCCEEDED)
 
 
 class Failure(NamedTuple):
-    """A failed attempt, as it is logged."""
+    """A failed attempt, with what is logged about it."""
 
     task_id: str
     name: str
@@ -42,12 +42,12 @@ def extra(*, task_id: str, name: str, attempt: int, queue_name: str) -> dict[str
 
 
 def log_failed(failure: Failure) -> None:
-    """Log a task that failed for good, where no process has the exception."""
+    """Log a task that failed for good, if no process has the exception."""
     _log(logging.ERROR, "Task failed task=%s id=%s attempt=%s queue=%s error=%s: %s", failure)
 
 
 def log_retried(failure: Failure) -> None:
-    """Log an attempt after which the task is retried, where no process has the exception."""
+    """Log an attempt after which the task is retried, if no process has the exception."""
     message = "Attempt failed, the task is retried task=%s id=%s attempt=%s queue=%s error=%s: %s"
     _log(logging.WARNING, message, failure)
 
@@ -62,7 +62,7 @@ def _log(level: int, message: str, failure: Failure) -> None:
 
 
 def log_failed_tasks(connection: BaseDatabaseWrapper, task_ids: Iterable[UUID | str]) -> None:
-    """Log those of the tasks that have failed. Call it once that is committed."""
+    """Log those of the tasks that have failed. Call it after the failures are committed."""
     chosen = list(task_ids)
     if not chosen:
         return

@@ -1,6 +1,6 @@
 """Promote due tasks, and find out in the same statement which other duties have work.
 
-A look is a query that belongs to one duty, and stands beside what that duty does.
+A look is a query of one duty, and is defined next to the code of that duty.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.dialect import dialect_for, select
 from taskqueue.engine.statement import Fact, Moment, Statement
 
-# On PostgreSQL what is due by now is promoted by the same statement, or held by somebody else.
+# On PostgreSQL the same statement has promoted all tasks that are due now, except locked ones.
 NEXT_DUE = Moment(
     postgresql="""
         SELECT min(run_after)
@@ -27,7 +27,7 @@ NEXT_DUE = Moment(
         WHERE status IN ('retrying', 'scheduled')
     """,
 )
-# A loose scan of the claim's index: one probe a queue, however many tasks are ready. Paused
+# A loose scan of the claim's index: one probe for each queue, however many tasks are ready. Paused
 # queues are left out.
 READY_QUEUES = Statement(
     postgresql="""
@@ -98,19 +98,19 @@ HAS_READY = Fact(
 
 
 def ready_queues(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return the queues that have a ready task and are not paused; none where everything is."""
+    """Return the queues that have a ready task and are not paused; none if everything is paused."""
     return [row[0] for row in select(connection, READY_QUEUES)]
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The number of promoted tasks, and the results of the looks."""
+    """How many tasks were promoted, and the results of the looks."""
 
     promoted: int
     _seen: dict[Statement, Any]
 
     def until(self, moment: Moment) -> float | None:
-        """Seconds from the look until that moment; None: it is not known to come."""
+        """Return the seconds from the look until that moment; None if no such moment is known."""
         seconds: float | None = self._seen[moment]
         return seconds
 
@@ -124,7 +124,7 @@ class Forecast:
         return bool(self._seen[fact])
 
     def number(self, fact: Fact) -> int:
-        """The number that the query gives."""
+        """Return the number that the query has returned."""
         return int(self._seen[fact])
 
     def calls_for(self, look: Statement) -> bool:
@@ -132,19 +132,22 @@ class Forecast:
         return self.is_over(look) if isinstance(look, Moment) else bool(self._seen[look])
 
     def text(self, fact: Fact) -> str:
-        """The text that the query gives; empty where it gives no row."""
+        """Return the text that the query has returned; empty if it returned no row."""
         return str(self._seen[fact] or "")
 
     @property
     def has_ready(self) -> bool:
-        """Return whether a task may be claimed. PostgreSQL's look does not see promoted tasks."""
+        """Return whether a task may be claimed.
+
+        PostgreSQL's look does not see the promoted tasks.
+        """
         return self.promoted > 0 or self.holds(HAS_READY)
 
 
 def promote(
     connection: BaseDatabaseWrapper, looks: Sequence[Statement], *, worker_id: int, limit: int
 ) -> Forecast:
-    """Make tasks ready that are due, up to the limit, and look at what comes next."""
+    """Make due tasks ready, up to the limit, and look for other work."""
     promoted, *values = dialect_for(connection).promote(
         connection, tuple(looks), worker_id=worker_id, limit=limit
     )

@@ -1,4 +1,4 @@
-"""Tasks that hold unique keys, as an enqueue meets them."""
+"""Tasks that hold unique keys, from the view of an enqueue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.models import Task
 from taskqueue.models.task import Route
 
-# How often an enqueue looks for the holder of its key, should each vanish as it looks.
+# How often an enqueue looks for the holder of its key if each holder disappears meanwhile.
 TRIES = 20
 
 # Locks: the row of the holder.
@@ -33,18 +33,18 @@ RELEASE = Statement.of("""
 
 
 def holder_of(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Task | None:
-    """Return the task that holds the key; None if nobody does."""
+    """Return the task that holds the key; None if there is none."""
     held = Task.objects.using(connection.alias).filter(holds_unique_key=True)
     return held.filter(unique_key=payload.unique_key, unique_scope=spec.unique_scope).first()
 
 
 def release_expired(connection: BaseDatabaseWrapper, scope: str, unique_key: str) -> bool:
-    """Release a key that was held for a time which is over; whether it was."""
+    """Release a key whose holding time is over. Return whether there was one."""
     return execute(connection, RELEASE, key=unique_key, scope=scope) > 0
 
 
 def enqueued_of(holder: Task, *, updated: bool = False) -> Enqueued:
-    """Return what an enqueue tells of a task that is there already."""
+    """Return the result of an enqueue that has found this task."""
     return Enqueued(
         id=holder.id.hex,
         status=holder.status,
@@ -59,8 +59,8 @@ def enqueued_of(holder: Task, *, updated: bool = False) -> Enqueued:
 def arguments_of(payload: Payload, holder: Task) -> dict[str, Any]:
     """Return the columns of a holder that gets the arguments of another call.
 
-    The keys of its limits may be made of them. One that is for several workers, or for named ones,
-    stays theirs: it was enqueued before its definition was limited.
+    The keys of its limits may be made from the arguments. A holder for several or for named workers
+    keeps these: it was enqueued before its definition was limited.
     """
     columns: dict[str, Any] = {"args": _json(payload.args), "kwargs": _json(payload.kwargs)}
     if holder.route == Route.APART:
@@ -73,7 +73,7 @@ def arguments_of(payload: Payload, holder: Task) -> dict[str, Any]:
     return columns
 
 
-# Options that choose the claim.
+# Options that decide which claim takes the task.
 _ROUTING = frozenset({"workers", "worker_names", "broadcast"})
 _AS_THEY_ARE = frozenset(OPTION_COLUMNS) - _ROUTING - {"restart"}
 _IN_SNAPSHOT = frozenset(option.name for option in SNAPSHOT)
@@ -87,10 +87,10 @@ def options_of(
     now: datetime,
     begins_anew: bool = False,
 ) -> dict[str, Any]:
-    """Return the columns of a holder that change by the options that a call named.
+    """Return the columns of a holder that change because a call named options.
 
-    Unless it begins anew, a task of which a worker has succeeded keeps its number of workers.
-    Raises `InvalidTask` where the options do not go with the others that the task has.
+    Unless the task begins anew, it keeps its number of workers once a worker has succeeded. Raises
+    `InvalidTask` if the options conflict with other options of the task.
     """
     given = spec.given
     wanted = spec.columns_at(now)
@@ -129,7 +129,7 @@ def _routing_of(spec: EnqueueSpec, holder: Task) -> dict[str, Any]:
 def _check_together(holder: Task, changed: Mapping[str, Any]) -> None:
     names = ("workers", "worker_names", "broadcast", "lease_duration", "ping_interval")
     values = {name: changed.get(name, getattr(holder, name)) for name in names}
-    if values["broadcast"]:  # Its workers are those that it found alive.
+    if values["broadcast"]:  # The workers of a broadcast are those that it found alive.
         values["worker_names"] = None
     workers, worker_names = max(values["workers"], 1), values["worker_names"]
     if worker_names is not None:
@@ -140,5 +140,5 @@ def _check_together(holder: Task, changed: Mapping[str, Any]) -> None:
 
 
 def _json(text: str) -> Cast:
-    """The text as it is: written anew, large floats would come back from jsonb as integers."""
+    """Return the text unchanged: rewritten, large floats would come back as integers."""
     return Cast(Value(text, output_field=TextField()), JSONField())

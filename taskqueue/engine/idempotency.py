@@ -1,6 +1,6 @@
 """Idempotency keys: a repeated request gets the response of the first one.
 
-After the draft of an HTTP header field for it, draft-ietf-httpapi-idempotency-key-header-07.
+This follows the draft of an HTTP header field, draft-ietf-httpapi-idempotency-key-header-07.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Answer:
 def first_answer(
     connection: BaseDatabaseWrapper, *, actor: str, key: str, fingerprint: str
 ) -> Answer | None:
-    """Return the answer to this key's first request; take the key and return None if it is new.
+    """Return the answer to this key's first request. If the key is new, take it and return None.
 
-    Stands in the transaction of what the request does. Whoever sends the same key at the same time
-    waits here until that has ended. Raises `IdempotencyKeyReused` for another request.
+    Runs in the transaction of the request's changes. A simultaneous request with the same key waits
+    here until that transaction ends. Raises `IdempotencyKeyReused` for a different request.
     """
     keys = IdempotencyKey.objects.using(connection.alias)
     known = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
     if known is not None and known.created_at < dialect_for(connection).now(connection) - KEPT:
-        # Workers delete these too, where there are any.
+        # Workers delete expired keys too, but there may be no workers.
         keys.filter(id=known.id).delete()
         known = _taken(keys, actor=actor, key=key, fingerprint=fingerprint)
     if known is None:
@@ -58,23 +58,23 @@ def first_answer(
 def _taken(
     keys: QuerySet[IdempotencyKey], *, actor: str, key: str, fingerprint: str
 ) -> IdempotencyKey | None:
-    """Take the key; who had it, if somebody had. Raises `OutOfSight`."""
+    """Take the key. Return its earlier row, if there is one. Raises `OutOfSight`."""
     for _ in range(TRIES):
         try:
             with atomic(using=keys.db):
                 keys.create(actor=actor, key=key, fingerprint=fingerprint)
         except IntegrityError:
-            # None where it was deleted meanwhile.
+            # None if it was deleted meanwhile.
             if known := keys.filter(actor=actor, key=key).first():
                 return known
         else:
             return None
-    # Above READ COMMITTED, one that came after the transaction's snapshot is never found.
+    # Above READ COMMITTED, a row that was written after the transaction's snapshot is never found.
     raise OutOfSight("Another request has the same Idempotency-Key.")
 
 
 def keep_answer(connection: BaseDatabaseWrapper, answer: Answer, *, actor: str, key: str) -> None:
-    """Keep what the first request of the key came to, in the transaction of what it did."""
+    """Store the response to the first request of the key, in the transaction of its changes."""
     IdempotencyKey.objects.using(connection.alias).filter(actor=actor, key=key).update(
         status=answer.status, headers=answer.headers, body=answer.body
     )

@@ -10,7 +10,7 @@ from taskqueue.declarations.options import Options
 
 
 def held_as(options: Options) -> dict[str, Any]:
-    """Return the fields that say how a key is held, and what becomes of further calls."""
+    """Return the fields that say how a key is held, and what happens to further calls."""
     if isinstance(admission := options.admission, Debounce):
         return {
             "unique_for": "started",
@@ -39,5 +39,5 @@ def held_as(options: Options) -> dict[str, Any]:
 
 
 def _plain_number(seconds: float) -> str:
-    """The number without an exponent, and without noughts that say nothing."""
+    """Return the number without an exponent and without trailing zeros."""
     return f"{seconds:f}".rstrip("0").rstrip(".")

@@ -9,30 +9,30 @@ from typing import Any, NamedTuple
 
 
 class LimiterRow(NamedTuple):
-    """A limiter that a claim has locked, with what its limit allows at this moment."""
+    """A limiter that a claim has locked, with what its limit allows now."""
 
     id: str
     name: str
-    # How many at once; None: any number.
+    # How many tasks may run at once; None if any number may.
     concurrency: int | None
-    # How many tokens in so many seconds; None: no rate.
+    # How many tokens each window of `seconds` has; None if the limit has no rate.
     rate: int | None
     seconds: float | None
     smooth: bool
-    # The starts of the last window, as it keeps them.
+    # The recent starts, in the stored form.
     starts: Any
     limit_id: int
 
 
 class PassingTerms(NamedTuple):
-    """The worker to whose next tasks places pass on, and how many may."""
+    """The worker whose next tasks take the places of ended ones, and how many may."""
 
     worker: str
-    # Its queues, and the definitions that it cannot run.
+    # The queues that it serves, and the definitions that it cannot run.
     served: list[str]
     unknown: list[str]
     lease_duration: timedelta
-    # How many, where something else may be there to claim; or else all.
+    # The most places to pass on while there may be other tasks to claim; otherwise all pass on.
     most: int
 
 
@@ -42,7 +42,7 @@ class PartitionRow(NamedTuple):
     id: str
     queue_name: str
     lane: str
-    # What its tasks have in common; None: all ordinary tasks of a limited queue.
+    # The common limits of its tasks; None for the ordinary tasks of a limited queue.
     limits: dict[str, Any] | None
     limiters: tuple[str, ...]
     state: str
@@ -51,24 +51,24 @@ class PartitionRow(NamedTuple):
     waits_for: str | None
     opens_at: float | None
     holder: str | None
-    # When something of it was taken, or it came to have tasks.
+    # When one of its tasks was last claimed, or it last became nonempty.
     changed_at: float
 
     @property
     def place(self) -> Place:
-        """Return its place in its lane."""
+        """Return its position in its lane."""
         return Place(self.head_priority, self.rank, self.id)
 
 
 class Place(NamedTuple):
-    """A place among the open partitions of a lane: what they are sorted by."""
+    """A position among the open partitions of a lane, with the values by which they are sorted."""
 
     priority: int | None
     rank: float | None
     id: str | None
 
 
-# Before all others.
+# The position before all others.
 NO_PLACE = Place(None, None, None)
 
 
@@ -77,18 +77,18 @@ class Locked(NamedTuple):
 
     partitions: list[PartitionRow]
     limiters: list[LimiterRow]
-    # Partitions and limiters that have notes, whether they could be locked or not; and the subjects
-    # of notes of which there is no row.
+    # Partitions and limiters that have notes, whether or not they could be locked; and the subjects
+    # of notes that have no row.
     noted: frozenset[str]
     missing: list[str]
-    # Limiters of these partitions that are not there.
+    # Limiters of these partitions that do not exist.
     lacking: frozenset[str]
-    # The limiters of limited queues, by queue, and queues of which nothing may be claimed.
+    # The limiters of limited queues, by queue; and the queues from which nothing may be claimed.
     of_queues: Mapping[str, str]
     paused: frozenset[str]
-    # Whether a task waits that belongs to no partition.
+    # Whether tasks wait that belong to no partition.
     has_others: bool
-    # Whether others have locked some of the first open partitions.
+    # Whether other sessions have locked some of the first open partitions.
     has_skipped: bool = False
 
 
@@ -100,14 +100,15 @@ class ReadyTask(NamedTuple):
     priority: int
     run_after: float
     cost: int
-    # Whether the worker knows its name; others are told of in sequences only, where they hold up.
+    # Whether the worker knows its definition. Unknown ones are read only in sequences, which they
+    # hold up.
     is_known: bool = True
-    # The weight that its tenant had at its enqueue.
+    # The weight of its tenant at the time of its enqueue.
     weight: float = 1.0
 
 
 class Holder(NamedTuple):
-    """The task of a sequence that was taken last, and whether the others wait where it fails."""
+    """The task of a sequence that was claimed last, and whether its failure halts the sequence."""
 
     status: str
     halts: bool
@@ -121,45 +122,45 @@ class Counted(NamedTuple):
     running: Mapping[str, int]
     # Partitions that waited for a limiter that was noted.
     freed: list[PartitionRow]
-    # The first tasks of each partition, in the order of their claim.
+    # The first tasks of each partition, in claim order.
     tasks: Mapping[str, list[ReadyTask]]
-    # The tasks that were taken last, by partition, as far as they are there.
+    # The tasks that were claimed last, by partition, if they still exist.
     holders: Mapping[str, Holder]
-    # The least virtual time of tenants that have work, by queue and lane.
+    # The least virtual time of the tenants that have work, by queue and lane.
     floors: Mapping[tuple[str, str], float]
-    # What limits say now, by their ids: concurrency, rate, seconds and whether it is smooth.
+    # The current numbers of limits by id: concurrency, rate, seconds, and whether it is smooth.
     bounds: Mapping[int, tuple[int | None, int | None, float | None, bool]]
-    # Limiters that were noted, for which partitions wait that somebody holds.
+    # Noted limiters for which partitions wait that other sessions have locked.
     skipped: Collection[str]
-    # Priority and time of the ordinary task that is next in a queue, of those that were asked for.
+    # Priority and time of the next ordinary task of each queue that was asked for.
     rivals: Mapping[str, tuple[int, float]]
 
 
 class Move(NamedTuple):
-    """A partition as a claim leaves it."""
+    """The new state of a partition after a claim."""
 
     id: str
-    # `open`, `waiting` or `halted`; where no task of it is ready it becomes `empty`.
+    # `open`, `waiting` or `halted`; it becomes `empty` if no task of it is ready.
     state: str
     rank: float | None
     waits_for: str | None
     opens_at: float | None
     holder: str | None
-    # Whether it is to be written where it has tasks left.
+    # Whether it must be written even if it has tasks left.
     is_news: bool
-    # Whether it had tasks before, and none of them was taken.
+    # Whether it had tasks before, and none of them was claimed.
     stays: bool
 
 
 class Taking(NamedTuple):
     """The tasks that a claim under limits takes, and the rows that it writes."""
 
-    # Ids of tasks in the order of the claim, each with its limiters.
+    # Ids of tasks in claim order, each with its limiters.
     tasks: list[tuple[str, tuple[str, ...]]]
-    # For each of them where it was found: its partition, if it has one, and its queue.
+    # For each of these tasks, its partition, if it has one, and its queue.
     found_in: list[tuple[str | None, str]]
     moves: list[Move]
-    # What limiters keep of the starts of the last window.
+    # The recent starts of limiters, in the stored form.
     starts: Mapping[str, Any]
     # Limiters that have places left, for which more partitions may wait.
     again: list[str]

@@ -17,7 +17,8 @@ from taskqueue.engine.statement import Statement, change
 from taskqueue.engine.tally import Tally
 
 # Locks: the table of tasks, in the mode in which an excluded lease is recorded afterwards. A ping
-# must not wait for a migration or an index that somebody builds: its leases would run out.
+# must not wait for a migration or for an index that somebody builds, because its leases would run
+# out meanwhile.
 LOCK_TABLE = "LOCK TABLE taskqueue_task IN ROW EXCLUSIVE MODE NOWAIT"
 LIVE_TERMS = Statement(
     postgresql="""
@@ -51,9 +52,9 @@ EXCLUDED = "The task's worker_names were changed and no longer include this work
 class LiveChanges(NamedTuple):
     """The changes that a ping has found."""
 
-    # Leases that ended because their worker may no longer run the task.
+    # Leases that were ended because their worker may no longer run the task.
     ended: frozenset[int]
-    # The ping interval of each lease's task; None for that of the settings.
+    # The ping interval of each lease's task; None for the interval of the settings.
     ping_seconds: dict[int, float | None]
 
 
@@ -65,7 +66,7 @@ def apply_live_changes(
     policy: EndPolicy,
     tally: Tally,
 ) -> LiveChanges:
-    """Read the options of a worker's leases, and end those that exclude it, uncounted."""
+    """Read the options of a worker's leases, and end those that exclude the worker, uncounted."""
     if is_postgresql(connection):
         change(connection, LOCK_TABLE)
     rows = select(connection, LIVE_TERMS, leases=list(lease_ids))

@@ -19,10 +19,12 @@ from taskqueue.models import Lease, Task, Worker
 
 # A worker is lost when it has ended, when another process has taken its name since the claim, or
 # when it has been silent for longer than its own lease, which is several of its pings. Silence is
-# counted from the start of the database server at the earliest: nobody could ping before. A worker
-# without a row has lost its name, and ends with its next ping; a fresh claim is spared until then.
+# counted from the start of the database server at the earliest, because nobody could ping before. A
+# worker without a row has lost its name, and ends with its next ping; a recent claim is spared
+# until then.
 #
-# The status stands in the text, or SQLite would not use the index of running leases.
+# The status is written literally, because SQLite would not use the index of running leases
+# otherwise.
 _IS_LOST = """
 taskqueue_lease.status = 'running' AND COALESCE(
     (
@@ -54,7 +56,7 @@ class LostAttempt(NamedTuple):
     task_id: UUID
     attempt: int
     worker: str
-    # The last sign of life; None where another process has the name, or no row is left.
+    # The last sign of life; None if another process has the name, or no row is left.
     seen_at: datetime | None
     expires_at: datetime
 
@@ -65,9 +67,9 @@ def lost_attempts(
     *,
     limit: int | None = None,
 ) -> list[LostAttempt]:
-    """Return the running attempts of these tasks, or of all, whose worker is lost.
+    """Return the running attempts of these tasks, or of all tasks, whose worker is lost.
 
-    The database's clock decides.
+    This is decided by the database's clock.
     """
     is_lost = RawSQL(text_of(connection, IS_LOST), (_usual_lease(),), output_field=BooleanField())  # noqa: S611
     leases = Lease.objects.using(connection.alias).filter(is_lost).order_by("worker_id", "id")
@@ -92,7 +94,7 @@ def _usual_lease() -> float:
 
 
 def runs_on(connection: BaseDatabaseWrapper) -> Q:
-    """Match the tasks that run, and of which no lost worker holds an attempt."""
+    """Match the running tasks of which no lost worker holds an attempt."""
     return Q(status=TaskStatus.RUNNING) & ~is_held_by_lost_worker(connection)
 
 
@@ -104,9 +106,9 @@ def is_held_by_lost(connection: BaseDatabaseWrapper, task_id: UUID) -> bool:
 def was_lost(
     connection: BaseDatabaseWrapper, task: Task, leases: Iterable[Lease] | None = None
 ) -> bool:
-    """Return whether a lost worker holds the task, or somebody ended its last attempt for that.
+    """Return whether a lost worker holds the task, or its last attempt was ended for that reason.
 
-    `leases` are its latest attempts, where these are known already.
+    `leases` are its latest attempts, if they are known already.
     """
     if task.status == TaskStatus.RUNNING and is_held_by_lost(connection, task.id):
         return True

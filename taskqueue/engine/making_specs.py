@@ -1,4 +1,4 @@
-"""Specs of enqueues from definitions, with the settings and the current span."""
+"""Making specs of enqueues from definitions, with the settings and the current span."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _option_values = attrgetter(*OPTION_COLUMNS)
 
 
 def spec_of(definition: BaseDefinition[Any, Any]) -> EnqueueSpec:
-    """Return a definition's spec; it is made once for a definition and its settings."""
+    """Return a definition's spec, which is made once for the definition and the settings."""
     settings = get_settings()
     known = definition.spec
     if known is None or known[0] is not settings:
@@ -35,7 +35,7 @@ def spec_of(definition: BaseDefinition[Any, Any]) -> EnqueueSpec:
 
 
 def traced(spec: EnqueueSpec) -> EnqueueSpec:
-    """Return the spec of tasks that carry the current span, where enqueues are traced."""
+    """Return the spec with the current span, if enqueues are traced."""
     if tracing.active is None:
         return spec
     return _carrying(spec, tuple(tracing.active.carrier().items()))
@@ -43,12 +43,12 @@ def traced(spec: EnqueueSpec) -> EnqueueSpec:
 
 @lru_cache(maxsize=64)
 def _carrying(spec: EnqueueSpec, carrier: tuple[tuple[str, str], ...]) -> EnqueueSpec:
-    """One object for all tasks of an enqueue, for those of one spec are written together."""
+    """Return one spec for all tasks of an enqueue: tasks of one spec are written together."""
     return replace(spec, metadata=carrying(spec.metadata, dict(carrier)))
 
 
 def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> EnqueueSpec:
-    """The options of a definition, with the settings' where it has none."""
+    """Return a spec with a definition's options, and the settings' defaults for missing ones."""
     options = definition.options
     run_at, run_in = _moment(options.run_after)
     deadline_at, deadline_in = _moment(options.deadline)
@@ -72,7 +72,7 @@ def make_spec(definition: BaseDefinition[Any, Any], settings: Settings) -> Enque
 
 
 def _columns(options: Options, settings: Settings) -> dict[str, Any]:
-    """Return the columns that hold an option as it is, or the setting that it stands for."""
+    """Return the columns for options: their values, or the settings that they stand for."""
     columns = dict(zip(OPTION_COLUMNS, _option_values(options), strict=True))
     for name, setting in _SETTINGS:
         if columns[name] is None:

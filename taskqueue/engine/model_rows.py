@@ -17,27 +17,27 @@ from django.db.models.expressions import Col
 
 Row = TypeVar("Row", bound=Model)
 Converters = list[tuple[int, Col, Callable[..., Any]]]
-# What a database gives has no spaces around it, for which `json.loads` looks each time.
+# Values from a database have no surrounding spaces, for which `json.loads` checks each time.
 _decode = json.JSONDecoder().raw_decode
 
 
 class RowsOf(Generic[Row]):
-    """The columns of a model in a statement, and the rows that they make."""
+    """The columns of a model in a statement, and the instances made from its rows."""
 
     def __init__(self, model: type[Row], *, without: Collection[str] = ()) -> None:
-        """`without`: fields that are left out; a row reads one when it is asked for it."""
+        """`without`: fields that are left out; an instance loads one when it is accessed."""
         self._model = model
         fields = [field for field in model._meta.concrete_fields if field.attname not in without]
         self._columns = [field.column for field in fields]
         self._names = [field.attname for field in fields]
         self._expressions = [field.get_col("") for field in fields]
-        # Places of JSON.
+        # Positions of JSON columns.
         self._texts = [place for place, field in enumerate(fields) if isinstance(field, JSONField)]
         self._converters: dict[str, Converters] = {}
 
     @property
     def count(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self._columns)
 
     @property
@@ -46,11 +46,11 @@ class RowsOf(Generic[Row]):
         return ", ".join(["NULL"] * self.count)
 
     def columns(self, table: str) -> str:
-        """The columns of a table, in their order."""
+        """Return the columns of a table, in order."""
         return ", ".join(f'{table}."{column}"' for column in self._columns)
 
     def row(self, connection: BaseDatabaseWrapper, values: Sequence[Any]) -> Row:
-        """Return the row that these columns make."""
+        """Return the instance for these column values."""
         converters = self._converters.get(connection.vendor)
         if converters is None:
             converters = self._converters[connection.vendor] = self._find_converters(connection)
@@ -60,7 +60,7 @@ class RowsOf(Generic[Row]):
         for place in self._texts:
             if (text := made[place]) is not None:
                 made[place] = _decode(text)[0]
-        # As `from_db` does it, which goes through the fields one by one.
+        # Like `from_db`, which is slower because it goes through the fields one by one.
         row = self._model.__new__(self._model)
         row.__dict__.update(zip(self._names, made, strict=True))
         row._state = state = ModelState()

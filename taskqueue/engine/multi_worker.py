@@ -22,7 +22,7 @@ from taskqueue.models import Lease, Task
 
 BATCH = 100
 
-# Locks nothing: each is looked at again under its lock.
+# Locks nothing: each task is checked again under its lock.
 OVERDUE = Statement.of("""
     SELECT id
     FROM taskqueue_task
@@ -36,22 +36,22 @@ OVERDUE = Statement.of("""
 
 
 def is_shared(task: Task) -> bool:
-    """Return whether several workers are to run the task."""
+    """Return whether several workers must run the task."""
     return task.workers > 1 or task.broadcast
 
 
 def has_all_successes(task: Task) -> bool:
-    """Return whether a shared task leaves nothing to run again."""
+    """Return whether a shared task has nothing left to run again."""
     return is_shared(task) and 0 < task.workers <= task.successes
 
 
 def record_shared(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], *, policy: EndPolicy
 ) -> tuple[dict[int, Recorded], list[Ended]]:
-    """Record outcomes whose lease still runs for a task of several workers.
+    """Record outcomes of running leases of tasks for several workers.
 
-    Returns what was recorded, by lease, and the tasks that ended, for the caller to announce.
-    Locks the leases by id, then their tasks by id.
+    Return the records by lease, and the tasks that ended, which the caller announces. Locks the
+    leases by id, then their tasks by id.
     """
     recorded: dict[int, Recorded] = {}
     all_ended: list[Ended] = []
@@ -72,9 +72,10 @@ def record_shared(
 
 
 def _leases_to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]) -> list[int]:
-    """Return the leases that these outcomes may change: a stop is told to the siblings too.
+    """Return the leases that these outcomes may change; a stop also reaches a task's other leases.
 
-    Locked only later, behind their task, they would meet their own worker, which locks them first.
+    If they were locked only later, after their task, this could deadlock with their workers, which
+    lock the leases first.
     """
     lease_ids = {outcome.lease_id for outcome in outcomes}
     stopped = [
@@ -93,9 +94,9 @@ def _leases_to_lock(connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome]
 def close(
     connection: BaseDatabaseWrapper, ids: Sequence[UUID], *, policy: EndPolicy, reason: str
 ) -> dict[UUID, str]:
-    """Let no further worker take those of the tasks that are shared; return their statuses then.
+    """Close shared tasks to further workers. Return their new statuses.
 
-    One that nobody runs at this moment ends as cancelled. The caller's transaction holds the locks.
+    A task that nobody is running ends as cancelled. The caller's transaction holds the locks.
     """
     closed: dict[UUID, str] = {}
     with installed(connection):
@@ -119,9 +120,9 @@ def close(
 
 
 def end_overdue(connection: BaseDatabaseWrapper, *, policy: EndPolicy) -> list[str]:
-    """Fail shared tasks past their deadline that wait for a next worker; return their ids.
+    """Fail shared tasks past their deadline that wait for their next worker. Return their ids.
 
-    What runs is its workers' to end.
+    Running attempts are left to their workers.
     """
     dialect = dialect_for(connection)
     ids = select_ids(connection, OVERDUE, limit=BATCH)
@@ -141,7 +142,7 @@ def end_overdue(connection: BaseDatabaseWrapper, *, policy: EndPolicy) -> list[s
 
 
 def reopen(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
-    """Give locked, finished tasks the places back that had no success; no worker has to wait."""
+    """Restore the places without success of locked, finished tasks; no worker's delay applies."""
     for task in filter(is_shared, tasks):
         rows = Task.objects.using(connection.alias).filter(id=task.id)
         rows.update(open_slots=task.workers - task.successes, running_leases=0)
@@ -151,9 +152,9 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Iterable[Task]) -> None:
 
 
 def begin_anew(connection: BaseDatabaseWrapper, task: Task) -> None:
-    """Have a locked, finished shared task run by all its workers again; leases become history.
+    """Make a locked, finished shared task run on all its workers again; its leases become history.
 
-    A broadcast finds the workers that live then.
+    A broadcast takes the workers that are alive at that time.
     """
     if not is_shared(task):
         return

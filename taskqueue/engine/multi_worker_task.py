@@ -25,7 +25,7 @@ from taskqueue.engine.sessions import is_postgresql
 from taskqueue.engine.statement import Statement, fetch
 from taskqueue.models import Lease, Task
 
-# How long a worker whose attempt did not succeed lets others take its place.
+# How long a worker whose attempt did not succeed leaves its place to others.
 OTHERS_FIRST = timedelta(seconds=3)
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -71,9 +71,9 @@ WITHDRAW = Statement.of("DELETE FROM taskqueue_lease WHERE id = %(lease)s")
 
 
 def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, str]:
-    """Lock those of the leases that run for a task of several workers, then their tasks.
+    """Lock those leases that are running for a task of several workers, then their tasks.
 
-    Returns the ids of the tasks, by lease.
+    Return the ids of the tasks, by lease.
     """
     rows = select(connection, LOCK_LEASES, leases=list(lease_ids))
     held = {lease_id: str(as_uuid(task_id)) for lease_id, task_id in rows}
@@ -83,13 +83,13 @@ def lock_shared(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> di
 
 
 def lock_tasks(connection: BaseDatabaseWrapper, task_ids: Sequence[str]) -> None:
-    """Lock tasks, by id; on SQLite the write lock is the lock."""
+    """Lock tasks by id; on SQLite the write lock suffices."""
     if is_postgresql(connection):
         fetch(connection, LOCK_TASKS, (list(task_ids),))
 
 
 class MultiWorkerTask:
-    """Change the task, then `settle` it, or `cancel_unless_running`: these write it."""
+    """Change the task, then call `settle` or `cancel_unless_running`, which write it."""
 
     def __init__(
         self, connection: BaseDatabaseWrapper, task: Task, *, now: datetime, policy: EndPolicy
@@ -105,24 +105,27 @@ class MultiWorkerTask:
         return Lease.objects.using(self._connection.alias).filter(task_id=self.task.id)
 
     def settle(self) -> list[Ended]:
-        """Write the task, and end it if nobody runs it and nobody may take it.
+        """Write the task, and end it if nobody runs it and no worker may claim it.
 
-        Returns the end, if there is one, for the caller to announce.
+        Return the end, if there is one, for the caller to announce.
         """
         if self.task.running_leases == 0 and self.task.open_slots == 0:
             self._finish()
         elif self.task.attempt == 0 and self.task.status == TaskStatus.RUNNING:
-            self.task.status = TaskStatus.READY  # Nobody has started it after all.
+            self.task.status = TaskStatus.READY  # No worker has started it after all.
         return self._written()
 
     def cancel_unless_running(self, reason: str) -> list[Ended]:
-        """As `settle`, but a task that nobody runs is cancelled."""
+        """Like `settle`, but a task that nobody runs is cancelled."""
         if self.task.running_leases == 0:
             self._end(TaskStatus.CANCELLED, "", reason)
         return self._written()
 
     def record(self, outcome: Outcome, lease: Lease) -> str | None:
-        """Write the end of one attempt; return its lease's status, None if it is withdrawn."""
+        """Write the end of one attempt.
+
+        Return its lease's status, or None if the lease is withdrawn.
+        """
         task = self.task
         kind = outcome.kind
         if kind == OutcomeKind.SUCCEEDED and lease.stop_seen_at is not None:
@@ -134,7 +137,7 @@ class MultiWorkerTask:
         if outcome.started is not None:
             lease.started_at = lease.started_at or self._ago(outcome.started)
         elif lease.started_at is not None:
-            # A body that never began may have been noted to run, for its order had been sent.
+            # A body that never began may be noted as running, because its order had been sent.
             task.started_at = None if task.started_at == lease.started_at else task.started_at
             lease.started_at = None
         task.started_at = task.started_at or lease.started_at
@@ -163,7 +166,7 @@ class MultiWorkerTask:
         return self._now - timedelta(seconds=seconds)
 
     def _close(self, asked_by: Lease) -> None:
-        """Let no further worker take the task, and ask those that run it to stop."""
+        """Let no further worker claim the task, and ask its running attempts to stop."""
         self.task.open_slots = 0
         others = self.leases.filter(status=LeaseStatus.RUNNING, stop_requested_at=None)
         worker = asked_by.worker_id
@@ -176,7 +179,7 @@ class MultiWorkerTask:
 
     def _reopen_or_exhaust(self, lease: Lease, outcome: Outcome) -> None:
         task, effect = self.task, EFFECTS[outcome.kind]
-        # Workers that have neither succeeded nor run it now; this one's place is among them.
+        # Workers that have neither succeeded nor are running it, including this one.
         missing = task.workers - task.successes - task.running_leases
         was_closed = not task.broadcast and missing > task.open_slots + 1
         task.failures += effect.counts_as == "failure"
@@ -201,7 +204,7 @@ class MultiWorkerTask:
             task.open_slots += 1
 
     def _is_exhausted(self, lease: Lease, outcome: Outcome) -> bool:
-        """Return whether nothing is left to try: for the task, or for this worker's part of it."""
+        """Return whether nothing is left to try, for the task or for this worker's part of it."""
         task, limited_by = self.task, EFFECTS[outcome.kind].limited_by
         if not limited_by:
             return False
@@ -219,7 +222,7 @@ class MultiWorkerTask:
         return counted >= most
 
     def _since_retry(self) -> QuerySet[Lease]:
-        """The attempts since the last manual retry."""
+        """Return the attempts since the last manual retry."""
         return self.leases.filter(attempt__gt=self.task.attempts_before_retry).order_by("attempt")
 
     def _finish(self) -> None:
@@ -259,5 +262,5 @@ class MultiWorkerTask:
 
 
 def _write(rows: QuerySet[Any], row: Task | Lease, columns: Iterable[str]) -> None:
-    """Without `save()`: the project's signal receivers have no business in a worker's parent."""
+    """Without `save()`: signal receivers of the project must not run in a worker's parent."""
     rows.update(**{name: getattr(row, name) for name in columns})

@@ -17,10 +17,10 @@ from taskqueue.engine.sessions import is_postgresql
 from taskqueue.engine.statement import fetch
 
 CHANNEL = "taskqueue"
-# The payload is the queue in which ordinary tasks were enqueued, or one of these.
-ANYWHERE = ""  # Anything else may be there to claim, or is due at some time.
-PLACES = "!places"  # There may be tasks under limits to claim. No queue's name either.
-STOP = "!stop"  # A request to a worker or an attempt, which the next ping finds. No queue's name.
+# The payload is the queue in which ordinary tasks were enqueued, or one of these values.
+ANYWHERE = ""  # There may be other work to claim, or work that is due later.
+PLACES = "!places"  # There may be tasks under limits to claim. No queue has this name.
+STOP = "!stop"  # A request that the next ping finds. No queue has this name.
 
 
 def wake(connection: BaseDatabaseWrapper, payload: str) -> None:
@@ -36,9 +36,9 @@ def notify(connection: BaseDatabaseWrapper, payload: str, *, channel: str = CHAN
 
 
 class Listener:
-    """Listens on a connection that is used for other statements too.
+    """Listens on a connection that is also used for other statements.
 
-    LISTEN outlives a transaction: use it only where `has_own_session` allows it.
+    LISTEN outlives a transaction: use this only if `has_own_session` is true.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Listener:
         return cast(Any, self._connection.connection)
 
     def start(self) -> None:
-        """Listen."""
+        """Begin to listen."""
         self._session.add_notify_handler(self._on_notify)
         self._execute("LISTEN")
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._session.remove_notify_handler(self._on_notify)
         self._execute("UNLISTEN")
 
@@ -73,7 +73,7 @@ class Listener:
 
     @contextmanager
     def leaving_out_own_work(self) -> Iterator[None]:
-        """Leave out that this session itself has made tasks ready meanwhile."""
+        """Ignore notifications about tasks that this session itself makes ready meanwhile."""
         self._hears_itself = False
         try:
             yield
@@ -81,18 +81,18 @@ class Listener:
             self._hears_itself = True
 
     def _on_notify(self, notification: Any) -> None:
-        """A notification came with the answer to a statement."""
+        """Handle a notification that came with the answer to a statement."""
         left_out = {PLACES} if self._hears_itself else {PLACES, ANYWHERE}
         is_own = notification.pid == self._session.info.backend_pid
         if not is_own or notification.payload not in left_out:
             self._heard(notification.payload)
 
     def fileno(self) -> int:
-        """The socket that becomes readable when there is something to hear."""
+        """Return the socket that becomes readable when there are notifications."""
         return int(self._session.fileno())
 
     def hear(self) -> None:
-        """Take in what has arrived, without waiting. Raises OperationalError on a lost session."""
+        """Read what has arrived, without waiting. Raises OperationalError on a lost session."""
         try:
             self._session.pgconn.consume_input()
             while notification := self._session.pgconn.notifies():
@@ -101,31 +101,32 @@ class Listener:
             raise OperationalError(str(error)) from error
 
 
-# Seconds for a notification to arrive; a direct connection takes milliseconds.
+# Seconds for a notification to arrive; with a direct connection it takes milliseconds.
 LONGEST_DELIVERY = 10.0
-# ProxySQL answers `SELECT pg_backend_pid()` by itself. This query has to reach the server.
+# ProxySQL itself answers `SELECT pg_backend_pid()`, but this query must reach the server.
 SERVER_PROCESS = "SELECT pid FROM pg_stat_get_activity(pg_backend_pid())"
 
 
 class NoWitness(OperationalError):
-    """The server accepts no second connection now, so that nothing can be proven."""
+    """The server accepts no second connection at present, so nothing can be proven."""
 
 
 def has_own_session(connection: BaseDatabaseWrapper, *, silence: float) -> bool:
     """Return whether the server process serves this connection alone, as long as it is open.
 
-    Both must hold:
+    Both must be true:
 
     1. The server process is the one that the server named when the connection was opened. Poolers
-       name a process of their own. A second connection is asked the same, for a pooler may repeat
-       what a server told it: then both get the same name.
+       name a process of their own. A second connection checks the same, because a pooler may repeat
+       an earlier answer of a server: then both connections get the same name.
     2. A notification from the second connection arrives while this one is idle outside of a
        transaction. In transaction mode a pooler has given the server process back by then.
 
-    Nothing that outlives a transaction is set unless the first holds. A pooler in session mode
-    that names its own processes fails it too: nothing tells it from one in transaction mode.
+    Nothing that outlives a transaction is set unless the first is true. A pooler in session mode
+    that names its own processes fails the first check too: nothing distinguishes it from one in
+    transaction mode.
 
-    Raises `NoWitness` where there is no second connection to be had.
+    Raises `NoWitness` if no second connection can be opened.
     """
     process = _named_process(connection)
     if process is None:
@@ -140,7 +141,7 @@ def has_own_session(connection: BaseDatabaseWrapper, *, silence: float) -> bool:
 
 
 def _named_process(connection: BaseDatabaseWrapper) -> int | None:
-    """The server process, if it is the one that was named when the connection was opened."""
+    """Return the server process, if it is the one named when the connection was opened."""
     if not is_postgresql(connection):
         return None
     session = cast(Any, connection.connection)
@@ -167,12 +168,13 @@ def _hears_while_idle(connection: BaseDatabaseWrapper, witness: BaseDatabaseWrap
         with selectors.DefaultSelector() as selector:
             selector.register(listener.fileno(), selectors.EVENT_READ)
             left = LONGEST_DELIVERY
-            # The last look begins when the time is over: a process may have been kept from it.
+            # The last check begins after the time is over, because this process may have had no
+            # turn before.
             while not heard and left > 0:
                 left = ends_at - time.monotonic()
                 selector.select(max(0.0, left))
                 listener.hear()
-        # What arrives with the answer to a statement proves nothing.
+        # A notification that arrives with the answer to a statement proves nothing.
         return bool(heard)
     finally:
         listener.stop()

@@ -10,7 +10,7 @@ from taskqueue.declarations.placement import Placement
 from taskqueue.models.task import Route
 
 BLOCK = 500
-"""Payloads that are made and sent at once."""
+"""How many payloads are made and sent at a time."""
 ID_BYTES = 16
 OWN_COLUMNS = ("id", "args", "kwargs")
 PLACEMENT_COLUMNS = ("partition", "limits")
@@ -22,9 +22,9 @@ NOT_PLACED = dict.fromkeys(PLACEMENT_COLUMNS)
 
 
 class Payload(NamedTuple):
-    """One task's id, as 32 hexadecimal digits, its arguments, as JSON text, and its key.
+    """One task's id as 32 hexadecimal digits, its arguments as JSON text, and its key.
 
-    Of a task that is limited also its placement.
+    If the task is limited, also its placement.
     """
 
     id: str
@@ -35,7 +35,7 @@ class Payload(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Payloads that have nothing but positional arguments, column by column."""
+    """Payloads that consist only of ids and positional arguments, column by column."""
 
     ids: bytes
     args: Sequence[str]
@@ -46,16 +46,16 @@ class Columns(NamedTuple):
         return [text[at : at + length] for at in range(0, len(text), length)]
 
     def payload(self, place: int) -> Payload:
-        """Return one of them as a row."""
+        """Return one payload as a row."""
         id = self.ids[ID_BYTES * place : ID_BYTES * (place + 1)]
         return Payload(id.hex(), self.args[place], "{}", None)
 
 
 class LatePayloads(Sequence[Payload]):
-    """Payloads without keys and limits, of which blocks are made as somebody looks at them.
+    """Payloads without keys and limits; blocks of them are made when they are first needed.
 
-    So a COPY can make one while the server reads the one before: nothing but Python's own code runs
-    then, which asks the database for nothing.
+    So during a COPY a block can be made while the server reads the one before. Only Python code
+    without database queries runs then.
     """
 
     def __init__(self, size: int, blocks: Iterator[Columns]) -> None:
@@ -83,8 +83,8 @@ class LatePayloads(Sequence[Payload]):
             yield from map(columns.payload, range(len(columns.args)))
 
     def columns(self) -> Iterator[Columns]:
-        """Give the blocks, each as soon as it is made."""
-        # By number: meanwhile somebody else may have the next ones made.
+        """Yield the blocks, each as soon as it is made."""
+        # By number, because other code may make the next blocks meanwhile.
         for number in range(-(-self._size // BLOCK)):
             yield self._block(number)
 
@@ -103,12 +103,12 @@ class Enqueued(NamedTuple):
     ready_at: datetime | None
     created: bool = True
     updated: bool = False
-    # Of the definition, where a task holds the unique key: it may be another's.
+    # The name of the task that holds the unique key, which may belong to another definition.
     name: str | None = None
 
 
 def payload_columns(payload: Payload) -> dict[str, Any]:
-    """The columns that a payload decides."""
+    """Return the columns that depend on a payload."""
     id, args, kwargs, unique_key, placement = payload
     own = {"id": id, "args": args, "kwargs": kwargs, **placement_columns(placement)}
     if unique_key is None:
@@ -117,7 +117,7 @@ def payload_columns(payload: Payload) -> dict[str, Any]:
 
 
 def placement_columns(placement: Placement | None) -> dict[str, Any]:
-    """The columns of a placement; of a task that is limited also its route."""
+    """Return the columns of a placement, and the route of a limited task."""
     if placement is None:
         return NOT_PLACED
     return {**placement._asdict(), "route": Route.PARTITION.value}

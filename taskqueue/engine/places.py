@@ -29,16 +29,16 @@ from taskqueue.exceptions import CapacityReached, TaskQueueError
 from taskqueue.models import Task
 from taskqueue.models.call_count import TurnedAway
 
-# Advisory locks stand in a table of the server with room for some thousand. A transaction that
-# takes more places than this goes on without them.
+# Advisory locks need room in a table of the server, which has some thousand entries. A transaction
+# that takes more places than this goes on without them.
 MOST_LOCKED = 500
 
-# Free places of each base, at most so many as are wanted of it, and whether a task whose time is
-# over still holds the key. Places are drawn by lot: else all would try the first. Subqueries leave
-# the planners no other way than to look up each key; of a plain join they make one over all keys,
-# or over the table, where statistics are old. The counter is a setting of the transaction, and ends
-# with it.
-# Locks: the places, until the transaction ends; it waits for nobody.
+# Free places of each base, up to the wanted number, and whether an expired task still holds the
+# key. Places are chosen at random, because otherwise all sessions would try the first one. With
+# subqueries the planners have no choice but to look up each key; from a plain join they make a join
+# over all keys, or over the table, if the statistics are old. The counter is a setting that ends
+# with the transaction.
+# Locks: the places, until the transaction ends; it never waits.
 FREE = Statement(
     postgresql=f"""
 WITH taken AS MATERIALIZED (
@@ -113,17 +113,17 @@ WHERE turn <= wanted
 
 
 class Places:
-    """Takes the places of the tasks of one enqueue."""
+    """Takes the places for the tasks of one enqueue."""
 
     def __init__(self, connection: BaseDatabaseWrapper, spec: EnqueueSpec) -> None:
         self._connection = connection
         self._spec = spec
-        # By key, what to answer to the further calls of this enqueue, none of which is let in.
+        # The results for further calls of this enqueue by key, none of which is admitted.
         self._full: dict[str, Enqueued] = {}
-        self._dropped = 0  # Calls that are not counted yet.
+        self._dropped = 0  # Dropped calls that are not counted yet.
 
     def enqueue_many(self, payloads: Sequence[Payload]) -> list[Enqueued]:
-        """Do the same for many calls at one moment: the first ones are let in."""
+        """Enqueue many calls at one moment: the first ones are admitted."""
         results: dict[str, Enqueued] = {}
         if self._spec.when_full != "replace":
             free = self._free(Counter(str(payload.unique_key) for payload in payloads))
@@ -144,9 +144,9 @@ class Places:
         return [results[payload.id] for payload in payloads]
 
     def enqueue(self, payload: Payload, *, base: str) -> Enqueued:
-        """Insert a task in a free place under the key; without one, do what the spec says.
+        """Insert a task in a free place of the key. If there is none, do what the spec says.
 
-        Raises `CapacityReached` where that is to refuse it.
+        Raises `CapacityReached` if the spec says to refuse the task.
         """
         enqueued = self._enqueue(payload, base=base)
         self._count_dropped()
@@ -171,7 +171,7 @@ class Places:
         ))  # fmt: skip
 
     def _free(self, wanted: Mapping[str, int]) -> dict[str, list[str]]:
-        """Return free places of each base, as many as are wanted of it or as there are."""
+        """Return free places of each base, as many as are wanted or as there are."""
         spec, bases = self._spec, sorted(wanted)
         rows = select(
             self._connection, FREE, bases=bases, wanted=[wanted[base] for base in bases],
@@ -200,10 +200,10 @@ class Places:
         return held.filter(unique_key__in=keys, unique_scope=self._spec.unique_scope)
 
     def _drop(self, payload: Payload, base: str) -> Enqueued | None:
-        """Return the task that was let in last."""
+        """Return the task that was admitted last."""
         holders = self._holders(base).only("status", "name", "enqueued_at", "ready_at")
         last = max(holders, key=lambda task: (task.enqueued_at, task.id), default=None)
-        if last is None:  # Others have taken all and committed none: wait, to have one to tell of.
+        if last is None:  # None is committed: wait, to have a task to return.
             return self._insert(payload, f"{base}#0")
         self._full[base] = enqueued_of(last)
         self._dropped += 1
@@ -232,9 +232,9 @@ class Places:
             return self._insert(payload, str(oldest.unique_key))
 
     def _lock_oldest(self, base: str) -> Task | None:
-        """Lock the task that has waited longest and that nobody else has locked."""
+        """Lock the task that has waited longest and that no other session has locked."""
         waiting = self._holders(base).filter(status__in=sorted(PENDING))
-        # Sorted here: asked for the first by id, the server might walk all tasks by their ids.
+        # Sorted here: if asked for the first by id, the server might read all tasks in id order.
         for task_id in sorted(waiting.values_list("id", flat=True)):
             one = waiting.filter(id=task_id).select_for_update(skip_locked=True)
             if locked := list(one):

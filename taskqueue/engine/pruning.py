@@ -37,9 +37,9 @@ from taskqueue.models import (
 from taskqueue.models.schedule import OccurrenceStatus
 from taskqueue.models.webhook import DeliveryStatus
 
-# Rows of one transaction.
+# The most rows of one transaction.
 BATCH = 500
-# Beyond this nobody counts.
+# Counts stop at this number.
 CAP = 10_000
 GONE_FOR = timedelta(days=1)
 ALL = Q()
@@ -48,7 +48,7 @@ Step = Callable[[BaseDatabaseWrapper], int]
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Rows that are deleted in the order in which they came, once they are old enough."""
+    """Rows that are deleted in the order in which they were written, once they are old enough."""
 
     model: type[Model]
     # The column that says how old a row is.
@@ -59,7 +59,7 @@ class History:
     order: str = "id"
 
     def prune(self, connection: BaseDatabaseWrapper, *, limit: int = BATCH) -> int:
-        """Delete what is too old of the first rows; how many there were."""
+        """Delete those of the first rows that are too old. Return how many there were."""
         with installed(connection):
             old = self._old(connection, limit)
             return self._rows(connection).filter(pk__in=old).delete()[0] if old else 0
@@ -78,7 +78,7 @@ class History:
         return [key for key, moment in first if moment < before]
 
 
-# That no occurrence comes twice is held by `served_until` for ever.
+# `served_until` still ensures that no nominal time is served twice.
 OCCURRENCES = History(
     model=Occurrence,
     moment="created_at",
@@ -122,12 +122,15 @@ HISTORIES = {
 NEXT_TASK = Moment.of("""
     SELECT min(prune_after) FROM taskqueue_task WHERE prune_after IS NOT NULL
 """)
-# Of rules with times within less than a second, of which a day has up to 1,728,000.
+# Occurrences of rules with intervals below a second; such a rule has up to 1,728,000 a day.
 FINE_KEPT = timedelta(hours=1)
 
 
 def prune_fine_occurrences(connection: BaseDatabaseWrapper, *, limit: int = BATCH) -> int:
-    """Delete a batch of what fine rules had more than an hour ago; how many there were."""
+    """Delete a batch of occurrences of such rules older than an hour.
+
+    Return how many there were.
+    """
     with installed(connection):
         rules = Schedule.objects.using(connection.alias).filter(rule__interval__lt=1)
         fine = list(rules.values_list("id", flat=True))
@@ -146,7 +149,7 @@ def prune_fine_occurrences(connection: BaseDatabaseWrapper, *, limit: int = BATC
 def prune_tasks(connection: BaseDatabaseWrapper) -> int:
     """Delete a batch of tasks past their retention, with their attempts and log lines.
 
-    Those beyond the number that their definition keeps are past it too.
+    This includes tasks beyond the number that their definition keeps.
     """
     mark_surplus(connection, limit=BATCH)
     return dialect_for(connection).prune(connection, limit=BATCH)
@@ -174,10 +177,10 @@ def prunable(connection: BaseDatabaseWrapper) -> dict[str, int]:
 
 
 def prune_all(connection: BaseDatabaseWrapper, *, person: Person) -> dict[str, int]:
-    """Delete all that is past its time, batch by batch, and merge rollups; how many rows of each.
+    """Delete everything past its retention, and merge rollups. Return how many rows of each kind.
 
-    Each batch is a transaction of its own: interrupted, it has done so much. Audited where
-    anything was deleted.
+    Each batch is a transaction, so an interruption loses nothing that was deleted before. It is
+    audited if anything was deleted.
     """
     in_transaction = atomic(using=connection.alias)
     done = {
@@ -209,7 +212,7 @@ def _repeated(step: Step, connection: BaseDatabaseWrapper, *, batch: int) -> int
 def _old_tasks(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Task]:
     old = Task.objects.using(connection.alias).filter(prune_after__lte=now)
     if is_sqlite(connection):
-        # There a holder of a unique key is passed over as it is pruned.
+        # These queries skip holders of unique keys, as pruning does.
         still_held = Q(unique_until=None) | Q(unique_until__gt=now)
         old = old.exclude(Q(holds_unique_key=True) & still_held)
     return old.order_by("prune_after")

@@ -17,7 +17,7 @@ from taskqueue.engine.statement import Statement
 
 
 class Found(NamedTuple):
-    """How many tasks of the queue were found, and whether all rows were looked at."""
+    """How many tasks of the queue were found, and whether all rows were checked."""
 
     number: int = 0
     is_whole: bool = True
@@ -32,8 +32,8 @@ def _part(status: str, rows: str) -> str:
 
 
 def _waiting(status: str) -> str:
-    # SQLite wants the condition of the index word by word; PostgreSQL would, told twice, expect
-    # far too few rows.
+    # SQLite needs the condition of the index word by word. PostgreSQL, given the condition twice,
+    # would expect far too few rows.
     return f"""SELECT queue_name FROM taskqueue_task
         WHERE status = '{status}'{{waiting}} ORDER BY id DESC"""  # noqa: S608
 
@@ -43,7 +43,8 @@ def _ended(status: str) -> str:
         WHERE status = '{status}' AND finished_at IS NOT NULL ORDER BY finished_at DESC"""  # noqa: S608
 
 
-# The tasks of each status, as one reads them; those that not every worker may take stand apart.
+# The tasks of each status, read by one index each; those that not every worker may take are
+# separate.
 _ROWS: dict[str, tuple[str, ...]] = {
     **{status: (_waiting(status),) for status in ("blocked", "scheduled", "retrying")},
     "ready": (
@@ -87,9 +88,9 @@ def _worded(text: str) -> Statement:
 UNFINISHED = ("ready", "scheduled", "retrying", "blocked", "running")
 COUNTS = _statement([status.value for status in TaskStatus])
 UNFINISHED_COUNTS = _statement(UNFINISHED)
-# Of deleted queues, the first that were deleted, those that have unfinished tasks. The rows that
-# are looked at are read once for all of them, and not at all where none is deleted. No EXISTS: for
-# that PostgreSQL may read every ready task into a hash table.
+# Of the queues that were deleted first, those that have unfinished tasks. The rows are read once
+# for all queues, and not at all if no queue is deleted. No EXISTS, because PostgreSQL may read
+# every ready task into a hash table for it.
 _LOOKED_AT = " UNION ALL ".join(
     f"SELECT queue_name FROM ({rows} LIMIT %(most)s) AS looked_at"  # noqa: S608  (of constants)
     for status in UNFINISHED
@@ -117,18 +118,18 @@ DELETED_WITH_TASKS = _worded(f"""
 
 
 def counts_of(connection: BaseDatabaseWrapper, queue_name: str, *, most: int) -> dict[str, Found]:
-    """Return the number of tasks of a queue by status, of the newest rows of each status."""
+    """Return the number of a queue's tasks by status, among the newest rows of each status."""
     return _counted(connection, COUNTS, queue_name, most)
 
 
 def unfinished_in(connection: BaseDatabaseWrapper, queue_name: str, *, most: int) -> Found:
-    """Return the number of tasks of a queue that have not finished, of the newest rows."""
+    """Return the number of unfinished tasks of a queue, among the newest rows."""
     found = _counted(connection, UNFINISHED_COUNTS, queue_name, most).values()
     return Found(sum(each.number for each in found), all(each.is_whole for each in found))
 
 
 def deleted_with_tasks(connection: BaseDatabaseWrapper, *, queues: int, most: int) -> set[str]:
-    """Return deleted queues that have tasks that have not finished, of the newest rows."""
+    """Return the deleted queues that have unfinished tasks, among the newest rows."""
     rows = select(connection, DELETED_WITH_TASKS, queues=queues, most=most)
     return {name for (name,) in rows}
 

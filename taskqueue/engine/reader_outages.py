@@ -14,18 +14,18 @@ from taskqueue.engine.transient_errors import is_outage, is_passing
 
 logger = logging.getLogger("taskqueue.engine")
 
-# Seconds for which a reader waits in all, and between two tries: from the first to the longest.
+# Seconds for which a reader waits in total, and between two tries: at first, and at most.
 LONGEST_OUTAGE = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0
 
 
 def warn(text: str) -> None:
-    """Log what a reader without a terminal has to be told."""
+    """Log a message for a reader without a terminal."""
     logger.warning("Reader waits or goes on text=%s", one_line(text))
 
 
 class Outage:
-    """The wait of one reader: told once as it begins, and once as it is over."""
+    """The wait of one reader. A message is shown when it begins, and one when it is over."""
 
     def __init__(self, tell: Callable[[str], object] = warn) -> None:
         self._tell = tell
@@ -33,10 +33,10 @@ class Outage:
         self._pause = FIRST_PAUSE
 
     def wait_after(self, connection: BaseDatabaseWrapper, error: Exception) -> float:
-        """Return the seconds to wait before another try, on a connection that is opened anew.
+        """Return the seconds to wait before another try, which opens the connection anew.
 
-        Raises the error where another try is of no use: within a transaction, for an error of
-        another kind, and once the database has been away for too long.
+        Raises the error if another try is pointless: within a transaction, for an error of another
+        kind, and once the database has been away for too long.
         """
         if connection.in_atomic_block or not is_lost(error):
             raise error
@@ -55,7 +55,7 @@ class Outage:
         return pause
 
     def is_over(self, position: int) -> None:
-        """Note that the database answers; the reader goes on behind `position`."""
+        """Record that the database answers; the reader continues after `position`."""
         if self._began is not None:
             away = time.monotonic() - self._began
             self._began, self._pause = None, FIRST_PAUSE
@@ -66,7 +66,7 @@ class Outage:
 
 
 def is_lost(error: Exception) -> bool:
-    """Return whether the database may well answer again after a while."""
+    """Return whether the database may answer again after a while."""
     return isinstance(error, InterfaceError) or is_passing(error) or is_outage(error)
 
 

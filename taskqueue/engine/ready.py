@@ -18,7 +18,7 @@ from django.db.models.functions import Coalesce
 from taskqueue.core.states import TaskStatus
 from taskqueue.models import Task
 
-# What `make_ready` writes, for a statement that releases tasks of steps.
+# The values that `make_ready` writes, for a statement that releases tasks of steps.
 MAKES_READY = f"status = '{TaskStatus.READY}', run_after = %(now)s, ready_at = %(now)s"
 
 RETRYING_STAYS = Case(
@@ -26,7 +26,7 @@ RETRYING_STAYS = Case(
     default=Value(TaskStatus.SCHEDULED.value),
 )
 
-# Of a finished task that is to run again: attempts are counted on, nothing else is kept.
+# For a finished task that will run again: its attempts go on counting, nothing else is kept.
 REOPENED: dict[str, Any] = {
     "attempts_before_retry": F("attempt"),
     "failures": 0,
@@ -44,26 +44,26 @@ REOPENED: dict[str, Any] = {
 
 
 def make_ready(tasks: QuerySet[Task], *, now: datetime, **columns: Any) -> int:
-    """Make the tasks ready, with these columns too; how many there were."""
+    """Make the tasks ready, and set these columns too. Return how many there were."""
     return tasks.update(status=TaskStatus.READY.value, run_after=now, ready_at=now, **columns)
 
 
 def make_blocked(tasks: QuerySet[Task]) -> int:
-    """Have finished tasks of a step wait for its release; how many there were."""
+    """Make finished tasks of a step wait for its release. Return how many there were."""
     return tasks.update(status=TaskStatus.BLOCKED.value, ready_at=None, **REOPENED)
 
 
 def make_due(tasks: QuerySet[Task], *, due: datetime, now: datetime, **columns: Any) -> int:
-    """Make the tasks ready, or let them wait where they are due later; how many there were."""
+    """Make the tasks ready, or scheduled if they are due later. Return how many there were."""
     if due <= now:
         return make_ready(tasks, now=now, **columns)
     return tasks.update(status=RETRYING_STAYS, run_after=due, ready_at=None, **columns)
 
 
 def put_off(tasks: QuerySet[Task], *, due: datetime, now: datetime, **columns: Any) -> int:
-    """Let tasks wait until then; one that is due by then is ready and keeps its place in line.
+    """Make tasks wait until then; a task that is due by then is ready and keeps its position.
 
-    With a new place at each call, a task that is put off for ever would never start.
+    If each call gave it a new position, a task that is put off forever would never start.
     """
     if due > now:
         return make_due(tasks, due=due, now=now, **columns)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-# Partitions that are seen.
+# The most partitions that are read.
 MOST_PARTITIONS = 1_000
-# For a WITH RECURSIVE: a loose scan of the index of their claim. Its last row has no id where all
-# were seen; a place beyond the most tells that there may be more.
+# For a WITH RECURSIVE: a loose scan of the index of their claim. Its last row has no id if all
+# partitions were read; a row beyond the limit says that there may be more.
 READY_PARTITIONS = f"""part (id, place) AS (
     SELECT (
         SELECT partition

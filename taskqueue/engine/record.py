@@ -26,7 +26,7 @@ from taskqueue.engine.transient_errors import is_of_session
 logger = logging.getLogger("taskqueue.engine")
 
 REFUSED = "taskqueue.exceptions.InvalidArguments"
-# Records successes, which are kept for so long, and writes rollups: all of it, or raises.
+# Records successes, with how long they are kept, and writes rollups: all of it, or it raises.
 RecordAtOnce = Callable[[Sequence[Outcome], timedelta | None, Sequence[RollupRow]], None]
 
 
@@ -38,12 +38,12 @@ def record(
     tally: Tally | None = None,
     passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
-    """Record outcomes whose lease still runs; return what was recorded, by lease.
+    """Record outcomes of leases that still run. Return the records by lease.
 
     An attempt whose stop was seen cannot succeed: it ends as stopped. Leases that are missing in
-    the result had ended before, and nothing was written for them. Tasks that end are announced.
-    The caller guards the transaction for the tally; without one, a row of its own is counted. Of
-    the leases `passing` that succeed, the caller passes the places on.
+    the result had already ended, and nothing was written for them. Tasks that end are announced.
+    The caller guards the transaction for the tally; without a tally, the counts are written as new
+    rows. For those of the leases `passing` that succeed, the caller passes the places on.
     """
     began = time.monotonic()
     dialect = dialect_for(connection)
@@ -71,7 +71,7 @@ def record(
         return {}
     tally = tally or Tally()
     subjects = tally.subjects(connection, [*recorded, *shared])
-    # Of tasks of workflows: what their bodies tell besides. By position, as this is done for each.
+    # Further reports of bodies of workflow tasks. By position, because this runs for each attempt.
     told = {outcome[0]: outcome for outcome in outcomes if outcome[-1] or outcome[-2] is not None}
     ends = []
     staying: list[int] = []
@@ -86,7 +86,7 @@ def record(
         elif status in WAITING and subjects[lease_id].stays:
             staying.append(lease_id)
     if staying:
-        # A worker that does not know the definition is none to stay on.
+        # The task must not stay on a worker that does not know its definition.
         parked = {each.lease_id for each in endings if each.kind == OutcomeKind.PARKED}
         keep_on_worker(connection, set(staying) - parked)
     recorded.update(shared)
@@ -98,10 +98,10 @@ def record(
 def record_at_once(
     outcomes: Sequence[Outcome], succeed: RecordAtOnce, *, policy: EndPolicy, tally: Tally
 ) -> dict[int, Recorded] | None:
-    """Record successes of tasks of no workflow by one statement, which also counts them.
+    """Record successes of tasks without workflows in one statement, which also counts them.
 
-    None where not all of them can be recorded so: then none is. Raises what the database raises
-    where the session is in trouble.
+    Return None if not all of them can be recorded like this; then none is. Raises the database's
+    error if the session is in trouble.
     """
     began = time.monotonic()
     subjects = tally.known_plain([outcome.lease_id for outcome in outcomes])
@@ -131,11 +131,11 @@ def record_success(
     policy: EndPolicy,
     tally: Tally | None = None,
 ) -> bool:
-    """Record a success in the body's own transaction; return whether the attempt has succeeded.
+    """Record a success in the body's own transaction. Return whether the attempt has succeeded.
 
     If not, its lease had ended or its stop was seen, and the transaction must not commit.
     """
-    # From here on the lease is locked. A body may have been idle in its transaction before.
+    # From here on the lease is locked. Before this, the body may have been idle in its transaction.
     limit_idleness(connection)
     take_write_lock(connection)
     recorded = record(connection, [outcome], policy=policy, tally=tally).get(outcome.lease_id)
@@ -151,8 +151,8 @@ def record_each(
 ) -> dict[int, Recorded]:
     """Record in separate transactions, so that an outcome the database refuses fails alone.
 
-    Halves the batch until the refused outcome is alone, and records it as a failure.
-    Raises what the database raises where the session is in trouble: see `is_of_session`.
+    The batch is halved until the refused outcome is alone, and that one is recorded as a failure.
+    Raises the database's error if the session is in trouble: see `is_of_session`.
     """
     try:
         with tally.guard(), transaction(connection):
@@ -191,12 +191,12 @@ def _record_refused(
 
 
 def write_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
-    """Keep captured lines of attempts whose lease still runs."""
+    """Store captured lines of attempts whose lease still runs."""
     if lines:
         dialect_for(connection).insert_logs(connection, lines)
 
 
 def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
-    """Write starts and progress of attempts whose lease still runs."""
+    """Store starts and progress of attempts whose lease still runs."""
     if notes:
         dialect_for(connection).write_notes(connection, notes)

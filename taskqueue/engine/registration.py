@@ -16,13 +16,13 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerStatus
 
-# The columns of a row that stay when another worker takes its name.
+# The columns of a row that are kept when another worker takes its name.
 KEPT = ("id", "name")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """A worker's description of itself."""
+    """How a worker describes itself."""
 
     name: str
     host: str
@@ -42,7 +42,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Registered:
-    """A worker's row, and when it began by the database's clock."""
+    """A worker's row, and its start by the database's clock."""
 
     id: int
     started_at: datetime
@@ -50,7 +50,7 @@ class Registered:
 
 @dataclass(frozen=True)
 class Holder:
-    """The worker that holds a name: it is alive if `seen_at` moves."""
+    """The worker that holds a name; it is alive if `seen_at` advances."""
 
     host: str
     pid: int
@@ -62,16 +62,17 @@ class Holder:
 def register(
     registration: Registration, *, replacing: datetime | None = None
 ) -> Registered | Holder:
-    """Take the name, or give who holds it.
+    """Take the name, or return its holder.
 
-    A name is free when its last worker has ended, is known lost, or has not been seen for a
-    lease's time; or when `replacing` says that the holder last seen then is known to be dead.
+    A name is free when its last worker has ended, is known to be lost, or has not been seen for the
+    duration of a lease; or if `replacing` says that the holder last seen at that time is known to
+    be dead.
     """
     alias = project_connection().alias
     workers = Worker.objects.using(alias)
     with atomic(using=alias):
         now = dialect_for(project_connection()).now(project_connection())
-        # Every column but the name begins anew, as that of a new row does.
+        # All other columns get the values of a new row.
         fresh = Worker(**vars(registration), started_at=now, seen_at=now)
         columns = (field.attname for field in Worker._meta.concrete_fields)
         values = {column: getattr(fresh, column) for column in columns if column not in KEPT}
@@ -93,7 +94,7 @@ def register(
 
 
 def unregister(*, worker_id: int, incarnation: UUID) -> None:
-    """Say that this worker has ended."""
+    """Record that this worker has ended."""
     connection = project_connection()
     now = dialect_for(connection).now(connection)
     Worker.objects.using(connection.alias).filter(id=worker_id, incarnation=incarnation).update(

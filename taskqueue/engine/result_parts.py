@@ -19,10 +19,10 @@ from taskqueue.exceptions import InvalidArguments, LeaseEnded, TaskQueueError
 from taskqueue.models import ResultPart
 
 WRITTEN = "keep_result() comes before the first write_result() of an attempt."
-# Threads of one body may write at once: whoever finds the place taken looks again.
+# Several threads of a body may write at once: a thread that finds the number taken tries again.
 TRIES = 1000
-# Locks nothing: the lease is renewed meanwhile, also where the body has a long transaction. A part
-# that is written as the lease ends stays with its attempt, which is not read any more.
+# Locks nothing: the lease is renewed meanwhile, even if the body has a long transaction. A part
+# that is written while the lease ends stays with that attempt, whose parts are no longer read.
 WRITE = Statement.of("""
     INSERT INTO taskqueue_resultpart (task_id, attempt, place, value, size_so_far, written_at)
     SELECT lease.task_id, lease.attempt, COALESCE(written.place + 1, 0), %(value)s,
@@ -47,7 +47,7 @@ STATE = Statement.of("""
     FROM taskqueue_lease AS lease
     WHERE lease.id = %(lease)s
 """)
-# Of a task of several workers only what the same worker wrote.
+# For a task of several workers, only parts of the same worker.
 KEEP = Statement.of("""
     UPDATE taskqueue_resultpart
     SET attempt = (SELECT attempt FROM taskqueue_lease WHERE id = %(lease)s)
@@ -77,9 +77,8 @@ KEEP = Statement.of("""
 def write_part(connection: BaseDatabaseWrapper, part: object, *, lease_id: int) -> None:
     """Store a part of the result, in the caller's transaction if there is one.
 
-    Raises `InvalidArguments` or `UnsupportedType` where JSON would change it, or the parts of the
-    attempt are together larger than MAX_RESULT, and `LeaseEnded` where the attempt has lost its
-    lease.
+    Raises `InvalidArguments` or `UnsupportedType` if JSON would change the part, or if the parts of
+    the attempt together exceed MAX_RESULT, and `LeaseEnded` if the attempt has lost its lease.
     """
     most = get_settings().MAX_RESULT
     text = encode(part, limit=most, what="The part")
@@ -97,16 +96,16 @@ def write_part(connection: BaseDatabaseWrapper, part: object, *, lease_id: int) 
 
 
 def keep_parts(connection: BaseDatabaseWrapper, *, lease_id: int) -> int:
-    """Make the parts of the last attempt that wrote any those of this one; how many there are.
+    """Take over the parts of the last attempt that wrote any. Return how many there are.
 
-    Raises `TaskQueueError` if this attempt has written one, and `LeaseEnded`.
+    Raises `TaskQueueError` if this attempt has already written a part, and `LeaseEnded`.
     """
     if _size_so_far(connection, lease_id):
         raise TaskQueueError(WRITTEN)
     try:
         with atomic(using=connection.alias):
             return execute(connection, KEEP, lease=lease_id)
-    except IntegrityError:  # Another thread of the body has written one meanwhile.
+    except IntegrityError:  # Another thread of the body has written a part meanwhile.
         raise TaskQueueError(WRITTEN) from None
 
 
@@ -119,6 +118,6 @@ def _size_so_far(connection: BaseDatabaseWrapper, lease_id: int) -> int:
 
 
 def parts_of(task_id: UUID, attempt: int) -> QuerySet[ResultPart]:
-    """Return the parts that an attempt wrote, in their order."""
+    """Return the parts that an attempt wrote, in order."""
     rows = ResultPart.objects.using(database_alias()).filter(task_id=task_id, attempt=attempt)
     return rows.order_by("place")

@@ -15,7 +15,7 @@ from taskqueue.models import Task
 
 
 class EndPolicy(NamedTuple):
-    """The settings that decide what an end leads to: retention, and how long tasks stay parked."""
+    """The settings that apply when a task ends: retention, and how long tasks stay parked."""
 
     keep_succeeded: timedelta | None
     keep_failed: timedelta | None
@@ -23,13 +23,13 @@ class EndPolicy(NamedTuple):
     park_limit: timedelta
 
     def kept_for(self, status: str) -> timedelta | None:
-        """Return how long tasks of a final status are kept; None: for ever."""
+        """Return how long tasks of a final status are kept; None means forever."""
         kept: timedelta | None = getattr(self, f"keep_{status}")
         return kept
 
     @classmethod
     def of(cls, settings: Settings) -> EndPolicy:
-        """Take them from the project's settings."""
+        """Return the policy of the project's settings."""
         kept = {f"keep_{status}": kept for status, kept in settings.RETENTION.items()}
         return cls(**kept, park_limit=settings.PARK_LIMIT)
 
@@ -37,29 +37,29 @@ class EndPolicy(NamedTuple):
 class Retention(NamedTuple):
     """The columns of a task that decide how long it is kept."""
 
-    # Its own, which goes before the settings.
+    # The task's own retention, which overrides the settings.
     retention: timedelta | None
     unique_until: datetime | None
     holds_unique_key: bool
     unique_for: str
-    # Of a workflow, which prunes its tasks itself.
+    # Whether it belongs to a workflow, which prunes its tasks itself.
     step_id: int | None = None
 
     @classmethod
     def of(cls, task: Task) -> Retention:
-        """Take them from a task."""
+        """Return the columns of a task."""
         own = task.retention, task.unique_until, task.holds_unique_key, task.unique_for
         return cls(*own, task.step_id)
 
     @property
     def keeps_key(self) -> bool:
-        """Whether the task holds its unique key beyond its end."""
+        """Whether the task still holds its unique key after its end."""
         return self.holds_unique_key and self.unique_for in ("kept", "duration")
 
     def prune_after(self, finished_at: datetime, kept_for: timedelta | None) -> datetime | None:
-        """Return when it may be pruned, never before its key is free; None: never.
+        """Return when it may be pruned, never before its key is free; None means never.
 
-        `kept_for` is what the settings say of its status; None: for ever.
+        `kept_for` is the retention of its status in the settings; None means forever.
         """
         if self.retention is not None:
             kept_for = self.retention
@@ -75,8 +75,8 @@ class Retention(NamedTuple):
         return end
 
 
-# GREATEST passes over NULL, and what is kept for ever would be pruned: hence infinity.
-# `Retention.prune_after` as SQL, for PostgreSQL's statements to be made with.
+# GREATEST ignores NULL, so tasks that are kept forever would be pruned: hence infinity.
+# `Retention.prune_after` as SQL, for use in PostgreSQL's statements.
 PRUNE_AFTER = """CASE
         WHEN task.step_id IS NOT NULL THEN NULL
         WHEN task.holds_unique_key AND task.unique_for = 'kept' THEN NULL

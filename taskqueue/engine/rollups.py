@@ -16,7 +16,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.totals import HISTOGRAMS, SUMS, Totals, add_arrivals, add_figures
 from taskqueue.models import Rollup
 
-# Rows that one transaction merges.
+# The most rows that one transaction merges.
 BATCH = 2000
 KEPT = timedelta(days=90)
 
@@ -24,7 +24,7 @@ KEPT = timedelta(days=90)
 class Level(NamedTuple):
     """Rows of one resolution become rows of the next when they are old enough."""
 
-    # In seconds; 0: what processes have written.
+    # In seconds; 0 for rows that processes write.
     source: int
     target: int
     age: timedelta
@@ -40,10 +40,10 @@ Key = tuple[datetime, str, str]
 
 
 def merge_rollups(connection: BaseDatabaseWrapper) -> int:
-    """Merge what is old enough, and delete what is too old; how many rows were dealt with.
+    """Merge rows that are old enough, and delete those that are too old. Return how many rows.
 
-    Adds to the totals what was enqueued. At least `BATCH` says that there is more. Rows that
-    another worker merges at this moment are left to it.
+    Adds enqueued tasks to the totals. A result of `BATCH` or more means that there is more to do.
+    Rows that another worker is merging are left to that worker.
     """
     count = BATCH if add_arrivals(connection) else 0
     now = dialect_for(connection).now(connection)
@@ -51,7 +51,7 @@ def merge_rollups(connection: BaseDatabaseWrapper) -> int:
         try:
             with orm_transaction(connection):
                 count += _merge(connection, level, now)
-        except IntegrityError:  # Another worker has just inserted the same span: it is its turn.
+        except IntegrityError:  # Another worker has just inserted it.
             continue
     with orm_transaction(connection):
         old = Rollup.objects.using(connection.alias).filter(starts_at__lt=now - KEPT)

@@ -23,53 +23,53 @@ class Claimed(NamedTuple):
     max_attempts: int
     crashes: int
     lease_seconds: float | None
-    # Seconds until its deadline, at the claim.
+    # Seconds until its deadline, at the time of the claim.
     deadline_in: float | None
     queue_name: str
     ping_seconds: float | None
-    # Seconds for which it had been ready, at the claim.
+    # Seconds for which it had been ready at the time of the claim.
     waited: float | None
-    # Whether its claim was one of `engine.apart`, and takes a free slot of its own.
+    # Whether it was claimed by `engine.apart`, and needs a free slot for itself.
     is_apart: bool = False
 
 
-# Ready tasks of a queue that are looked at for the best one: many of a definition that is paused,
-# or that the worker does not know, may stand before it.
+# The ready tasks of a queue that are searched for the best one: before it there may be many of a
+# definition that is paused or that the worker does not know.
 MOST_LOOKED_AT = 200
-# Every ready task of a queue is looked at, however early it was due.
+# With this floor every ready task of a queue is considered, however early it was due.
 NO_FLOORS: Mapping[str, datetime] = MappingProxyType({})
 
 
 class Candidate(NamedTuple):
-    """A task that a worker may take, among those that not every worker may."""
+    """A task that this worker may take, but not every worker."""
 
-    # As it is before its claim; in a broadcast `failures` are those of this worker alone.
+    # Its values before the claim; for a broadcast, `failures` are those of this worker only.
     task: Claimed
     priority: int
-    # To be compared with those of the same database.
+    # Only to be compared with other times of the same database.
     run_after: float
     # Whether it names its workers.
     is_named: bool
-    # Whether several workers are to run it.
+    # Whether several workers must run it.
     is_shared: bool
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Candidate:
-        """Make one from the columns of a claim, without the lease, and those above."""
+        """Make one from the columns of a claim, without the lease, and the columns above."""
         return cls(Claimed._make((0, *row[:-4], True)), *row[-4:])
 
 
 class Held(NamedTuple):
-    """A lease that a worker believes it holds, for how long a ping extends it."""
+    """A lease that a worker believes it holds, and for how long a ping extends it."""
 
     lease_id: int
     seconds: float
-    # Seconds since the body started; None if it has not.
+    # Seconds since the body started; None if it has not started.
     started: float | None
 
 
 class StopRequest(NamedTuple):
-    """Somebody asks a running attempt to stop."""
+    """A request that a running attempt stop."""
 
     lease_id: int
     by: str
@@ -80,14 +80,14 @@ class Renewal(NamedTuple):
     """The result of a ping."""
 
     renewed: frozenset[int]
-    # Leases that are no longer running, whoever ended them.
+    # Leases that are no longer running, for whatever reason.
     ended: frozenset[int]
     succeeded: frozenset[int]
     stops: tuple[StopRequest, ...]
 
 
 class Note(NamedTuple):
-    """Start and progress of a running attempt."""
+    """The start and progress of a running attempt."""
 
     lease_id: int
     started: float | None
@@ -98,7 +98,7 @@ class Note(NamedTuple):
 
 
 class LogLine(NamedTuple):
-    """One captured line; `age` is how many seconds ago it was said."""
+    """A captured line; `age` is how many seconds ago it was logged."""
 
     lease_id: int
     age: float
@@ -108,7 +108,7 @@ class LogLine(NamedTuple):
 
 
 class RollupRow(NamedTuple):
-    """The figures of one queue and name, as one process has counted them so far."""
+    """The figures of one queue and name that a process has counted so far."""
 
     id: str
     queue_name: str
@@ -130,9 +130,9 @@ class RollupRow(NamedTuple):
     slowest_task_id: str | None
 
 
-# The columns of a rollup that count attempts, then tasks.
+# The columns of a rollup that count attempts, then those that count tasks.
 COUNTS = RollupRow._fields[3:11]
-# The SET of a statement that writes a row, where an earlier count of the process is there.
+# The SET of a statement that overwrites an earlier count of the same process.
 RECOUNTED = ",\n    ".join(f"{column} = EXCLUDED.{column}" for column in RollupRow._fields[3:])
 
 
@@ -143,9 +143,9 @@ class Ended(NamedTuple):
     queue_name: str
     name: str
     status: str
-    # The step of a workflow that is to hear of it.
+    # The step of a workflow that must be notified.
     step_id: int | None = None
-    # What its body changes in the context of the workflow, as JSON text.
+    # The changes of its body to the workflow's context, as JSON text.
     updates: str | None = None
     # Whether its body returned a fan-out.
     has_fan: bool = False
@@ -156,20 +156,20 @@ class Folded(NamedTuple):
 
     step_id: int
     workflow_id: str
-    # Whether its workflow is to be advanced.
+    # Whether its workflow must be advanced.
     is_due: bool
     # How many of its members have not ended.
     lacking: int
 
 
 class StepTasks(NamedTuple):
-    """New tasks of steps, column by column: ids, arguments as JSON text, whose members they are."""
+    """New tasks of steps by column: ids, arguments as JSON text, and their steps and places."""
 
     ids: Sequence[str]
     args: Sequence[str]
     kwargs: Sequence[str]
     step_ids: Sequence[int]
     places: Sequence[int]
-    # Of tasks that are limited; None for others.
+    # For limited tasks; None for others.
     partitions: Sequence[str | None]
     limits: Sequence[str | None]

@@ -24,22 +24,23 @@ from taskqueue.models import SavedSearch
 
 logger = logging.getLogger("taskqueue.engine")
 
-# Owners of one step.
+# The most owners of one step.
 BATCH = 500
 # Seconds to wait for the table of users, which a migration of the project may have locked.
 LOCK_WAIT = 1.0
 
 
 class SearchPruning:
-    """Goes through the owners of private searches, a batch in each step."""
+    """Goes through the owners of private searches, one batch in each step."""
 
     def __init__(self) -> None:
         self._after = ""
 
     def step(self, connection: BaseDatabaseWrapper) -> bool:
-        """Delete the searches of owners of the next batch that are gone; whether there are more.
+        """Delete the searches of owners in the next batch that no longer exist.
 
-        Where the users' database is away, their searches are looked at the next time.
+        Return whether more follow. If the users' database is away, their searches are checked the
+        next time.
         """
         try:
             model: Any = apps.get_model(settings.AUTH_USER_MODEL)
@@ -60,12 +61,12 @@ class SearchPruning:
 
 
 def _gone(model: Any, keys: Mapping[str, str], own: BaseDatabaseWrapper) -> list[str]:
-    """Return the owners of whose keys there is no user; none where users cannot be read."""
+    """Return the keys for which there is no user; none if users cannot be read."""
     wanted = {owner: _key_of(model, text) for owner, text in keys.items()}
     known = [key for key in wanted.values() if key is not None]
     if not known:
         return []
-    # Not a replica: a new user may not have come there yet.
+    # Not a replica, which may not have a new user yet.
     alias = router.db_for_write(model)
     try:
         if alias == own.alias:
@@ -83,21 +84,21 @@ def _gone(model: Any, keys: Mapping[str, str], own: BaseDatabaseWrapper) -> list
 
 
 def _existing(model: Any, keys: Iterable[Any], connection: BaseDatabaseWrapper) -> set[Any]:
-    # Also those that the project's own manager leaves out.
+    # Includes users that the project's own manager leaves out.
     rows = model._base_manager.using(connection.alias).filter(pk__in=keys)
     return set(rows.values_list("pk", flat=True))
 
 
 @contextmanager
 def _short_waits_of_users(users: BaseDatabaseWrapper) -> Iterator[None]:
-    """As `short_waits`, which asks this app's tables: a database of users has none of them."""
+    """Like `short_waits`, which needs this app's tables: a separate database of users has none."""
     with atomic(using=users.alias) if is_postgresql(users) else nullcontext():
         limit_lock_waits(users, LOCK_WAIT)
         yield
 
 
 def _key_of(model: Any, text: str) -> Any:
-    """Return the key as the model has it; None for a text that is none of its keys."""
+    """Return the key in the model's type; None if the text cannot be one of its keys."""
     try:
         return model._meta.pk.to_python(text)
     except ValidationError:

@@ -14,28 +14,28 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.conf import get_settings
 from taskqueue.engine.statement import change, fetch
 
-# In the settings of one connection, which are a copy of its own.
+# Keys in the settings of a connection, which are its own copy.
 OWNED = "TASKQUEUE_OWNS_SESSION"
 WANTED = "TASKQUEUE_WANTED_EVENTS"
-# Seconds for which a busy host may leave a worker without a turn.
+# Seconds for which a worker on a busy host may get no processor time.
 SHORTEST_SILENCE = 1.0
-# Uses after which the driver prepares a statement that is not run under `kept_plan`.
+# After this many uses the driver prepares a statement that is not run under `kept_plan`.
 NEVER = 2**31 - 1
 
-# A condition that is always true. After five plans for known parameters the server keeps one for
-# all, if it thinks that cheaper; how it thinks of a claim depends on how full the tables were at
-# each of these. It knows the length of this series, which is never made, only where it knows the
-# parameter. So every other plan looks dear to it.
+# A condition that is always true. After five plans for known parameters the server keeps one plan
+# for all, if it estimates that to be cheaper; for a claim the estimates depend on how full the
+# tables were each time. The server knows the length of this series, which is never generated, only
+# if it knows the parameter. So every plan but the kept one looks expensive to it.
 KEEPS_PLAN = """(
     clock_timestamp() IS NOT NULL
     OR (SELECT count(*) FROM generate_series(1, %(series)s::bigint)) > 0
 )"""
 SERIES = 10**9
 
-# The worker's statements touch few rows by index. Statistics of a table that was empty a minute
-# ago would have them read it whole. A plan that the server kept from then would go on walking a
-# whole index for every row: 2,000 rows read for each task, and growing. So each is planned anew,
-# as what is not prepared always is in this mode, but for those that are run under `kept_plan`.
+# The worker's statements touch few rows by index. With statistics of a table that was empty a
+# minute ago, the server would read the whole table. If it kept such a plan, it would go on reading
+# a whole index for every row: 2,000 rows for each task, and growing. So in this mode each statement
+# is planned anew, as unprepared ones always are, except those run under `kept_plan`.
 PLANNING = {
     "plan_cache_mode": "auto",
     "enable_seqscan": "off",
@@ -44,19 +44,19 @@ PLANNING = {
     "enable_bitmapscan": "off",
     "jit": "off",
 }
-# A worker may be frozen, or its network gone, in the midst of a transaction. Its locks would keep
-# others from taking over what it holds, for as long as the server takes it to be alive: hours.
+# A worker may be frozen, or its network gone, in the middle of a transaction. Its locks would keep
+# others from taking over its tasks for as long as the server believes it to be alive: hours.
 IDLENESS = "idle_in_transaction_session_timeout"
 LIMIT_IDLENESS = f"SELECT set_config('{IDLENESS}', %s, true)"
 LIMIT_LOCK_WAITS = "SELECT set_config('lock_timeout', %s, true)"
-CANCEL_TIMEOUT = 1.0  # Seconds in which a server takes a request to cancel a statement.
-# The kinds of events that anybody wants, as the conditions of triggers ask for them; `-` for none.
+CANCEL_TIMEOUT = 1.0  # Seconds for a server to accept a request to cancel a statement.
+# The kinds of events that anybody wants, as the conditions of triggers read them; `-` for none.
 WANTED_EVENTS = "taskqueue.events"
 NO_EVENTS = "-"
 _WANTED = "COALESCE((SELECT NULLIF(kinds, '') FROM taskqueue_audience), '-')"
-# The moment, the kinds that the session knew to be wanted, and those that are. From here on in this
-# transaction the session knows them, so that the triggers of rows that come in bulk need not look
-# at each; or none, where the caller is to write the events of these rows.
+# The time, the kinds that the session knew to be wanted, and those that are wanted now. For the
+# rest of this transaction the session knows these, so that triggers of bulk rows need not check for
+# each row; or it knows none, if the caller must write the events of these rows.
 BEGIN_BULK = f"""
 SELECT
     clock_timestamp(), known, wanted,
@@ -67,9 +67,9 @@ FROM (
     OFFSET 0
 ) AS session
 """  # noqa: S608  (of constants)
-# For this transaction alone.
+# For this transaction only.
 COMMIT_LAZILY = "SELECT set_config('synchronous_commit', 'off', true)"
-# For this transaction alone, in one round trip.
+# For this transaction only, in one round trip.
 PLAN_TRANSACTION = LIMIT_IDLENESS + "".join(
     f", set_config('{name}', {value}, true)"
     for name, value in (
@@ -93,9 +93,9 @@ def is_sqlite(connection: BaseDatabaseWrapper) -> bool:
 
 
 def longest_silence() -> float:
-    """For how many seconds a worker may be silent while it holds locks.
+    """Return for how many seconds a worker may be silent while it holds locks.
 
-    They are free again before its leases run out, and others can take these over.
+    The locks are free again before its leases run out, so that others can take them over.
     """
     return max(SHORTEST_SILENCE, get_settings().LEASE_DURATION.total_seconds() / 3)
 
@@ -109,32 +109,32 @@ def set_up_file(connection: BaseDatabaseWrapper) -> None:
 
 
 def own_session(connection: BaseDatabaseWrapper) -> None:
-    """Set up a session that `has_own_session` has found to be this connection's alone.
+    """Set up a session that, as `has_own_session` has found, belongs to this connection alone.
 
-    Settings and prepared statements stay on it until `leave_session`. The server ends it when it
-    has been silent within a transaction for too long.
+    Settings and prepared statements stay on it until `leave_session`. The server ends the session
+    if it is silent within a transaction for too long.
     """
     if is_postgresql(connection):
         planned = fetch(connection, PLAN_SESSION, (_silence(),))
         connection.settings_dict[WANTED] = planned[0][-1]
-        # Behind a pooler the next statement may meet a server that has not prepared it.
+        # Behind a pooler, the next statement may reach a server session that has not prepared it.
         session: Any = connection.connection
         session.prepare_threshold = NEVER
     connection.settings_dict[OWNED] = True
 
 
 def leave_session(connection: BaseDatabaseWrapper) -> None:
-    """Undo all that was set on a session of one's own, so that it may be given to others."""
+    """Undo everything that was set on the session, so that a pooler may give it to others."""
     if connection.settings_dict.pop(OWNED, False) and is_postgresql(connection):
-        # Settings, LISTEN, prepared statements, and whatever else there may be one day.
+        # Settings, LISTEN, prepared statements, and anything that may be added later.
         with connection.cursor() as cursor:
             cursor.execute("DISCARD ALL")
 
 
 def cancel_statement(connection: BaseDatabaseWrapper) -> None:
-    """Have the server cancel the statement under way, from another thread.
+    """Ask the server to cancel the current statement, from another thread.
 
-    It may wait for a lock. On SQLite no statement waits for long.
+    The statement may be waiting for a lock. On SQLite no statement waits for long.
     """
     session: Any = connection.connection
     if is_postgresql(connection) and session is not None:
@@ -143,18 +143,18 @@ def cancel_statement(connection: BaseDatabaseWrapper) -> None:
 
 
 def limit_lock_waits(connection: BaseDatabaseWrapper, seconds: float) -> None:
-    """Wait for each lock for so long at most in this transaction."""
+    """Limit the wait for each lock in this transaction."""
     if is_postgresql(connection):
         fetch(connection, LIMIT_LOCK_WAITS, (f"{seconds * 1000:.0f}ms",))
 
 
 def owns_session(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether the session is known to be this connection's alone, and may keep settings."""
+    """Return whether the session is known to be this connection's alone, so settings persist."""
     return bool(connection.settings_dict.get(OWNED))
 
 
 def set_wanted_events(connection: BaseDatabaseWrapper, kinds: str) -> None:
-    """Let changes on a session of one's own cause events of these kinds, and of no others.
+    """Let changes on the connection's own session cause events of these kinds, and of no others.
 
     Other sessions ask the database with each change or transaction.
     """
@@ -166,10 +166,10 @@ def set_wanted_events(connection: BaseDatabaseWrapper, kinds: str) -> None:
 
 @contextmanager
 def kept_plan(connection: BaseDatabaseWrapper) -> Iterator[int]:
-    """Let the server keep the plan of a statement with `KEEPS_PLAN`, on a session of one's own.
+    """Let the server keep the plan of a statement with `KEEPS_PLAN`, if the session is our own.
 
-    The statement must leave the planner no choice under `PLANNING`, so that a plan made over empty
-    tables is still right when they are full. Gives the statement's parameter `series`.
+    The statement must leave the planner no choice under `PLANNING`, so that a plan made for empty
+    tables is still right when they are full. Yields the statement's parameter `series`.
     """
     if not owns_session(connection):
         yield 0
@@ -183,7 +183,7 @@ def kept_plan(connection: BaseDatabaseWrapper) -> Iterator[int]:
 
 
 def plan_transaction(connection: BaseDatabaseWrapper) -> None:
-    """Set for this transaction alone what `own_session` sets, on a session that may be shared."""
+    """Set what `own_session` sets, for this transaction only, on a session that may be shared."""
     if is_postgresql(connection) and not owns_session(connection):
         fetch(connection, PLAN_TRANSACTION, (_silence(),))
 
@@ -197,14 +197,14 @@ def limit_idleness(connection: BaseDatabaseWrapper) -> None:
 def commit_lazily(connection: BaseDatabaseWrapper) -> None:
     """Let the COMMIT of this transaction not wait for the disk: a crash of the server may undo it.
 
-    Only for what is done again then.
+    Use this only for work that is then done again.
     """
     if is_postgresql(connection):
         fetch(connection, COMMIT_LAZILY)
 
 
 def take_write_lock(connection: BaseDatabaseWrapper) -> None:
-    """On SQLite, before anything is read: a transaction that has read may not write any more."""
+    """On SQLite, lock before reading: a transaction that has read first may be unable to write."""
     if is_sqlite(connection):
         change(connection, TAKE_WRITE_LOCK)
 

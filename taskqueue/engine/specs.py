@@ -16,16 +16,16 @@ from taskqueue.declarations.time_kinds import Seconds
 from taskqueue.engine.payloads import KEY_COLUMNS, OWN_COLUMNS, PLACEMENT_COLUMNS
 from taskqueue.models.task import Route
 
-# Of the stored form of a spec: raise it where the meaning of a field changes. A field that is added
-# needs a default alone: what was stored before lacks it, and older versions refuse what has it.
+# The version of a spec's stored form. Raise it if the meaning of a field changes. A new field needs
+# only a default: older stored specs lack it, and older versions refuse specs that have it.
 VERSION = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnqueueSpec:
-    """The options that all tasks of one enqueue share. Times are absolute, or seconds from now.
+    """The options that all tasks of one enqueue share. Times are absolute, or in seconds from now.
 
-    A field that is not named in `NOT_STORED` is a column of `Task` too.
+    Each field that is not named in `NOT_STORED` is also a column of `Task`.
     """
 
     name: str
@@ -51,26 +51,26 @@ class EnqueueSpec:
     unique_scope: str = ""
     unique_for: str = ""
     unique_in: float | None = None
-    # The period in which the key makes one task: a word, or seconds as text; empty: none.
+    # The period in which the key makes one task: a word, or seconds as text; empty for none.
     unique_per: str = ""
-    # How many tasks may hold the key at once, each in a place of its own; 0: it has no places.
+    # How many tasks may hold the key at once, each in a place of its own; 0 for no places.
     places: int = 0
     when_full: str = ""
-    # How long a debounced task waits for further calls, and at most for all of them.
+    # How long a debounced task waits for further calls, and the most that it waits in total.
     debounce_in: float | None = None
     debounce_most: float | None = None
     restart: str | None = None
-    # Its limits as data, for whoever enqueues without the project's code; empty: none.
+    # Its limits as data, for enqueues without the project's code; empty for none.
     limit_plan: str = ""
     # The options that the caller named, which a holder of the key gets too; never stored.
     given: frozenset[str] = frozenset()
-    # The moment of the enqueue, where many share one; None: when its statement runs.
+    # The time of the enqueue, if many share one; None for the time of its statement.
     at: datetime | None = None
 
     def place(self, args: str, kwargs: str) -> Placement | None:
-        """Return what limits a task with these arguments, as JSON text; None for nothing.
+        """Return the placement of a task with these arguments (JSON text); None without limits.
 
-        Raises `InvalidTask` where only the project's code could tell.
+        Raises `InvalidTask` if only the project's code could tell.
         """
         if not self.limit_plan:
             return None
@@ -79,24 +79,25 @@ class EnqueueSpec:
         )
 
     def run_after_at(self, now: datetime) -> datetime:
-        """Return when tasks are due that are enqueued at that moment: never before it."""
+        """Return when tasks are due that are enqueued at that moment, never before it."""
         wanted = self.run_at or now + timedelta(seconds=self.run_in or 0)
-        # In the past it means now. Else it would pass those that wait already, and seem late.
+        # A time in the past means now. Otherwise the task would overtake waiting ones, and seem
+        # late.
         return max(wanted, now)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Return whether any worker may run the tasks at once, with no limit in time."""
+        """Return whether any worker may run the tasks at once, without any time limit."""
         return not self.is_apart and all(getattr(self, name) is None for name in TIMED)
 
     @property
     def is_apart(self) -> bool:
-        """Return whether several workers are to run a task, or only named ones may."""
+        """Return whether several workers must run a task, or only named workers may."""
         return self.workers > 1 or self.broadcast or self.worker_names is not None
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """Its fields and the columns of its tasks, but those that a clock or a payload decides."""
+        """Return its fields and its tasks' columns, except those from a clock or a payload."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         return own | claim_columns(
             workers=self.workers, worker_names=self.worker_names, broadcast=self.broadcast
@@ -104,11 +105,11 @@ class EnqueueSpec:
 
     @cached_property
     def plain_values(self) -> tuple[Any, ...]:
-        """The `PLAIN_PARAMETERS` behind those of a payload."""
+        """The values of `PLAIN_PARAMETERS` that follow those of a payload."""
         return tuple(self.parameters[column] for column in PLAIN_PARAMETERS[len(OWN_COLUMNS) :])
 
     def columns_at(self, now: datetime) -> dict[str, Any]:
-        """The columns of its tasks, but those that a payload decides, at that moment."""
+        """Return its tasks' columns at that moment, except those from a payload."""
         run_after = self.run_after_at(now)
         waits = run_after > now
         return {
@@ -123,7 +124,7 @@ class EnqueueSpec:
         }
 
     def as_json(self) -> dict[str, Any]:
-        """Its fields as plain JSON, with the version of this form."""
+        """Return its fields as plain JSON, with the version of this form."""
         values = {name: getattr(self, name) for name in STORED_FIELDS}
         for name in DURATIONS:
             values[name] = None if values[name] is None else values[name].total_seconds()
@@ -135,9 +136,9 @@ class EnqueueSpec:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> EnqueueSpec:
-        """Return the spec that `as_json` stored, also before fields with a default were added.
+        """Return the spec that `as_json` stored, even if newer fields with defaults are missing.
 
-        Raises ValueError for another version's.
+        Raises ValueError for a spec of another version.
         """
         values = {**ADDED_DEFAULTS, **stored}
         version = values.pop("version", None)
@@ -154,23 +155,23 @@ class EnqueueSpec:
 
 
 DURATIONS = tuple(option.name for option in CARRIED_OPTIONS if isinstance(option.kind, Seconds))
-# The fields without which a task is plain.
+# A task is plain if none of these fields is set.
 TIMED = (
     "ping_interval", "keep_last", "at", "run_at", "run_in", "deadline_at", "deadline_in",
     "expires_in",
 )  # fmt: skip
 MOMENTS = ("run_at", "deadline_at", "at")
 
-# The fields of a spec that hold an option as it is.
+# The fields of a spec that hold the value of an option.
 OPTION_COLUMNS = tuple(option.name for option in CARRIED_OPTIONS)
-# The fields of a spec that are no column: those computed from them are, or nothing is.
+# The fields of a spec that are not columns, though columns may be computed from them.
 NOT_STORED = frozenset(
     {
         "run_at", "run_in", "deadline_in", "expires_in", "unique_in", "restart", "at",
         "unique_per", "places", "when_full", "debounce_in", "debounce_most", "limit_plan", "given",
     }
 )  # fmt: skip
-# The fields of the form that is kept for later enqueues.
+# The fields of the form that is stored for later enqueues.
 STORED_FIELDS = frozenset(field.name for field in fields(EnqueueSpec)) - {"given"}
 ADDED_DEFAULTS = {
     field.name: field.default
@@ -179,13 +180,13 @@ ADDED_DEFAULTS = {
 }
 LIMIT_COLUMNS = ("deadline_at", "expires_at", "ping_interval", "keep_last")
 CLAIM_COLUMNS = ("route", "workers", "worker_names", "pinned_to", "broadcast", "open_slots")
-# The columns of a new task that is plain, but those that a clock decides.
+# The columns of a new plain task, except those from a clock.
 PLAIN_PARAMETERS = OWN_COLUMNS + tuple(
     field.name
     for field in fields(EnqueueSpec)
     if field.name not in {*NOT_STORED, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS}
 )
-# The columns of a new task that is plain; the others have a default in the database.
+# The columns of a new plain task; others have defaults in the database.
 PLAIN_COLUMNS = (*PLAIN_PARAMETERS, "status", "run_after", "enqueued_at", "ready_at")
 # The columns of any new task.
 COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS, *PLACEMENT_COLUMNS)
@@ -194,9 +195,9 @@ COLUMNS = (*PLAIN_COLUMNS, *LIMIT_COLUMNS, *KEY_COLUMNS, *CLAIM_COLUMNS, *PLACEM
 def claim_columns(
     *, workers: int, worker_names: Sequence[str] | None, broadcast: bool
 ) -> dict[str, Any]:
-    """The columns that say which workers may run a task.
+    """Return the columns that say which workers may run a task.
 
-    A broadcast has no workers yet: it is seated when a worker first sees it ready.
+    A broadcast has no workers yet: they are chosen when a worker first sees it ready.
     """
     names = worker_names
     wanted = 0 if broadcast else workers
@@ -212,5 +213,5 @@ def claim_columns(
 
 
 def later(now: datetime, seconds: float | None) -> datetime | None:
-    """The moment so many seconds later; None for none."""
+    """Return the moment that many seconds later; None for None."""
     return None if seconds is None else now + timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""Statements, worded for both databases, and running one on a connection."""
+"""Statements with a form for each database, and running a statement on a connection."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
-# Up to so many characters psycopg remembers where the parameters of a statement stand. In a longer
-# one it looks for them each time.
+# Up to this many characters, psycopg remembers the positions of a statement's parameters; in longer
+# ones it searches for them each time.
 LONGEST_KEPT = 4096
 PARAMETER = re.compile(r"%\((?P<name>\w+)\)s")
 
 SINCE = re.compile(r"\{since ([\w.]+)\}")
-# What `Statement.of` puts in place of each word, on PostgreSQL and on SQLite.
+# What `Statement.of` inserts for each word, on PostgreSQL and on SQLite.
 WORDS = (
     (SINCE, r"EXTRACT(epoch FROM clock_timestamp() - \1)",
      r"((julianday(%(now)s) - julianday(\1)) * 86400.0)"),
@@ -38,7 +38,7 @@ WORDS = (
 class Statement:
     """A statement, or a part of one, with named parameters.
 
-    It is run by `dialect.select` and `dialect.execute`. On SQLite `%(now)s` is this moment.
+    Run it with `dialect.select` or `dialect.execute`. On SQLite `%(now)s` is the current time.
     """
 
     postgresql: str
@@ -46,11 +46,11 @@ class Statement:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return a statement in the same words for both databases.
+        """Return a statement with the same text for both databases.
 
-        They may contain `{now}`, `{since column}`, which is in seconds, `{in ids uuid}` and
-        `{not in ids uuid}` for a parameter with a list of that type, `{json value}` for one with
-        JSON text, `{for_update}` and `{skip_locked}`.
+        The text may contain `{now}`, `{since column}` (in seconds), `{in ids uuid}` and `{not in
+        ids uuid}` for a parameter with a list of that type, `{json value}` for one with JSON text,
+        `{for_update}` and `{skip_locked}`.
         """
         postgresql = sqlite = text
         for word, on_postgresql, on_sqlite in WORDS:
@@ -67,20 +67,20 @@ class Fact(Statement):
 
 
 def text_of(connection: BaseDatabaseWrapper, statement: Statement) -> str:
-    """Return the statement as the connection's database wants it."""
+    """Return the statement's text for the connection's database."""
     return statement.sqlite if connection.vendor == "sqlite" else statement.postgresql
 
 
 def fetch(
     connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()
 ) -> list[tuple[Any, ...]]:
-    """Run a statement; its rows."""
+    """Run a statement. Return its rows."""
     with _executed(connection, statement, parameters) as cursor:
         return cast("list[tuple[Any, ...]]", cursor.fetchall())
 
 
 def change(connection: BaseDatabaseWrapper, statement: str, parameters: Parameters = ()) -> int:
-    """Run a statement; how many rows it changed."""
+    """Run a statement. Return how many rows it changed."""
     with _executed(connection, statement, parameters) as cursor:
         return int(cursor.rowcount)
 
@@ -89,13 +89,13 @@ def change(connection: BaseDatabaseWrapper, statement: str, parameters: Paramete
 def _executed(
     connection: BaseDatabaseWrapper, statement: str, parameters: Parameters
 ) -> Iterator[Any]:
-    """A cursor that has run a statement."""
+    """Yield a cursor that has run a statement."""
     is_long = len(statement) > LONGEST_KEPT and _sends_parameters_apart(connection)
     if is_long and isinstance(parameters, Mapping):
         text, names = numbered(statement)
         cursor, given = _raw_cursor(connection), [parameters[name] for name in names]
     else:
-        # The stubs know neither timedeltas nor lists, which psycopg adapts.
+        # The type stubs know neither timedeltas nor lists, which psycopg adapts.
         cursor, text, given = connection.cursor(), statement, cast(Any, parameters)
     with cursor:
         cursor.execute(text, given)
@@ -111,16 +111,16 @@ def numbered(statement: str) -> tuple[str, list[str]]:
 
 
 def _sends_parameters_apart(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether the server binds parameters, and no log is to put them into the text."""
+    """Return whether the server binds parameters, and no log needs them in the statement's text."""
     options = connection.settings_dict.get("OPTIONS") or {}
     return options.get("server_side_binding") is True and not connection.queries_logged
 
 
 def _raw_cursor(connection: Any) -> Any:
-    """Django's cursor around one of psycopg that takes statements as they are."""
-    from psycopg import RawCursor  # SQLite does without it.
+    """Return Django's cursor around a psycopg cursor that does not rewrite statements."""
+    from psycopg import RawCursor  # Imported here, because SQLite works without psycopg.
 
-    # As Django does before it makes a cursor: that one must be of this session.
+    # Django does the same before it makes a cursor, which must belong to this session.
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     session = connection.connection

@@ -23,8 +23,8 @@ from taskqueue.models.task import Route
 
 BATCH = 500
 HAS_STAYS = Fact.of("EXISTS (SELECT 1 FROM taskqueue_stay)")
-# Of tasks that have ended or stay no more, and of those that wait for a worker that is gone or
-# takes no tasks. What runs is for whoever takes it over.
+# Pins of tasks that have ended or need not stay any more, and of tasks whose worker is gone or
+# takes no tasks. Running tasks are left to the worker that takes them over.
 OVER = Statement.of("""
     SELECT stay.task_id, stay.worker_name
     FROM taskqueue_stay AS stay
@@ -52,9 +52,9 @@ KEEP = Statement.of("""
 
 
 def keep_on_worker(connection: BaseDatabaseWrapper, lease_ids: Collection[int]) -> None:
-    """Pin the tasks of attempts that have ended to the workers of these attempts.
+    """Pin the tasks of ended attempts to the workers of these attempts.
 
-    Only those that wait for another attempt, and that any worker might run. The caller's
+    Only tasks are pinned that wait for another attempt and that any worker might run. The caller's
     transaction holds the locks of the tasks.
     """
     with installed(connection):
@@ -70,7 +70,7 @@ def keep_on_worker(connection: BaseDatabaseWrapper, lease_ids: Collection[int]) 
 
 
 def release_stays(connection: BaseDatabaseWrapper) -> bool:
-    """Let any worker take tasks whose worker is gone; return whether there may be more.
+    """Let any worker take tasks whose worker is gone. Return whether there may be more.
 
     Locks: their tasks by id.
     """
@@ -92,7 +92,7 @@ def release_stays(connection: BaseDatabaseWrapper) -> bool:
             ids = [task_id for task_id, _ in free]
             tasks.filter(id__in=ids).update(route=Route.ORDINARY, pinned_to="")
             released += sum(status in PENDING for _, status in free)
-            # Those that somebody has locked are left for another look.
+            # Locked tasks are left for the next look.
             left = set(tasks.values_list("id", flat=True))
             over = [task_id for task_id in task_ids if task_id not in left]
             Stay.objects.using(connection.alias).filter(task_id__in=over).delete()
@@ -102,7 +102,7 @@ def release_stays(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _single(connection: BaseDatabaseWrapper, task_ids: Sequence[UUID]) -> QuerySet[Task]:
-    """Return those of the tasks that one worker is to run, whichever it is."""
+    """Return those of the tasks that a single worker must run, whichever it is."""
     return Task.objects.using(connection.alias).filter(
         id__in=task_ids,
         route__in=[Route.ORDINARY, Route.APART],

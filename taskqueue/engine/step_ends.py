@@ -19,14 +19,14 @@ from taskqueue.engine.rows import Ended
 from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.statement import Fact, Statement
 
-# A task that was retried by hand may end again before its first end was counted. Only one that did
-# not succeed is retried alone, and those share no note.
+# A task that was retried by hand may end again before its first end was counted. Only unsuccessful
+# tasks are retried alone, and those share no note.
 _REPLACE = """
 ON CONFLICT (subject) DO UPDATE
 SET status = EXCLUDED.status, updates = EXCLUDED.updates, has_fan = EXCLUDED.has_fan,
     number = taskqueue_stepend.number - 1 + EXCLUDED.number
 """
-# The server keeps the plan: a join by `= ANY (ARRAY[key])` leaves nothing but the key.
+# The server keeps the plan: a join by `= ANY (ARRAY[key])` leaves it nothing but the key.
 NOTE = Statement(
     postgresql=f"""
         INSERT INTO taskqueue_stepend (
@@ -62,7 +62,7 @@ HAS_STEP_ENDS = Fact.of("EXISTS (SELECT 1 FROM taskqueue_stepend)")
 
 
 class _Note(NamedTuple):
-    """A note as it is inserted."""
+    """A note in the form in which it is inserted."""
 
     subject: Any
     step_id: int
@@ -73,13 +73,13 @@ class _Note(NamedTuple):
 
 
 def note_ends(connection: BaseDatabaseWrapper, ended: Iterable[Ended]) -> None:
-    """Note the ends of those of the tasks that belong to a step, in the caller's transaction."""
+    """Note the ends of the tasks that belong to a step, in the caller's transaction."""
     if not (notes := _notes_of(ended)):
         return
     columns: list[list[Any]] = [list(column) for column in zip(*notes, strict=True)]
     subjects, steps, statuses, numbers, updates, fans = columns
     if is_sqlite(connection):
-        # Its driver stores UUIDs without dashes.
+        # On SQLite Django stores UUIDs without dashes.
         subjects = [UUID(subject).hex for subject in subjects]
     with kept_plan(connection) as series:
         execute(
@@ -96,7 +96,7 @@ def note_ends(connection: BaseDatabaseWrapper, ended: Iterable[Ended]) -> None:
 
 
 def _notes_of(ended: Iterable[Ended]) -> list[_Note]:
-    """Return the notes of these ends: one for all that do no more than succeed in a step."""
+    """Return the notes of these ends; plain successes in one step share a note."""
     notes: list[_Note] = []
     subjects: dict[int, str] = {}
     numbers: dict[int, int] = {}

@@ -12,7 +12,7 @@ from taskqueue.engine.statement import Fact
 from taskqueue.engine.totals import label_among
 from taskqueue.models import CallCount, WorkflowCount
 
-# Rows that one transaction adds up.
+# The most rows that one transaction adds up.
 BATCH = 10_000
 HAS_COUNTS = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_workflowcount WHERE NOT is_sum)
@@ -21,10 +21,10 @@ HAS_COUNTS = Fact.of("""
 
 
 def merge_counts(connection: BaseDatabaseWrapper) -> bool:
-    """Add rows of counts to the sum of their name; whether there are more.
+    """Add rows of counts to the sum of their name. Return whether there are more.
 
-    Rows that another worker adds at this moment are left to it. Two that begin the same sum leave
-    two rows of it, which are added up as all are.
+    Rows that another worker is adding are left to it. Two workers that begin the same sum leave two
+    rows of it, which are later added up like all others.
     """
     have_more = [_merge(connection, model) for model in (WorkflowCount, CallCount)]
     return any(have_more)

@@ -13,8 +13,9 @@ HAS_COUNTED = Fact.of("""
         SELECT min(name) FROM taskqueue_task WHERE keep_last IS NOT NULL AND finished_at IS NOT NULL
     ) IS NOT NULL
 """)
-# The names with such a number, found one after the other in an index that has only their tasks. Of
-# several numbers, that of the task that ended last holds: it is the one of the newest code.
+# The names with such a number, found one after the other in an index that has only their tasks. If
+# tasks of a name have different numbers, that of the task that ended last applies: it comes from
+# the newest code.
 NAMES = Statement.of("""
 WITH RECURSIVE kept (name) AS (
     SELECT (
@@ -42,8 +43,8 @@ FROM kept
 WHERE kept.name IS NOT NULL
 """)
 
-# The first to have ended, if more have than are kept. A holder of a unique key stays until the key
-# is free.
+# The tasks that ended first, if more have ended than are kept. A holder of a unique key is kept
+# until the key is free.
 _SURPLUS = """
     SELECT id
     FROM taskqueue_task
@@ -77,7 +78,7 @@ MARK = Statement(
 
 
 def mark_surplus(connection: BaseDatabaseWrapper, *, limit: int) -> int:
-    """Let what is beyond the number be pruned now; how many tasks, at most `limit`."""
+    """Make surplus tasks due for pruning now. Return how many, at most `limit`."""
     marked = 0
     for name, keep_last in select(connection, NAMES):
         if marked < limit:
@@ -87,7 +88,7 @@ def mark_surplus(connection: BaseDatabaseWrapper, *, limit: int) -> int:
 
 
 def count_surplus(connection: BaseDatabaseWrapper, *, limit: int) -> int:
-    """Count what is beyond the number, of each name up to `limit`."""
+    """Count surplus tasks, up to `limit` of each name."""
     return sum(
         len(select(connection, SURPLUS, name=name, keep_last=keep_last, limit=limit))
         for name, keep_last in select(connection, NAMES)

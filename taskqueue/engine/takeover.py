@@ -26,10 +26,11 @@ BATCH = 500
 LOST = "taskqueue.exceptions.AttemptLost"
 EXPIRED = "The lease ran out: its worker stopped renewing it."
 ENDED_ON_HOST = "Its worker's processes had ended on their host."
-# Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL
-# checks the expiry again on the row that it locked. Leases are spared for one lease's time after
-# the server's own start: nobody could renew while it was away. Ordered by id, PostgreSQL may walk
-# the primary key of all leases that ever were; so would SQLite by the plain `id`.
+# Locks: leases that ran out, skipping those that are being renewed or recorded. PostgreSQL checks
+# the expiry again on the row that it has locked. Leases are spared for the duration of a lease
+# after the server's own start, because nobody could renew them while it was away. Ordered by id,
+# PostgreSQL may read the primary key of all leases there ever were; so would SQLite with the plain
+# `id`.
 EXPIRED_LEASES = Statement(
     postgresql="""
         SELECT id
@@ -84,11 +85,11 @@ def take_over(
     tally: Tally,
     suspects: Collection[int] | None = None,
 ) -> dict[int, Recorded]:
-    """End leases that have run out by the database's clock; return what was recorded, by lease.
+    """End leases that have run out by the database's clock. Return the records by lease.
 
-    Each lease is locked first and its expiry checked again under the lock; one that is being
-    renewed or recorded is skipped. Only `suspects`, if given. Not within `grace` of the
-    database's own start.
+    Each lease is locked first and its expiry checked again under the lock; a lease that is being
+    renewed or recorded is skipped. If `suspects` is given, only those are ended. Nothing happens
+    within `grace` of the database's own start.
     """
     with tally.guard(), transaction(connection):
         expired = expired_leases(connection, grace=grace)
@@ -100,7 +101,7 @@ def take_over(
 
 
 def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
-    """Return the leases that have run out at this moment."""
+    """Return the leases that have run out now."""
     with transaction(connection):
         return expired_leases(connection, grace=grace)
 
@@ -108,7 +109,7 @@ def expired(connection: BaseDatabaseWrapper, *, grace: timedelta) -> list[int]:
 def known_incarnations(
     connection: BaseDatabaseWrapper, incarnations: Collection[UUID]
 ) -> set[UUID]:
-    """Return those of them that are workers of this database."""
+    """Return those of the incarnations that are workers of this database."""
     with installed(connection):
         rows = Worker.objects.using(connection.alias).filter(incarnation__in=incarnations)
         return set(rows.values_list("incarnation", flat=True))
@@ -129,9 +130,9 @@ def end_departed(
 ) -> Departed:
     """End the leases that this incarnation claimed, as lost.
 
-    The caller has the proof that none of its processes is left. Locks: the worker's row, so that
-    no other process takes the name meanwhile; then leases by id; then their tasks by id. It waits
-    for none of them: what somebody else has is left for another look.
+    The caller has proof that none of its processes is left. Locks: the worker's row, so that no
+    other process takes the name meanwhile; then leases by id; then their tasks by id. It waits for
+    none of them: what another session has locked is left for the next look.
     """
     lost: dict[int, Recorded] = {}
     last = 0

@@ -1,4 +1,4 @@
-"""Count attempts and the ends of tasks, in the transaction that records them.
+"""Counting attempts and ends of tasks, in the transaction that records them.
 
 Each process, and each thread that records, writes its own rollups, so that none waits for another.
 A row holds absolute numbers: those that were counted here and committed, plus those of this
@@ -24,14 +24,14 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import COUNTS, Ended, RollupRow
 from taskqueue.models import Lease, Task
 
-# How long one row is updated; it stands for the moment at which it was begun.
+# How long one row is updated; it counts for the moment at which it was begun.
 PART_SECONDS = 10.0
 
 
 class SubjectLike(Protocol):
-    """The attributes that are asked of the task that a lease belongs to."""
+    """The attributes that are needed of the task of a lease."""
 
-    # Read only, so that a named tuple will do.
+    # Read-only, so that a named tuple fits.
     @property
     def task_id(self) -> str: ...
     @property
@@ -40,19 +40,19 @@ class SubjectLike(Protocol):
     def name(self) -> str: ...
     @property
     def stays(self) -> bool:
-        """Whether its next attempt is for the same worker."""
+        """Whether its next attempt must be on the same worker."""
 
     @property
     def ready_at(self) -> float | None:
-        """When the task became ready, by the monotonic clock; None: not known."""
+        """When the task became ready, by the monotonic clock; None if unknown."""
 
     @property
     def is_step(self) -> bool:
-        """Whether it belongs to a step of a workflow; of one that is looked up it is not known."""
+        """Whether it belongs to a step of a workflow; unknown if the task was looked up."""
 
 
 class Subject(NamedTuple):
-    """The task that a lease belongs to, as it was looked up."""
+    """The task of a lease, from a lookup."""
 
     task_id: str
     queue_name: str
@@ -68,7 +68,7 @@ class _Row:
     def __init__(self, queue_name: str, name: str) -> None:
         self.id = str(uuid4())
         self.queue_name, self.name = queue_name, name
-        # By the columns of `COUNTS`.
+        # Numbers by the columns of `COUNTS`.
         self.counts: Counter[str] = Counter()
         self.run_seconds = self.wait_seconds = self.slowest_seconds = 0.0
         self.run_times: Counter[int] = Counter()
@@ -103,7 +103,7 @@ class _Row:
 
 
 class Tally:
-    """The counts of one thread: threads that record at the same time need their own."""
+    """The counts of one thread. Threads that record at the same time need one each."""
 
     def __init__(
         self, subject_of: Callable[[int], SubjectLike | None] = lambda lease_id: None
@@ -124,14 +124,14 @@ class Tally:
             raise
 
     def abandon(self) -> None:
-        """Forget everything: what was counted last may not have been committed."""
+        """Forget everything, because it is unknown whether the last counts were committed."""
         self._rows = {}
         self._unwritten.clear()
 
     def subjects(
         self, connection: BaseDatabaseWrapper, lease_ids: Iterable[int]
     ) -> dict[int, SubjectLike]:
-        """Return the subject of each lease; one that was withdrawn may be missing."""
+        """Return the subject of each lease; a withdrawn lease may be missing."""
         known: dict[int, SubjectLike] = {}
         unknown: list[int] = []
         for lease_id in lease_ids:
@@ -143,7 +143,7 @@ class Tally:
         return known | _look_up(connection, unknown) if unknown else known
 
     def known_plain(self, lease_ids: Iterable[int]) -> dict[int, SubjectLike] | None:
-        """Return the subject of each lease, if all are known here and none is of a workflow."""
+        """Return the subject of each lease, if all are known and none belongs to a workflow."""
         subjects = {lease_id: self._subject_of(lease_id) for lease_id in lease_ids}
         found = {
             lease_id: subject
@@ -160,11 +160,11 @@ class Tally:
         *,
         now: float,
     ) -> None:
-        """Count the attempts that were recorded; the ages in `outcomes` are before `now`."""
+        """Count the recorded attempts; ages in `outcomes` are relative to `now`."""
         self._begin()
         alike: dict[tuple[str, str], list[tuple[Outcome, SubjectLike]]] = {}
         for outcome in outcomes:
-            # By position, here and below: this runs once for every attempt.
+            # By position, here and below, because this runs for every attempt.
             subject = subjects.get(outcome[0])
             if subject is not None and recorded[outcome[0]][1] is not None:
                 key = subject.queue_name, subject.name
@@ -197,7 +197,7 @@ class Tally:
         )
 
     def add_lost(self, queue_name: str, name: str, number: int) -> None:
-        """Count attempts as lost that nobody began."""
+        """Count lost attempts that nobody began."""
         self._begin()
         self._row(queue_name, name).counts["lost"] += number
 
@@ -220,8 +220,8 @@ class Tally:
         return packed
 
     def _begin(self) -> None:
-        # By the clock of this moment, once all locks are held: who waited for one may come so late
-        # that the row has been merged, and would count it again.
+        # By the current time, once all locks are held: after waiting for one it may be so late that
+        # the row has been merged, and would be counted again.
         now = time.monotonic()
         if now - self._began_at > PART_SECONDS:
             self._rows = {}
@@ -236,7 +236,7 @@ class Tally:
 
 
 def _look_up(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> dict[int, Subject]:
-    # Not as a join, which bad statistics would turn into a walk over all leases or tasks.
+    # Not as a join, which bad statistics would turn into a scan of all leases or tasks.
     with installed(connection):
         leases = Lease.objects.using(connection.alias).filter(id__in=lease_ids)
         task_ids = dict(leases.values_list("id", "task_id"))

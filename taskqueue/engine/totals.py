@@ -1,14 +1,14 @@
 """Totals: counts since the beginning, kept forever in a bounded number of rows.
 
-A counter is the totals, and what has not been added to them: rollups that are not merged yet, and
-arrivals. Each stands in exactly one of these at any moment, so one statement that reads all three
-sees a figure that never falls, whoever was killed at whatever moment.
+A counter is the totals plus what has not been added to them: unmerged rollups, and arrivals. Each
+count is in exactly one of these at any moment, so a statement that reads all three sees a figure
+that never falls, whatever process was killed at whatever moment.
 
-Tasks that were enqueued are counted by a narrow row that rides in the statement of the enqueue, at
-some 3 to 5 % of its time on PostgreSQL. To raise one number in place was measured to cost more,
-and would make enqueues wait for each other. To find the number from what has ended and what waits
-would cost an enqueue nothing, but be exact only where all that waits is counted, and a scrape has
-no time to count millions.
+Enqueued tasks are counted by a narrow row that is inserted by the statement of the enqueue, which
+costs 3 to 5 % of its time on PostgreSQL. Raising one number in place was measured to cost more, and
+would make enqueues wait for each other. Deriving the number from ended and waiting tasks would cost
+an enqueue nothing, but would be exact only if all waiting tasks were counted, and a scrape has no
+time to count millions.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from taskqueue.models.parts import Figures
 from taskqueue.models.rollup import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 
-# Rows of a kind: the names, or queues, that were seen first. The rest share another row.
+# The most rows of a kind: the names, or queues, that were seen first. The rest share another row.
 #
-# Whoever may choose a queue at an enqueue could fill them: where there is no room, a queue that a
-# worker names takes the row of the least of the others.
+# Somebody who may choose a queue at an enqueue could fill them. So if there is no room, a queue
+# that a worker names takes the row of the least of the others.
 MOST_LABELS = 100
 REST = "…other"
 DEFAULT = "default"
 SUMS = (*COUNTS, "run_seconds", "wait_seconds")
 HISTOGRAMS = ("run_times", "wait_times")
-# Arrivals that one transaction adds.
+# The most arrivals that one transaction adds.
 ARRIVALS = 10_000
-# Transactions in a row, that other duties have their turn.
+# The most transactions in a row, so that other duties have their turn.
 LONGEST_ROUND = 5
 
 
 def add_arrivals(connection: BaseDatabaseWrapper) -> bool:
-    """Add to the totals what has arrived, and delete it; whether there is more.
+    """Add arrivals to the totals, and delete them. Return whether there are more.
 
-    Rows that another worker adds at this moment are left to it.
+    Rows that another worker is adding are left to it.
     """
     for _ in range(LONGEST_ROUND):
         try:
@@ -57,7 +57,7 @@ def add_arrivals(connection: BaseDatabaseWrapper) -> bool:
                         for total in totals.of(queue_name, name):
                             total.enqueued += number
                     totals.write(["enqueued"])
-        except IntegrityError:  # Another worker has just added the first of a queue or name.
+        except IntegrityError:  # Another worker has just added the first row of a queue or name.
             return True
         if sum(rows for _, _, _, rows in arrivals) < ARRIVALS:
             return False
@@ -74,7 +74,7 @@ def add_figures(figures: Figures, more: Figures) -> None:
 
 
 class Totals:
-    """All totals, locked by id, to be added to in the transaction of the caller."""
+    """All totals, locked by id, to be increased in the caller's transaction."""
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = connection
@@ -88,12 +88,12 @@ class Totals:
         self._meant: frozenset[str] | None = None
 
     def of(self, queue_name: str, name: str) -> list[Total]:
-        """The queue's and the name's, to be changed."""
+        """Return the totals of the queue and of the name, to be changed."""
         return [self._total(QUEUE, queue_name), self._total(NAME, name)]
 
     def write(self, columns: Iterable[str]) -> None:
-        """Write these columns of those that were asked for."""
-        # In one order, or two that add the same new ones would wait for each other.
+        """Write these columns of the totals that were requested."""
+        # In a fixed order, because two workers that add the same new rows could deadlock.
         touched = [total for _, total in sorted(self._touched.items())]
         changed = ["enqueued", *SUMS, *HISTOGRAMS] if self._folded else list(columns)
         self._rows.bulk_update([total for total in touched if total.pk], changed)
@@ -120,7 +120,7 @@ class Totals:
         return own
 
     def _make_room(self, labels: Set[str]) -> None:
-        """Fold the least of these queues into the row of the rest."""
+        """Merge the least of these queues into the row of the rest."""
         least = min((self._known[QUEUE, label] for label in labels), key=_size)
         del self._known[QUEUE, least.label]
         self._touched.pop((QUEUE, least.label), None)
@@ -131,7 +131,7 @@ class Totals:
 
 
 def meant_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:
-    """The queues that are not somebody's whim: the default one, and those that a worker names."""
+    """Return the queues that are configured: the default one, and those that a worker names."""
     there = Worker.objects.using(connection.alias).exclude(
         status__in=[WorkerStatus.LOST.value, WorkerStatus.STOPPED.value]
     )
@@ -139,10 +139,10 @@ def meant_queues(connection: BaseDatabaseWrapper) -> frozenset[str]:
 
 
 def label_among(label: str, known: Set[str], meant: Set[str] = frozenset()) -> str:
-    """Under which label a queue or name is counted, where these have rows already.
+    """Return the label under which a queue or name is counted, given the labels that have rows.
 
-    One that has a row keeps it, but for a queue that is not meant, whose row one that is may take.
-    The row of the rest then takes over what was counted: the sum of all never falls.
+    A label that has a row keeps it, except that a configured queue may take the row of one that is
+    not. The row of the rest then takes over that row's counts, so the sum never falls.
     """
     has_room = len(known) - (REST in known) < MOST_LABELS
     makes_room = label in meant and len(meant & known) < MOST_LABELS

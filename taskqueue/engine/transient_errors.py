@@ -7,14 +7,14 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 
 CONNECTION, RESOURCES, INTERVENTION, ROLLBACK = "08", "53", "57P", "40"
-# Of PostgreSQL: classes of its error codes, appendix A of its manual.
+# Classes of PostgreSQL's error codes, from appendix A of its manual.
 LOCK_NOT_AVAILABLE, READ_ONLY, TRANSACTION = "55P03", "25006", "25"
-# As https://www.sqlite.org/rescode.html numbers them.
+# Numbers from https://www.sqlite.org/rescode.html.
 SQLITE_BUSY, SQLITE_LOCKED = 5, 6
 
 
 class OutOfSight(OperationalError):
-    """A row is there that the transaction's snapshot does not show; a new transaction's does."""
+    """A row exists that the transaction's snapshot does not show; a new transaction will see it."""
 
 
 def is_passing(error: Exception) -> bool:
@@ -27,7 +27,7 @@ def is_passing(error: Exception) -> bool:
 
 def is_busy(error: BaseException) -> bool:
     """Return whether another connection holds SQLite's write lock."""
-    # The lowest byte is the kind of the error, the others say more of it.
+    # The lowest byte is the kind of the error, the others give details.
     code = getattr(error.__cause__, "sqlite_errorcode", 0)
     return code & 0xFF in (SQLITE_BUSY, SQLITE_LOCKED)
 
@@ -43,11 +43,11 @@ def is_outage(error: Exception) -> bool:
 
 
 def is_of_session(error: Exception) -> bool:
-    """Return whether the session or its server is in trouble, whatever was to be written.
+    """Return whether the session or its server is in trouble, regardless of what was written.
 
     A session that was silent within a transaction for too long has been ended, and a read-only
-    server refuses everything. Django takes these for internal errors, as it does what a trigger of
-    the project raises.
+    server refuses everything. Django reports both as internal errors, as it does errors that a
+    trigger of the project raises.
     """
     if isinstance(error, (OperationalError, InterfaceError)):
         return True
@@ -59,6 +59,6 @@ def _is_of_postgresql(error: Exception, states: tuple[str, ...]) -> bool:
     cause: Any = error.__cause__
     if not hasattr(cause, "sqlstate"):
         return False
-    if cause.sqlstate is None:  # psycopg's own refusals have no code either.
+    if cause.sqlstate is None:  # psycopg's own errors have no code either.
         return type(cause).__name__ in ("OperationalError", "ConnectionTimeout")
     return str(cause.sqlstate).startswith(states)

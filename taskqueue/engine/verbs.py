@@ -28,7 +28,7 @@ from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.engine.webhooks.verbs import WEBHOOK_VERBS
 from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 
-# The permissions are those of the verb that the operation does.
+# The permissions are those of the operation's verb.
 operation_verb = partial(Verb, noun="operation", permissions=())
 
 OPERATION_VERBS = verb_table(
@@ -46,7 +46,10 @@ OPERATION_VERBS = verb_table(
 
 
 def _fire(name: str, *, group: str, by: object, reason: str, seen: Seen = None) -> list[Fired]:
-    """Enqueue what a group has collected. Nothing of it is compared: events come at any moment."""
+    """Enqueue what a group has collected.
+
+    `seen` is not compared, because events come at any moment.
+    """
     return fire_group(name, group, by=by, reason=reason)
 
 
@@ -96,7 +99,7 @@ TABLES: tuple[Mapping[str, Verb], ...] = (
     SCHEDULE_VERBS, OPERATION_VERBS, WORKFLOW_VERBS, GROUP_VERBS, ALERT_VERBS, ALERT_RULE_VERBS,
     MAKING_WORKFLOWS, WEBHOOK_VERBS, SEARCH_VERBS, OTHER_VERBS,
 )  # fmt: skip
-# The verbs that operations do, by their names.
+# The verbs of operations, by name.
 KNOWN_VERBS: Mapping[str, Verb] = {**BULK_VERBS, "replay": WEBHOOK_VERBS["replay"]}
-# All verbs, by noun and name, as audit entries store them.
+# All verbs by noun and name, as audit entries store them.
 VERBS = {(verb.noun, verb.name): verb for table in TABLES for verb in table.values()}

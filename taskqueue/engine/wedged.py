@@ -23,13 +23,14 @@ logger = logging.getLogger("taskqueue.worker")
 LEAST = timedelta(minutes=10)
 FACTOR = 10.0
 SHARE = 0.95
-# The number of newest attempts from which usual run times are taken.
+# The number of newest attempts from which usual run times are computed.
 SAMPLE = 2000
-# Of a name with fewer successes among them, nothing is known.
+# A name with fewer successes among them has no usual run time.
 ENOUGH = 20
 
 HAS_RUNNING = Fact.of("EXISTS (SELECT 1 FROM taskqueue_lease WHERE status = 'running')")
-# Locks nothing. The index of running leases bounds it; lines are read for the few that are quiet.
+# Locks nothing. The index of running leases bounds it; log lines are read only for the few quiet
+# ones.
 QUIET = Statement(
     postgresql="""
         SELECT
@@ -93,7 +94,7 @@ QUIET = Statement(
         ORDER BY quiet.id
     """,
 )
-# Locks nothing. The newest leases, by their key; OFFSET keeps the planner from joining a whole
+# Locks nothing. The newest leases, by their key; OFFSET keeps the planner from joining the whole
 # table of tasks to them.
 RECENT_RUNS = Statement(
     postgresql="""
@@ -127,7 +128,7 @@ RECENT_RUNS = Statement(
             AND task.name IN (SELECT value FROM json_each(%(names)s))
     """,
 )
-# Locks: the one lease.
+# Locks: one lease.
 SET_WEDGED = Statement.of("""
     UPDATE taskqueue_lease
     SET wedged_at = {now}
@@ -141,16 +142,16 @@ CLEAR_WEDGED = Statement.of("""
 
 
 class Quiet(NamedTuple):
-    """A running attempt that has not been heard of for a while."""
+    """A running attempt that has given no sign of life for a while."""
 
     lease_id: int
     task_id: str
     name: str
     worker: str
     attempt: int
-    # Since its last sign of life.
+    # Seconds since its last sign of life.
     seconds: float
-    # Seconds since it was marked as wedged; None: it is not.
+    # Seconds since it was marked as wedged; None if it is not marked.
     marked_for: float | None
 
 
@@ -162,10 +163,10 @@ def mark_wedged(
     enough: int = ENOUGH,
     sample: int = SAMPLE,
 ) -> int:
-    """Mark the running attempts that have been quiet for too long; how many there were.
+    """Mark the running attempts that have been quiet for too long. Return how many there were.
 
-    Too long is `least`, and `factor` times what 95 of 100 attempts of the name take. Progress and
-    log lines are signs of life; one that comes later clears the mark.
+    Too long is at least `least`, and at least `factor` times the p95 of the name's run times.
+    Progress and log lines are signs of life; a later one clears the mark.
     """
     quiet = [
         Quiet(row[0], str(as_uuid(row[1])), *row[2:])
@@ -208,7 +209,7 @@ def _usual(runs: Iterable[tuple[Any, ...]], enough: int) -> dict[str, float]:
 
 
 def wedged() -> QuerySet[Lease]:
-    """The running attempts that are marked, with their tasks, the longest marked first."""
+    """Return the attempts that are marked, with their tasks, the longest marked first."""
     return (
         Lease.objects.using(database_alias())
         .filter(status=LeaseStatus.RUNNING.value, wedged_at__isnull=False)

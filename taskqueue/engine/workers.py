@@ -13,9 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.dialect import execute, select
 from taskqueue.engine.statement import Fact, Statement, change
 
-# A sign of life of a worker that was thought lost takes that back. What was asked of the worker is
-# seen by the statement that tells it. SQLite 3.40 finds IS NULL false for every column of a
-# RETURNING where the table has JSON columns: what may be null is returned as it is.
+# A sign of life of a worker that was considered lost corrects that. The statement that delivers a
+# request also marks it as seen. SQLite 3.40 finds IS NULL false for every column of a RETURNING if
+# the table has JSON columns, so nullable values are returned unchanged.
 TOUCH = Statement.of("""
     UPDATE taskqueue_worker
     SET seen_at = {now},
@@ -49,7 +49,7 @@ TAKE_UP = Statement.of("""
     WHERE id = %(worker)s AND incarnation = %(incarnation)s
 """)
 
-# Every worker runs these: rows that somebody else has are left for a later time.
+# Every worker runs these: rows that another session has locked are left for a later time.
 MARK_LOST = Statement.of("""
     UPDATE taskqueue_worker
     SET status = 'lost', stopped_at = {now}, is_idle = false
@@ -117,7 +117,7 @@ class Wanted(NamedTuple):
     queues: str | None
     strict: bool | None
     definition_slots: str | None
-    # When it was last changed, as the database writes it: only to be compared with.
+    # When it was last changed, as the database writes it; only for comparisons.
     at: str
 
 
@@ -127,12 +127,12 @@ class Asked(NamedTuple):
     request: str
     by: str
     reason: str
-    # None where nothing is to change, or the worker has taken up all of it.
+    # None if nothing is to change, or if the worker has applied all of it.
     wanted: Wanted | None = None
 
 
 class Terms(TypedDict):
-    """The slots and queues of a worker: columns of its row."""
+    """The slots and queues of a worker, as columns of its row."""
 
     concurrency: int
     queues: Mapping[str, int]
@@ -143,22 +143,22 @@ class Terms(TypedDict):
 
 
 class Sign(TypedDict):
-    """A sign of life: what a worker writes of itself."""
+    """A sign of life: what a worker writes about itself."""
 
     status: str
     running_leases: int
     trouble: str
     memory_bytes: int | None
-    # Of one processor.
+    # As a share of one processor.
     cpu_percent: float | None
 
 
 def touch(
     connection: BaseDatabaseWrapper, *, worker_id: int, incarnation: UUID, **sign: Unpack[Sign]
 ) -> Asked | None:
-    """Give a sign of life, and acknowledge what is asked of the worker.
+    """Write a sign of life, and acknowledge requests to the worker.
 
-    None if the name now belongs to another incarnation.
+    Return None if the name now belongs to another incarnation.
     """
     rows = select(connection, TOUCH, worker=worker_id, incarnation=incarnation, **sign)
     if not rows:
@@ -174,9 +174,9 @@ def touch(
 def take_up(
     connection: BaseDatabaseWrapper, *, worker_id: int, incarnation: UUID, at: str, terms: Terms
 ) -> None:
-    """Say what the worker does from now on, after the change that was made then.
+    """Record how the worker behaves from now on, after the change that was made at `at`.
 
-    A later change stays to be taken up.
+    A later change still waits to be applied.
     """
     execute(
         connection, TAKE_UP, worker=worker_id, incarnation=incarnation, at=at,
@@ -185,22 +185,25 @@ def take_up(
 
 
 def set_listening(connection: BaseDatabaseWrapper, *, worker_id: int, listens: bool | None) -> None:
-    """Say whether this worker listens, or polls; None: it polls until it can find out."""
+    """Record whether this worker listens, or polls; with None it polls until it can find out."""
     change(connection, SET_LISTENING, (listens, worker_id))
 
 
 def set_idle(connection: BaseDatabaseWrapper, *, worker_id: int, is_idle: bool) -> None:
-    """Say whether an enqueue has to wake this worker."""
+    """Record whether an enqueue has to wake this worker."""
     change(connection, SET_IDLE, (is_idle, worker_id))
 
 
 def mark_lost(connection: BaseDatabaseWrapper) -> int:
-    """Mark the workers that have not been seen for a lease's time; how many there were."""
+    """Mark the workers that have not been seen for the duration of a lease.
+
+    Return how many there were.
+    """
     return execute(connection, MARK_LOST)
 
 
 def forget_gone(connection: BaseDatabaseWrapper) -> int:
-    """Delete the rows of workers that have been gone for a day; how many there were."""
+    """Delete the rows of workers that have been gone for a day. Return how many there were."""
     return execute(connection, FORGET_GONE)
 
 
@@ -213,6 +216,6 @@ def remember_queues(connection: BaseDatabaseWrapper, names: Sequence[str]) -> No
 def unknown_leases(
     connection: BaseDatabaseWrapper, *, worker: str, known: Sequence[int], since: datetime
 ) -> list[int]:
-    """The running leases that this worker took since then and does not know."""
+    """Return the running leases that this worker took since then and does not know of."""
     rows = select(connection, UNKNOWN, worker=worker, known=list(known), since=since)
     return [row[0] for row in rows]

@@ -1,7 +1,7 @@
-"""System checks of a worker, run beside its imports.
+"""System checks of a worker, which run while it imports its code.
 
-A copy of the process runs them and ends. So neither the worker nor its children import what only
-checks need, such as the project's URLs and views.
+A copy of the process runs them and ends. So neither the worker nor its children import modules that
+only checks need, such as the project's URLs and views.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from taskqueue.declarations.checks import definitions_unread
 from taskqueue.worker.child import name_process, obey_parent_alone
 from taskqueue.worker.forks import Template
 
-# Seconds for the checks of any project. After them the worker runs the checks itself.
+# Seconds for the checks of any project. After that the worker runs the checks itself.
 LONGEST = 300.0
-# Milliseconds between looks at whether the copy has ended.
+# Milliseconds between two checks whether the copy has ended.
 LOOK = 200
-# An answer is its length in so many bytes, and JSON text.
+# An answer is its length in this many bytes, and JSON text.
 LENGTH_BYTES = 8
-# What the checks wrote, and the text of their errors.
+# The output of the checks, and the text of their errors.
 Answer = tuple[str, str | None]
 
 
@@ -42,7 +42,7 @@ class Checker:
         self._pipe: int | None = None
 
     def begin(self, template: Template) -> None:
-        """Run the checks in a copy of this process, if the template could be one."""
+        """Run the checks in a copy of this process, if it could be copied as a template."""
         if template.socket is None:
             return
         read, write = os.pipe()
@@ -58,7 +58,7 @@ class Checker:
     def end(self, until_reached: Callable[[Callable[[], None]], object]) -> None:
         """Wait for the checks, show their warnings, and raise `SystemCheckError` for errors.
 
-        They run here, again and again while the database is away, if the copy has not ended well.
+        If the copy has not ended well, the checks run here, repeatedly while the database is away.
         """
         answer = None if self._pipe is None else self._received(self._pipe)
         self.close()
@@ -75,7 +75,7 @@ class Checker:
     def _received(self, pipe: int) -> Answer | None:
         """Return the answer of the copy; None if it ends without one, or takes too long.
 
-        The pipe may stay open: a process that a check has started holds it too.
+        The pipe may stay open, because a process that a check has started holds it too.
         """
         poll = select.poll()
         poll.register(pipe, select.POLLIN)
@@ -104,13 +104,13 @@ class Checker:
 
 
 def is_whole(received: bytes) -> bool:
-    """Whether these bytes hold a whole answer."""
+    """Return whether these bytes contain a whole answer."""
     size = int.from_bytes(received[:LENGTH_BYTES])
     return len(received) >= LENGTH_BYTES and len(received) >= LENGTH_BYTES + size
 
 
 def answer_of(received: bytes) -> Answer | None:
-    """Return the answer that these bytes hold; None for a short or a broken one."""
+    """Return the answer in these bytes; None if it is incomplete or invalid."""
     if not is_whole(received):
         return None
     size = int.from_bytes(received[:LENGTH_BYTES])
@@ -127,7 +127,7 @@ def _check(command: BaseCommand, write: int, parent: int) -> NoReturn:
         name_process("taskqueue-check")
         written, error = io.StringIO(), None
         command.stderr = OutputWrapper(written)
-        # Whatever else is raised is raised again where the worker runs the checks itself.
+        # Other errors occur again when the worker runs the checks itself.
         with open(write, "wb") as answer, suppress(Exception), definitions_unread():
             try:
                 command.check()

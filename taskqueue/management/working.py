@@ -1,6 +1,6 @@
 """The work of `runworker`, after its flags are parsed.
 
-It is imported beside the template, which imports the tasks meanwhile.
+It is imported while the template imports the tasks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from taskqueue.worker.state import WorkerOptions, default_name
 from taskqueue.worker.supervisor import NameTaken, WorkerFailed, run_worker
 from taskqueue.worker.wakeup import ending_at_once, until_reached
 
-LEVELS = {0: logging.WARNING, 1: logging.INFO}  # The level of the log, by Django's `--verbosity`.
+LEVELS = {0: logging.WARNING, 1: logging.INFO}  # The level of the log by Django's `--verbosity`.
 HEALTH, METRICS = "health_port", "metrics_port"
 MISSING = (
     "--metrics-port needs the package prometheus-client, which is not installed. Install it with"
@@ -45,7 +45,7 @@ MISSING = (
 def work(
     command: BaseCommand, flags: dict[str, Any], template: Template, checker: Checker | None
 ) -> None:
-    """Work until told to stop, or drained. Raises `CommandError` where the worker cannot."""
+    """Work until told to stop, or drained. Raises `CommandError` if the worker cannot."""
     show_logs(LEVELS.get(flags["verbosity"], logging.DEBUG))
     meter = Meter()
     try:

@@ -12,17 +12,18 @@ from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.rollups import ChartCache, Span, span_of
 
-# Fewer attempts, before or now, tell nothing about a change.
+# Fewer attempts, before or now, do not show a change.
 LEAST = 5
-# Rollups are kept for 90 days: half of them is what can be compared with the other half.
+# Rollups are kept for 90 days, so at most half of that can be compared with the other half.
 LONGEST = timedelta(days=45)
 MOST_WORKERS, MOST_DEPLOYS = 1_000, 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared(NamePerformance):
-    """Attempts at tasks of one name, and how they differ from those before: 0.5 is half as much
-    again, None unknown.
+    """Attempts at tasks of one name, and how they differ from those before.
+
+    0.5 means half as much again; None means unknown.
     """
 
     before_count: int = about("Attempts in the same length of time before.")
@@ -33,7 +34,7 @@ class Compared(NamePerformance):
 
 @dataclass(frozen=True)
 class Deploy:
-    """The first start of a worker, of those that are known, with a version of the project."""
+    """The first known start of a worker with a version of the project."""
 
     version: str
     at: datetime
@@ -43,7 +44,7 @@ cache: ChartCache[dict[str, NamePerformance]] = ChartCache()
 
 
 def compared(span: str) -> list[Compared]:
-    """Return each name that ran within the span, beside the span before it.
+    """Return each name that ran within the span, compared with the span before it.
 
     Raises ValueError for a span that is not in `SPANS`.
     """
@@ -58,9 +59,9 @@ def compared(span: str) -> list[Compared]:
 
 
 def compared_since(moment: datetime) -> list[Compared]:
-    """Return each name that ran since the moment, beside as long a time before it.
+    """Return each name that ran since the moment, compared with an equally long time before it.
 
-    Moments count to the minute, and at most so long ago that rollups tell of as long before.
+    Moments are rounded to the minute, and limited so that rollups still cover the time before.
     """
     at = now()
     since = max(moment, at - LONGEST).replace(second=0, microsecond=0)
@@ -88,10 +89,10 @@ def _change(here: float | None, before: float | None) -> float | None:
 
 
 def deploys() -> list[Deploy]:
-    """Return when each version of the project began to run, the newest first.
+    """Return when each version of the project began to run, newest first.
 
-    Workers report it (`VERSION` in the settings). One that takes the name of another takes its row
-    too, so the start of a version is that of its first worker that still has one.
+    Workers report the version (`VERSION` in the settings). A worker that takes the name of another
+    also takes its row, so the start of a version is that of its first worker that still has a row.
     """
     workers = Worker.objects.using(database_alias()).order_by("-id")[:MOST_WORKERS]
     first: dict[str, datetime] = {}

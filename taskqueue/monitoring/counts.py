@@ -10,7 +10,7 @@ from taskqueue.core.states import TaskStatus
 from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 
-# The highest count: an exact one would read the whole table.
+# The highest count, because an exact count would read the whole table.
 CAP = 10_000
 
 
@@ -23,7 +23,7 @@ class Count:
 
     @classmethod
     def of(cls, found: int, *, cap: int) -> Count:
-        """Return the count from one that stopped above the cap."""
+        """Return the count for a number that was counted up to one above the cap."""
         return cls(min(found, cap), found > cap)
 
     def __str__(self) -> str:
@@ -31,11 +31,11 @@ class Count:
         return f"{text}+" if self.is_capped else text
 
 
-# Each part reads one index, up to the limit: its order keeps the planner from reading the table in
-# its place. A task that runs is found by its lease, for no index holds it, but for those of several
-# workers. SQLite needs
-# the condition of the index of waiting tasks word by word. PostgreSQL sees what follows from what;
-# told twice, it would expect far too few rows, and sort what another index gives.
+# Each part reads one index, up to the limit: its order keeps the planner from reading the table
+# instead. No index contains running tasks, so they are found by their leases, except those of
+# several workers. SQLite needs the condition of the index of waiting tasks word by word. PostgreSQL
+# derives it; if it were repeated, PostgreSQL would expect far too few rows, and sort rows of
+# another index.
 _STATUS_COUNTS = """
 SELECT 'blocked', count(*) FROM (
     SELECT 1 FROM taskqueue_task

@@ -16,21 +16,21 @@ from taskqueue.monitoring.series import Attempts, Series
 
 @dataclass(frozen=True, kw_only=True)
 class Depths(Series):
-    """The most ready tasks of each step, the oldest first; None: no worker was there to look."""
+    """The most ready tasks in each step, oldest first; None if no worker recorded them."""
 
     steps: list[Attempts] = field(default_factory=list)
     waiting: list[int | None]
-    # The steps in which there may have been more than were counted.
+    # The steps in which there may have been more tasks than were counted.
     capped: frozenset[datetime] = frozenset()
 
     @property
     def is_capped(self) -> bool:
-        """Whether there may have been more than were counted."""
+        """Whether there may have been more tasks than were counted."""
         return bool(self.capped)
 
 
 def depths(span: str, *, queue_name: str = "") -> Depths:
-    """Return how many tasks waited by step, in one queue or in all.
+    """Return how many tasks waited in each step, in one queue or in all.
 
     Raises ValueError for a span that is not in `SPANS`.
     """
@@ -44,7 +44,8 @@ def depths(span: str, *, queue_name: str = "") -> Depths:
     columns = ("starts_at", "queue_name", "waiting", "is_capped")
     for starts_at, name, waiting, is_capped in rows.values_list(*columns):
         step = starts_at - (starts_at - EPOCH) % chosen.step
-        number = waiting if name == queue_name else 0  # The row of all tells that somebody looked.
+        # The row for all queues shows that it was recorded.
+        number = waiting if name == queue_name else 0
         most[step] = max(most.get(step, 0), number)
         if is_capped and name == queue_name:
             capped.add(step)
@@ -58,5 +59,5 @@ def depths(span: str, *, queue_name: str = "") -> Depths:
 
 
 def highest(numbers: Iterable[int | None]) -> int:
-    """Return the highest of the numbers that are known; 0 if none is."""
+    """Return the highest of the known numbers; 0 if none is known."""
     return max((number for number in numbers if number is not None), default=0)

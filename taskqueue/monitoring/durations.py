@@ -1,4 +1,4 @@
-"""Durations and ages in short words, in the language of the reader."""
+"""Durations and ages as short texts, in the reader's language."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def short_duration(seconds: float | None) -> str:
 
 
 def rounded_age(seconds: float) -> str:
-    """Write an age, rounded down so that a page of ages seldom changes."""
+    """Format an age, rounded down so that a page of ages seldom changes."""
     if seconds < 10:
         return _("under 10 s")
     if seconds < MINUTE:
@@ -36,5 +36,5 @@ def rounded_age(seconds: float) -> str:
 
 
 def _two_digits(number: float) -> str:
-    """Write at least two digits: 4.2, but 42."""
+    """Format a number with at least two digits: 4.2, but 42."""
     return f"{number:.1f}".removesuffix(".0") if number < 9.95 else f"{number:.0f}"

@@ -12,14 +12,17 @@ from unicodedata import category, normalize
 from taskqueue.monitoring.read_models.base import json_fields_of
 from taskqueue.monitoring.read_models.task import ExportedTask
 
-# The signs that a spreadsheet may take for the beginning of a formula.
+# Characters that a spreadsheet may take for the beginning of a formula.
 SIGNS = frozenset("=+-@\u2212")
-# Letters and symbols that nobody sees.
+# Invisible letters and symbols.
 FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 class Csv:
-    """A line of names, then one for each row; texts that look like formulas are disarmed."""
+    """A line of names, then a line for each row.
+
+    Texts that look like formulas are made harmless.
+    """
 
     content_type = "text/csv; charset=utf-8"
 
@@ -27,14 +30,14 @@ class Csv:
         self._writer: Any = csv.writer(_Line())
 
     def heading(self) -> str:
-        """The text before all rows."""
+        """Return the text before all rows."""
         return str(self._writer.writerow(tuple(json_fields_of(ExportedTask))))
 
     def rows(self, rows: Iterable[dict[str, Any]]) -> str:
         return "".join(self._writer.writerow(map(_cell, row.values())) for row in rows)
 
     def incomplete(self, *, searched_to: datetime | None, address: str) -> str:
-        """A last line for an export that has not reached its end: where to go on."""
+        """Return the last line of an export that has not reached its end: where to continue."""
         reached = f" It has searched back to {searched_to.isoformat()}." if searched_to else ""
         told = f"# This export is incomplete.{reached} Continue: {address}"
         return str(self._writer.writerow([told]))
@@ -61,7 +64,7 @@ FORMATS: dict[str, type[Format]] = {"csv": Csv, "jsonl": JsonLines}
 
 
 class _Line:
-    """A file for the writer of CSV that gives each line back."""
+    """A file for the CSV writer that returns each line."""
 
     def write(self, text: str) -> str:
         return text
@@ -75,11 +78,11 @@ def _cell(value: Any) -> Any:
 
 
 def _may_be_formula(text: str) -> bool:
-    """Whether a spreadsheet may take the text for a formula.
+    """Return whether a spreadsheet may take the text for a formula.
 
-    Spreadsheets skip characters that nobody sees before the sign, and read other forms of a sign,
-    such as its full-width form, as the sign itself.
+    Spreadsheets skip invisible characters before the sign, and accept other forms of a sign, such
+    as its full-width form.
     """
-    # Spaces, controls, marks on the character before them, and fillers.
+    # Spaces, control characters, combining marks, and fillers.
     first = next((c for c in text if category(c)[0] not in "ZCM" and c not in FILLERS), "")
     return text[:1] in ("\t", "\r", "\n") or normalize("NFKC", first)[:1] in SIGNS

@@ -13,11 +13,11 @@ from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import read
 
 MOST_TENANTS = 50
-# Attempts of the last hour, of all queues, that are looked at: the newest.
+# The newest attempts of the last hour, of all queues, that are read.
 MOST_ATTEMPTS = 20_000
 MOST_PARTITIONS, MOST_COUNTED = 10_000, 1_000
 
-# The partitions of tenants, with what waits in each.
+# The partitions of tenants, with their waiting tasks.
 WAITING = Statement.of(f"""
 SELECT limits, number, {{since run_after}}
 FROM (
@@ -51,7 +51,7 @@ FROM (
     JOIN taskqueue_partition AS partition ON partition.id = partition_of.id
 ) AS found
 """)  # noqa: S608  (of constants)
-# Attempts that were claimed within the last hour, with how long their tasks had waited.
+# Attempts that were claimed within the last hour, with the waiting times of their tasks.
 STARTED = Statement(
     postgresql=f"""
 SELECT task.limits::text, GREATEST(
@@ -103,7 +103,7 @@ class ShownFairness:
 
 
 def has_tenants(queue_name: str) -> bool:
-    """Return whether tenants share a queue, as far as its partitions tell."""
+    """Return whether tenants share a queue, according to its partitions."""
     rows = Partition.objects.using(database_alias())
     return rows.filter(queue_name=queue_name, lane__contains='"fair"').exists()
 
@@ -142,7 +142,7 @@ def fairness_of(queue_name: str) -> ShownFairness:
 
 
 def jain(shares: list[float]) -> float | None:
-    """Return Jain's index (Jain, Chiu and Hawe, 1984); None where nobody got anything."""
+    """Return Jain's index (Jain, Chiu and Hawe, 1984); None if no tenant got anything."""
     squares = sum(share * share for share in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else None
 

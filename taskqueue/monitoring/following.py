@@ -1,4 +1,4 @@
-"""The log lines of a task, read page by page, as people and programs follow them."""
+"""The log lines of a task, read page by page, for people and programs that follow them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.read_models.task import STATUSES
 from taskqueue.results.handle import growing_pauses
 
-# The names of levels by which lines are filtered.
+# The names of levels by which lines can be filtered.
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
-# Lines of one page of a stream.
+# The most lines of one page of a stream.
 MOST_AT_ONCE = 200
 
 
@@ -47,9 +47,9 @@ def line_page(
     level: str | None = None,
     attempt: int | None = None,
 ) -> LinePage:
-    """Return lines after an id, by ids: one worker writes the lines of a task at a time.
+    """Return lines after an id, in id order: one worker at a time writes a task's lines.
 
-    The status is read first, for lines are written before the end of their attempt. Raises
+    The status is read first, because lines are written before the end of their attempt. Raises
     `TaskDoesNotExist`.
     """
     status = status_of(project_connection(), task_id)
@@ -70,14 +70,14 @@ def line_page(
 
 
 async def follow_lines(task_id: UUID, *, after: int = 0) -> AsyncIterator[LinePage]:
-    """Yield pages of lines after an id until the last; empty ones while nothing is written.
+    """Yield pages of lines after an id until the last; empty pages while nothing is written.
 
-    Each look reads the rows of one task by an index, at most twice a second while it is silent. A
-    task that is deleted meanwhile ends it. Where the connection to the database is lost, it goes on
-    behind the last line once the database answers again; the wait is logged and bounded.
+    Each look reads the rows of one task by an index, at most twice a second while there is nothing
+    new. It ends if the task is deleted. If the database connection is lost, it continues after the
+    last line once the database answers again; this wait is logged and bounded.
     """
     pauses, outage = growing_pauses(None), Outage()
-    status = TaskStatus.READY.value  # Not known yet; nobody is told.
+    status = TaskStatus.READY.value  # Not known yet, and not shown.
     while True:
         try:
             page = await sync_to_async(_look, thread_sensitive=True)(task_id, after)

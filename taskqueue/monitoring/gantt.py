@@ -16,17 +16,18 @@ from taskqueue.monitoring.read_models.attempt import STATUSES
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.reading import is_postgresql, now, read
 
-# Attempts that are drawn, and that are looked at for them, the newest first.
+# The most attempts that are drawn, and that are read for them, newest first.
 MOST_BARS, MOST_LOOKED = 1_000, 20_000
-# Beyond this the ids of leases say nothing: `last` bounds no statement.
+# Above this, `last` does not limit a statement: no lease has such an id.
 NO_BOUND = 2**62
-# A span ends no earlier: spans that begin before the year 1 cannot be told.
+# The earliest end of a span, because spans that begin before the year 1 cannot be represented.
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-# On PostgreSQL the id of a lease holds the second of its claim: see `engine/postgresql/claim.py`.
+# On PostgreSQL the id of a lease contains the second of its claim: see
+# `engine/postgresql/claim.py`.
 FIRST_SECOND, SHIFT = 1_735_689_600, 22
 
-# The newest attempts by their key, and those that run by their index, however old. Neither part
-# reads more rows than it is told, whatever the filters leave of them.
+# The newest attempts by their key, and running ones by their index, however old. Neither part reads
+# more than its limit of rows, whatever the filters exclude.
 _COLUMNS = (
     "id, task_id, worker_id, attempt, status, claimed_at, started_at, finished_at, error_class"
 )
@@ -65,7 +66,7 @@ LIMIT %(bars)s
 """
 SPAN = Statement(
     postgresql=_SPAN.format(columns=_COLUMNS, since="%(since)s", until="%(until)s"),
-    # SQLite compares text, in which the moment of a whole second has no fraction.
+    # SQLite compares text, in which a time with whole seconds has no fraction.
     sqlite=_SPAN.format(columns=_COLUMNS, since="%(since_text)s", until="%(until_text)s"),
 )
 
@@ -96,7 +97,7 @@ class Gantt:
     is_cut: bool = about("Whether more attempts were claimed in the span, older ones.")
 
     def lanes(self) -> dict[str, list[list[Bar]]]:
-        """Return the attempts by worker, and of each by lane: those of one do not overlap."""
+        """Return the attempts by worker and lane: attempts in one lane do not overlap."""
         found: dict[str, list[list[Bar]]] = {}
         for bar in sorted(self.bars, key=lambda bar: (bar.worker_name, bar.started_at)):
             lanes = found.setdefault(bar.worker_name, [])
@@ -119,10 +120,10 @@ def gantt(
     name: str = "",
     queue_name: str = "",
 ) -> Gantt:
-    """Return the attempts that ran within the span before `until`, now by default.
+    """Return the attempts that ran within the span before `until`, which is now by default.
 
-    Of all attempts up to then those that run and the newest 20,000 are looked at, and at most
-    1,000 are returned. Older ones that ended within the span are left out.
+    Of all attempts up to then, running ones and the newest 20,000 are read, and at most 1,000 are
+    returned. Older ones that ended within the span are left out.
     """
     here = now()
     end = max(min(until or here, here), EARLIEST)
@@ -164,10 +165,10 @@ def _bar(
 
 
 def _last_before(moment: datetime) -> int:
-    """Return an id behind which every lease was claimed after the moment."""
+    """Return an id after which every lease was claimed after the moment."""
     if is_postgresql():
         return (int(moment.timestamp()) + 1 - FIRST_SECOND) << SHIFT
-    # Ids are in the order of the claims: halve, until what is left lies before it.
+    # Ids are in the order of the claims, so this is a binary search.
     rows = Lease.objects.using(database_alias())
     newest = rows.order_by("-id").values_list("id", flat=True).first()
     low, high = 0, newest or 0

@@ -1,4 +1,4 @@
-"""Answers to probes: of a web process, and of the workers."""
+"""Answers to health probes, for a web process and for the workers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Check:
     # `database` or `migrations`.
     name: str
     is_ok: bool
-    # The database's error message: not for the public.
+    # The database's error message, which is not public.
     detail: str = ""
 
 
@@ -47,7 +47,7 @@ class Health:
 
     @property
     def is_ok(self) -> bool:
-        """Whether all is well: 200, otherwise 503."""
+        """Whether all is well; the response is then 200, otherwise 503."""
         return all(check.is_ok for check in self.checks)
 
     @property
@@ -57,14 +57,14 @@ class Health:
 
 
 def live() -> Health:
-    """Return that this process answers; ask nothing."""
+    """Return that this process answers, without any check."""
     return Health()
 
 
 def ready(*, seconds: float = LONGEST) -> Health:
     """Return whether the database answers in time, with taskqueue's migrations applied.
 
-    Callers that ask at the same time share an answer, so that they use at most one connection, also
+    Callers that ask at the same time share an answer, so they use at most one connection, even
     while the database is not available.
     """
     try:
@@ -92,25 +92,25 @@ def _leaves() -> frozenset[str]:
     return frozenset(name for _, name in MigrationLoader(None).graph.leaf_nodes(APP))
 
 
-# Workers, and queues, that are looked at.
+# The most workers, and queues, that are read.
 MOST = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The requirements of a probe. Times in seconds."""
+    """The requirements of a probe. Times are in seconds."""
 
-    # The name of the worker; empty: any.
+    # The name of the worker; empty for any.
     worker: str = ""
-    # The host of the worker; empty: any.
+    # The host of the worker; empty for any.
     host: str = ""
-    # Queues that must each have a worker that takes tasks.
+    # Queues, each of which must have a worker that takes its tasks.
     queues: tuple[str, ...] = ()
-    # Age of the last heartbeat at most; None: the worker's own lease.
+    # The highest age of the last heartbeat; None for the worker's own lease.
     max_age: float | None = None
-    # Waiting time of the oldest ready task of these queues, or of any, at most.
+    # The longest waiting time of the oldest ready task, in these queues or in any.
     max_latency: float | None = None
-    # The level of notices from which on one fails the probe; empty: none does.
+    # Notices of this level or above fail the probe; empty if none do.
     notices: str = ""
 
 
@@ -132,7 +132,7 @@ def probe(wanted: Wanted) -> Health:
 
 
 def _of_notices(level: str) -> list[Check]:
-    """Return a failed check for each notice of that level or a higher one; else one that is ok."""
+    """Return a failed check for each notice of at least that level; otherwise one passed check."""
     levels = (ERROR,) if level == ERROR else (ERROR, WARNING)
     found = [notice for notice in notices() if notice.level in levels]
     failed = [
@@ -149,7 +149,7 @@ def _candidates(wanted: Wanted) -> list[ShownWorker]:
 
 
 def _is_seen(worker: ShownWorker, wanted: Wanted) -> bool:
-    """Whether the worker counts: not if it has stopped; a lost worker may be back."""
+    """Return whether the worker counts: it must not have stopped; a lost worker may be back."""
     if wanted.max_age is None:
         return worker.is_alive
     return worker.state != STOPPED and worker.seen_seconds <= wanted.max_age
@@ -159,7 +159,8 @@ def _of_workers(wanted: Wanted, candidates: list[ShownWorker], seen: list[ShownW
     who = f"worker named {wanted.worker!r}" if wanted.worker else "worker"
     where = f" on the host {wanted.host!r}" if wanted.host else ""
     if seen:
-        # Whether it takes tasks is asked of a queue; a probe that only asks for life is told it.
+        # Probes of queues ask whether it takes tasks; a probe of a worker only asks whether it is
+        # alive.
         latest = min(seen, key=lambda worker: (bool(_obstacle(worker)), worker.seen_seconds))
         obstacle = _obstacle(latest)
         state = f" It {obstacle} and claims nothing." if obstacle else ""

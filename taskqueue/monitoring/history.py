@@ -36,17 +36,17 @@ class What(StrEnum):
     WAITING = "waiting"
 
 
-# They tell what the task does at this moment.
+# Kinds that say what the task is doing now.
 NOW = (What.RUNNING, What.WAITING)
 
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened, or that goes on now."""
+    """Something that happened to a task, or that is happening now."""
 
     at: datetime
     what: What
-    # The status of the attempt, or of the task, that ended.
+    # The status with which the attempt or the task ended.
     status: str = ""
     # The verb of an action.
     verb: str = ""
@@ -60,13 +60,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a task's life."""
+    """A period in a task's life."""
 
     # `wait`, `idle` after an end, or the status of the attempt that ran.
     kind: str
     start: datetime
     end: datetime
-    # Attempts of several workers overlap: each has a row of its own.
+    # The row in a drawing: attempts of several workers may overlap, so each has its own.
     row: int = 0
 
     @property
@@ -76,19 +76,19 @@ class Stretch:
 
 
 def seconds_between(start: datetime, end: datetime) -> float:
-    """Return the seconds between two moments; clocks may differ, but none are negative."""
+    """Return the seconds between two moments, never negative even if clocks differ."""
     return max(0.0, (end - start).total_seconds())
 
 
 def begun_at(lease: Lease) -> datetime:
-    """When its body began; what a worker measures may lie a little before its claim."""
+    """Return when its body began; by the worker's measurement, maybe just before its claim."""
     return max(lease.claimed_at, lease.started_at or lease.claimed_at)
 
 
 def events_of(
     task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: datetime
 ) -> list[Event]:
-    """Return all that is known of the task, oldest first. Leases and audits are in order."""
+    """Return everything known about the task, oldest first. Leases and audits must be in order."""
     events = list(_beginning(task))
     since, retried = task.enqueued_at, _retried_at(audits)
     for lease in leases:
@@ -97,7 +97,7 @@ def events_of(
         waited = seconds_between(ready, lease.claimed_at)
         events.extend(_attempt(lease, waited, tells_stop=not is_told))
         since = max(since, lease.finished_at or since)
-    # Of the first stop the attempt itself tells.
+    # The attempt itself shows the first stop request.
     has_stops = any(lease.stop_requested_at for lease in leases)
     events.extend(
         _action(entry, task)
@@ -124,7 +124,7 @@ def _retried_at(audits: Iterable[Audit]) -> list[datetime]:
 
 
 def _tells_of_end(entry: Audit, lease: Lease) -> bool:
-    """Whether the entry is about the stop that ended this attempt of a lost worker."""
+    """Return whether the entry is about the stop that ended this attempt of a lost worker."""
     at = lease.stop_requested_at
     is_same = at is not None and abs(entry.at - at) < ONE_TRANSACTION
     is_end = entry.verb in ("stop", "cancel") and lease.error_message == ENDED_BY_HAND
@@ -161,13 +161,13 @@ def _attempt(lease: Lease, waited: float, *, tells_stop: bool) -> Iterator[Event
 def _action(entry: Audit, task: Task) -> Event:
     at, end = entry.at, task.finished_at
     if end is not None and end < at < end + ONE_TRANSACTION:
-        at = end  # The entry is written after what it tells of.
+        at = end  # The entry is written after the end that it is about.
     detail = "; ".join(filter(None, (entry.detail, entry.reason)))
     return Event(at, What.ACTION, verb=entry.verb, who=entry.actor, detail=detail)
 
 
 def _last(task: Task, leases: Sequence[Lease], since: datetime, now: datetime) -> Event:
-    """Return how the task ended, or what it does now."""
+    """Return how the task ended, or what it is doing now."""
     if task.status in FINISHED and task.finished_at is not None:
         has_own_error = not leases or leases[-1].error_message != task.error_message
         return Event(
@@ -186,7 +186,7 @@ def _last(task: Task, leases: Sequence[Lease], since: datetime, now: datetime) -
 def stretches_of(
     task: Task, leases: Sequence[Lease], audits: Sequence[Audit], now: datetime
 ) -> list[Stretch]:
-    """Return the life of the task, cut where an attempt began or ended."""
+    """Return the life of the task, divided where attempts began or ended."""
     end = task.finished_at or now
     if task.broadcast or task.workers > 1:
         return [
@@ -204,7 +204,7 @@ def stretches_of(
 
 
 def _gap(start: datetime, end: datetime, retried: Iterable[datetime]) -> Iterator[Stretch]:
-    """Between two attempts it waited, or it had ended until somebody retried it."""
+    """Yield whether it waited between two attempts, or had ended until somebody retried it."""
     again = max((at for at in retried if start <= at <= end), default=None)
     if again is not None:
         yield Stretch("idle", start, again)

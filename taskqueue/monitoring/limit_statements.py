@@ -1,21 +1,22 @@
 """The statements that count running and waiting tasks of limits, for each database.
 
-The ready tasks of a partition are counted by the index of its claim, of each one the fewer the more
-partitions there are: a statement reads a bounded number of entries, whatever waits.
+The ready tasks of a partition are counted by the index of its claim; the more partitions there are,
+the fewer tasks are counted of each. So a statement reads a bounded number of entries, however many
+tasks wait.
 """
 
 from __future__ import annotations
 
 from taskqueue.engine.statement import Statement
 
-# Partitions that are looked at, and ready tasks that are counted in all of them together; of each
-# at least so many.
+# The most partitions that are read, and the most ready tasks that are counted in all of them
+# together; of each partition at least this many.
 MOST_PARTITIONS, MOST_COUNTED, LEAST_COUNTED = 10_000, 100_000, 20
-# Limiters of one limit that are looked at.
+# The most limiters of one limit that are read.
 MOST_LIMITERS = 10_000
 
-# By limit: the leases that take a place, and those of the key that has most. There are no more of
-# them than run.
+# By limit: the number of leases that take a place, and of those for the key with the most. There
+# are no more of them than running attempts.
 RUNNING = Statement.of("""
 SELECT limiter.limit_id, CAST(sum(taken.number) AS bigint), max(taken.number)
 FROM (
@@ -29,11 +30,11 @@ JOIN taskqueue_limiter AS limiter ON limiter.id = taken.limiter_id
 GROUP BY limiter.limit_id
 """)
 
-# How many ready tasks of each partition are counted.
+# The most ready tasks of each partition that are counted.
 _SHARE = f"""(
         SELECT {{greatest}}({LEAST_COUNTED}, {MOST_COUNTED} / {{greatest}}(1, count(*))) FROM closed
     )"""  # noqa: S608  (of constants)
-# How many ready tasks a partition has, up to a share of those that are counted.
+# The number of ready tasks in a partition, up to its share of those that are counted.
 _COUNTED = f"""(
         SELECT count(*)
         FROM (
@@ -81,7 +82,7 @@ SELECT limit_id, {{sum}}, max(CASE WHEN number >= most THEN 1 ELSE 0 END)
 FROM waiting
 GROUP BY limit_id
 """  # noqa: S608  (of constants)
-# Of a limited queue all ordinary tasks that are ready.
+# For a limited queue: all of its ready ordinary tasks.
 OF_QUEUES = Statement.of("""
 SELECT limiter.limit_id, (
     SELECT count(*)
@@ -105,8 +106,8 @@ FROM taskqueue_queue AS queue
 JOIN taskqueue_limiter AS limiter ON limiter.id = queue.limiter_id
 WHERE queue.limiter_id IS NOT NULL
 """)
-# The keys of one limit, those with the most ready tasks first: key, starts, how many run, how many
-# wait, since when, and whether there may be more.
+# The keys of one limit, those with the most ready tasks first: key, starts, running tasks, waiting
+# tasks, since when they wait, and whether there may be more.
 _KEYS = f"""
 WITH {_CLOSED}, own AS {{materialized}} (
     SELECT id, {{key}} AS key, {{starts}} AS starts
@@ -151,7 +152,7 @@ LEFT JOIN summed ON summed.limiter_id = own.id
 ORDER BY waiting DESC, running DESC, own.key
 LIMIT %(most)s
 """  # noqa: S608  (of constants)
-# What limiters with a rate have started, of each limit the first.
+# Recent starts of limiters with a rate, for the first limiters of each limit.
 STARTS = Statement(
     postgresql="""
 SELECT bound.id, limiter.starts::text

@@ -1,4 +1,4 @@
-"""A condition that needs attention: its code, and a sentence and a remedy in English."""
+"""A condition that needs attention: its code, with a sentence and a remedy in English."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ WARNING, ERROR = "warning", "error"
 
 @dataclass(frozen=True)
 class Notice:
-    """A condition that was found; the admin's pages have translated sentences of their own."""
+    """A condition that was found. The admin's pages have their own translated sentences."""
 
     code: Code
     # `warning` or `error`.
     level: str
-    # The queue, worker, schedule, alert rule, task or name of tasks.
+    # The queue, worker, schedule, alert rule, task, or name of tasks.
     subject: str = ""
-    # The number of tasks concerned; of attempts for `failing`, of runs for a schedule.
+    # The number of affected tasks; for `failing` the attempts, for a schedule the runs.
     count: int | None = None
     # Whether there are more than `count`.
     is_capped: bool = False
-    # Attempts that ended, for `failing` and `failure_jump`; workers that a task wants, for
-    # `too_few_workers`; tasks that came lately, for `growing_backlog`.
+    # For `failing` and `failure_jump`, attempts that ended; for `too_few_workers`, the workers that
+    # a task needs; for `growing_backlog`, tasks that came recently.
     total: int | None = None
-    # The id of the task that waits longest.
+    # The id of the task that has waited longest.
     example: str = ""
-    # For how long that task waits, or the first schedule is overdue.
+    # For how long that task has waited, or the first schedule has been overdue.
     seconds: float | None = None
-    # The trouble of a worker, schedule or heartbeat; names of workers or tags; how many workers are
-    # missing, or attempts ended; the usual failure rate; the class of an error; a name.
+    # The trouble of a worker, schedule or heartbeat; names of workers or tags; the number of
+    # missing workers, or of ended attempts; the usual failure rate; the class of an error; a name.
     detail: str = ""
     # The remedy of `doctor`.
     advice: str = ""
-    # The finding of `doctor`, as `Sentence.words` has it.
+    # The finding of `doctor`, in the form of `Sentence.words`.
     found: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    # The run time p95 of the name, for `long_run`; None: too few runs are known.
+    # The run time p95 of the name, for `long_run`; None if too few runs are known.
     usual_seconds: float | None = None
-    # Since when it holds, where that is known.
+    # Since when the condition holds, if that is known.
     since: datetime | None = field(default=None, compare=False)
 
     @property
@@ -54,7 +54,7 @@ class Notice:
 
     @property
     def words(self) -> dict[str, Any]:
-        """The sentence as `Sentence.words` has it, and the remedy, for other languages."""
+        """The data to translate the sentence and the remedy."""
         return self._sentence.words | {"remedy": TEXTS[self.code].remedy}
 
     @property
@@ -64,7 +64,7 @@ class Notice:
 
     @property
     def translated_remedy(self) -> str:
-        """The remedy in the language of the reader."""
+        """The remedy in the reader's language."""
         return remedy_of(self.words).translated
 
     @property
@@ -95,5 +95,5 @@ class Notice:
 
     @property
     def _seconds_left(self) -> float:
-        """Seconds until the task that is parked for the longest fails."""
+        """Seconds until the task fails that has been parked longest."""
         return get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)

@@ -1,6 +1,6 @@
-"""The sentences and remedies of conditions that need attention, by their codes, in English.
+"""Sentences and remedies of conditions that need attention, by code, in English.
 
-All are marked for translation as a whole; the dashboard has sentences of its own, with links.
+Each is marked for translation as a whole; the dashboard has its own sentences, with links.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Text(NamedTuple):
 
     sentence: str
     remedy: str
-    # The sentence where the usual time, the class of the error or the time left is not known.
+    # The sentence if the usual time, the class of the error or the remaining time is not known.
     otherwise: str = ""
 
 

@@ -17,7 +17,7 @@ from taskqueue.monitoring.series import Attempts, Series, series
 class Overview:
     """The state of everything at one moment."""
 
-    # By the database's clock.
+    # The time by the database's clock.
     at: datetime
     counts: dict[str, Count]
     queues: list[ShownQueue]

@@ -1,4 +1,4 @@
-"""Durations and failures by task name, from the rollups alone."""
+"""Durations and failures by task name, computed from the rollups alone."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Sum(NamedTuple):
 
 
 Named = tuple[str, Sum]
-# Sums by name up to a time, after which rollups may still change, by database, span and beginning.
+# Sums by name up to a time after which rollups may still change; by database, span and start.
 cache: ChartCache[tuple[datetime, dict[str, Sum]]] = ChartCache()
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
-# Difference of the clocks of the database and this process that disables the cache.
+# A larger difference between the clocks of the database and this process disables the cache.
 SKEW = timedelta(minutes=1)
 
 
 def performance(span: str) -> list[NamePerformance]:
     """Return each name that ran within the span, the most frequent first.
 
-    What ended more than five minutes ago may be told as it was up to ten minutes ago. Raises
-    ValueError for a span that is not in `SPANS`.
+    Figures older than five minutes may be up to ten minutes out of date. Raises ValueError for a
+    span that is not in `SPANS`.
     """
     chosen, here = span_of(span), clock()
     first = chosen.starts(here)[0]
@@ -91,7 +91,7 @@ def performance(span: str) -> list[NamePerformance]:
 def sums_around(
     span: Span, first: datetime, until: datetime, ends: datetime = NEVER
 ) -> tuple[dict[str, NamePerformance], dict[str, NamePerformance]]:
-    """Return what ran from `first` until `until`, and from then on until `ends`, by name."""
+    """Return by name what ran from `first` until `until`, and from then until `ends`."""
     _, before, after = _read(span, first, until, ends)
     return _by_name(_sums(before)), _by_name(_sums(after))
 
@@ -103,7 +103,7 @@ def _by_name(sums: dict[str, Sum]) -> dict[str, NamePerformance]:
 def _read(
     span: Span, first: datetime, until: datetime, ends: datetime = NEVER
 ) -> tuple[datetime, list[Named], list[Named]]:
-    """Return the moment, and sums of parts of the span before `until` and from then on."""
+    """Return the current time, and sums of the span's parts before `until` and after it."""
     rows = read(
         NAMES, step=span.step, first=first, first_text=whole_seconds(first),
         until=until, until_text=whole_seconds(until), ends=ends, ends_text=whole_seconds(ends),
@@ -122,7 +122,7 @@ def _read(
 
 
 def _of_rows(rows: list[Any]) -> Sum:
-    """Return the sum of rows of one name; joined, their histograms are parsed much faster."""
+    """Return the sum of one name's rows; joined first, their histograms are parsed much faster."""
     numbers, failures, *histograms, _, _ = zip(*rows, strict=True)
     run_times, wait_times = (summed(",".join(filter(None, texts))) for texts in histograms)
     *_, seconds, task_id = max(rows, key=lambda row: row[-2])
@@ -163,5 +163,5 @@ def _performance(name: str, of: Sum) -> NamePerformance:
 
 
 def _at_most(slowest: float, seconds: float | None) -> float | None:
-    """Return the quantile, at most the slowest run: histograms round to buckets."""
+    """Return the quantile, but not above the slowest run, because histograms round to buckets."""
     return seconds if seconds is None or not slowest else min(seconds, slowest)

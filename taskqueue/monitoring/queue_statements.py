@@ -1,23 +1,23 @@
 """The statements that count waiting and running tasks of each queue, for each database.
 
-They give rows of a kind, a queue, how many, for how many seconds the oldest waits, and the names
-of the workers that alone may take them, as JSON text:
+They return rows with a kind, a queue, a number of tasks, the seconds for which the oldest has
+waited, and as JSON text the names of the only workers that may take them:
 
 - `ready`: a loose scan of the claim's index, one probe for each queue and priority. Within a
-  priority the oldest stands first, so that its age costs no more. The count stops at a limit.
-- `apart`: ready tasks that not every worker may take; the first of them all, up to a limit.
+  priority the oldest comes first, so its age costs nothing more. The count stops at a limit.
+- `apart`: ready tasks that not every worker may take: the first of all of them, up to a limit.
 - `limited`: ready tasks of partitions, by a loose scan of the index of their claim: the first
-  partitions, and of each one the fewer tasks the more partitions there are. In place of names
-  stands whether there may be more.
+  partitions; the more partitions, the fewer tasks of each. Instead of names, the row has
+  whether there may be more.
 - `running`: the tasks of running leases, by the index of these.
 
-Where the same text must be told to go by an index, its ORDER BY does so.
+If a statement must be made to use an index, its ORDER BY does so.
 """
 
 from taskqueue.engine.ready_partitions import MOST_PARTITIONS, READY_PARTITIONS
 from taskqueue.engine.statement import Statement
 
-# Ready tasks that are counted of each partition at least.
+# The fewest ready tasks that are counted of each partition.
 LEAST_COUNTED = 20
 _PARTS = f"""{READY_PARTITIONS}, share (most) AS (
     SELECT {{greatest}}({LEAST_COUNTED}, %(cap)s / {{greatest}}(1, count(*))) FROM part
@@ -141,7 +141,7 @@ JOIN taskqueue_task AS task ON task.id = held.task_id
 GROUP BY task.queue_name
 """  # noqa: S608  (of constants)
 
-# SQLite wants the condition of a partial index word by word.
+# SQLite needs the condition of a partial index word by word.
 _SQLITE = f"""
 WITH RECURSIVE {_PARTS.format(greatest="max")}, lane (queue_name, place) AS (
     SELECT min(queue_name), 1

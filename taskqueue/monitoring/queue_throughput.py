@@ -2,8 +2,8 @@
 
 from taskqueue.engine.statement import Statement
 
-# Ended tasks, by queue and by how many steps of five minutes ago; the step that is not over is 0.
-# With them the attempts of the last 15 minutes that ended, and those that failed.
+# Ended tasks by queue and by the number of five-minute steps ago; the current step is 0. Also the
+# attempts of the last 15 minutes that ended, and those that failed.
 FINISHED = Statement(
     postgresql="""
         SELECT

@@ -18,7 +18,7 @@ from taskqueue.engine.statement import Statement, fetch
 
 
 def now() -> datetime:
-    """Return the moment by the database's clock."""
+    """Return the current time by the database's clock."""
     connection = project_connection()
     return dialect_for(connection).now(connection)
 
@@ -41,10 +41,10 @@ class NoAnswer(Exception):
 
 
 class Question(Generic[T]):
-    """A step in a thread and on a connection of its own.
+    """A step that runs in a separate thread, on a separate connection.
 
-    A connection to a silent host cannot be cancelled: the thread stays with it until
-    the system gives up, some seconds later, but does not keep the process from exiting.
+    A connection to a silent host cannot be cancelled: the thread stays with it until the system
+    gives up, some seconds later, but does not keep the process from exiting.
     """
 
     def __init__(self, step: Callable[[], T], *, seconds: float) -> None:
@@ -57,11 +57,14 @@ class Question(Generic[T]):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still being asked; not in a fork of the process that asked."""
+        """Whether the step is still running; False in a fork of the process that began it."""
         return self._thread.is_alive()
 
     def answer(self) -> T:
-        """Return or raise the result of the step. Raises `NoAnswer` when the time is over."""
+        """Return the result of the step, or raise its error.
+
+        Raises `NoAnswer` when the time is over.
+        """
         self._thread.join(self._seconds)
         if self._error is not None:
             raise self._error
@@ -78,9 +81,9 @@ class Question(Generic[T]):
 
 
 class SharedQuestion(Generic[T]):
-    """A step that is asked by one thread at a time: whoever asks meanwhile gets the same answer.
+    """A step that one thread at a time runs; callers that ask meanwhile get the same answer.
 
-    However many ask, they keep one connection waiting.
+    So however many ask, at most one connection waits.
     """
 
     def __init__(self, step: Callable[[], T]) -> None:
@@ -88,7 +91,7 @@ class SharedQuestion(Generic[T]):
         self.latest: Question[T] | None = None
 
     def answer(self, *, seconds: float) -> T:
-        """Return what the step gave. Raises what it raised, and `NoAnswer`."""
+        """Return the result of the step. Raises its error, and `NoAnswer`."""
         question = self.latest
         if question is None or not question.is_open:
             question = self.latest = Question(self._step, seconds=seconds)
@@ -97,7 +100,7 @@ class SharedQuestion(Generic[T]):
 
 @contextmanager
 def _connected(seconds: float) -> Iterator[None]:
-    """Use a connection of this thread's own, which notices a silent network."""
+    """Use a connection of this thread only, which notices a silent network."""
     ordinary = project_connection()
     try:
         if not is_postgresql():
@@ -115,7 +118,7 @@ def _connected(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def time_limit(connection: BaseDatabaseWrapper, limit: str) -> Iterator[None]:
-    """Use a transaction whose statements take so long at most; on SQLite none: it would lock."""
+    """Use a transaction with a time limit for statements; none on SQLite, which it would lock."""
     if not is_postgresql():
         yield
         return

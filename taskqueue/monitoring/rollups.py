@@ -1,7 +1,7 @@
 """Reading rollups: statements that sum them, histograms, the cache and the spans of charts.
 
-Each statement reads the rollups since the first step, by their time, and joins the histograms as
-they are stored: Python merges them faster than SQL.
+Each statement reads the rollups since the first step by their time, and joins the histograms as
+stored text, because Python merges them faster than SQL.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Generic, TypeVar
 from taskqueue.core.histogram import Histogram, loaded
 from taskqueue.engine.statement import Statement
 
-# A row for each step from the first that is wanted, read by a range of the index of its own: to
-# group them all, PostgreSQL would sort the histograms, on disk. One without a step where the first
-# is yet to come.
+# A row for each step from the first wanted one, each read by its own range of the index: if all
+# were grouped at once, PostgreSQL would sort the histograms on disk. A row without a step if the
+# first step is in the future.
 _SERIES_POSTGRESQL = """
 SELECT
     clock.now, step.starts_at, counted.succeeded, counted.failed, counted.lost, counted.stopped,
@@ -41,8 +41,8 @@ CROSS JOIN LATERAL (
         AND (%(name)s = '' OR name = %(name)s)
 ) AS counted
 """
-# A row for each step that has any, and one without a step where none has.
-# SQLite would round what is past the last millisecond of a step into the next: whole seconds.
+# A row for each step that has rollups, and one without a step if none has. In whole seconds,
+# because SQLite would round times after the last millisecond of a step into the next step.
 _SERIES_SQLITE = """
 SELECT
     %(now)s, counted.step, counted.succeeded, counted.failed, counted.lost, counted.stopped,
@@ -67,9 +67,9 @@ LEFT JOIN (
 ) AS counted ON true
 """
 
-# Rows for each name: some of what stands before a moment, and one of what stands from it on. Chunk
-# by chunk, each by a range of the index: to group a week at once, PostgreSQL would read the rows
-# of 90 days and sort the histograms, on disk. One row without a name where there is none.
+# Rows for each name: several for the time before a moment, and one for the time after it. In
+# chunks, each by a range of the index: if a week was grouped at once, PostgreSQL would read the
+# rows of 90 days and sort the histograms on disk. One row without a name if there is none.
 _NAMES_POSTGRESQL = """
 SELECT
     clock.now, counted.is_open, counted.name, counted.number, counted.failed, counted.run_times,
@@ -99,7 +99,7 @@ LEFT JOIN LATERAL (
     ) AS by_name
 ) AS counted ON true
 """
-# Beside max() SQLite gives the other columns of the row that has it.
+# Next to max() SQLite returns the other columns of the row with the maximum.
 _NAMES_SQLITE = """
 SELECT
     %(now)s, counted.is_open, counted.name, counted.number, counted.failed, counted.run_times,
@@ -139,10 +139,10 @@ def merged(histograms: Iterable[Mapping[int, int]]) -> Histogram:
     return total
 
 
-# What ended so long ago changes no more: a process writes a row for ten seconds from its start
-# (`taskqueue.engine.tally`), and the server ends a transaction that idles.
+# Rollups older than this no longer change: a process writes a row for ten seconds from its start
+# (`taskqueue.engine.tally`), and the server ends idle transactions.
 SETTLES_AFTER = timedelta(minutes=5)
-# Seconds after which all is read again.
+# Seconds after which everything is read again.
 FORGOTTEN_AFTER = 600.0
 MOST_CHARTS = 50
 
@@ -150,37 +150,37 @@ T = TypeVar("T")
 
 
 class ChartCache(Generic[T]):
-    """A thread-safe cache, in this process, of rollups that no longer change, by chart."""
+    """A thread-safe cache in this process, by chart, of rollups that no longer change."""
 
     def __init__(self) -> None:
         self._charts: dict[Hashable, tuple[float, T]] = {}
 
     def of(self, chart: Hashable) -> tuple[float, T | None]:
-        """Return when the chart was first read, and what is remembered; None: it is read now."""
+        """Return when the chart was first read, and the cached value; None if it must be read."""
         now = time.monotonic()
         read_at, remembered = self._charts.get(chart, (now, None))
         return (read_at, remembered) if now - read_at < FORGOTTEN_AFTER else (now, None)
 
     def remember(self, chart: Hashable, read_at: float, value: T) -> None:
-        """Keep what no longer changes of a chart that was first read then."""
+        """Cache what no longer changes of a chart that was first read at that time."""
         if chart not in self._charts and len(self._charts) >= MOST_CHARTS:
             self.forget()
         self._charts[chart] = read_at, value
 
     def forget(self) -> None:
-        """Forget all charts."""
+        """Empty the cache."""
         self._charts = {}
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_PART = timedelta(minutes=15)
-# Parts of a step at most, also of one that is longer than so many of these.
+# The most parts of a step, even if the step is longer than this many parts.
 MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
 class Span:
-    """A number of steps, the last of which is not over yet."""
+    """A number of steps, of which the last is not over yet."""
 
     step_seconds: int
     steps: int
@@ -197,9 +197,9 @@ class Span:
 
     @property
     def part(self) -> timedelta:
-        """The length of the parts in which rollups are read: several for a step of a long span.
+        """The length of the parts in which rollups are read; a step of a long span has several.
 
-        Of a step that is not over, the parts that are need not be read again.
+        So only the current part of an unfinished step must be read again.
         """
         return min(self.step, max(LONGEST_PART, self.step / MOST_PARTS))
 
@@ -210,9 +210,9 @@ class Span:
 
 
 def whole_seconds(moment: datetime) -> str:
-    """Return the start of a step as text that SQLite compares.
+    """Return the start of a step as text that SQLite can compare.
 
-    Django stores a whole second without a fraction, and with one it would sort behind that.
+    Django stores a whole second without a fraction; with one it would sort after that.
     """
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 

@@ -1,6 +1,6 @@
 """Sentences about conditions, in English and for readers of other languages.
 
-Whoever judges marks the text with `gettext_noop`, and fills its gaps with values alone.
+Code that judges marks the text with `gettext_noop`, and fills its gaps only with values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONGEST_MINUTES = 120
 
 
 class Sentence(NamedTuple):
-    """A text with gaps such as `{subject}`, and what fills them."""
+    """A text with gaps such as `{subject}`, and the values for them."""
 
     text: str
     values: Mapping[str, str]
@@ -34,7 +34,7 @@ class Sentence(NamedTuple):
 
     @property
     def translated(self) -> str:
-        """The sentence in the language of the reader."""
+        """The sentence in the reader's language."""
         times = {name: _time_words(seconds) for name, seconds in self.times.items()}
         ages = {name: short_duration(max(0.0, seconds)) for name, seconds in self.ages.items()}
         text = gettext(self.text) if self.text else ""
@@ -42,7 +42,7 @@ class Sentence(NamedTuple):
 
     @property
     def words(self) -> dict[str, Any]:
-        """The sentence as JSON, from which `of` makes it again."""
+        """The sentence as JSON, from which `of` restores it."""
         return {
             "text": self.text,
             "values": dict(self.values),
@@ -52,7 +52,7 @@ class Sentence(NamedTuple):
 
     @classmethod
     def of(cls, words: Mapping[str, Any]) -> Self | None:
-        """Return the sentence that was stored; None where there is none."""
+        """Return the sentence that was stored; None if there is none."""
         if not words.get("text"):
             return None
         gaps = (words.get(name, {}) for name in ("values", "times", "ages"))
@@ -60,7 +60,7 @@ class Sentence(NamedTuple):
 
 
 def remedy_of(words: Mapping[str, Any]) -> Sentence:
-    """Return the remedy beside a sentence; its subject is quoted for a shell."""
+    """Return the remedy stored with a sentence; its subject is quoted for a shell."""
     values = words.get("values", {})
     quoted = {"subject": quote(values.get("subject", ""))}
     return Sentence(words["remedy"], values | quoted, words.get("times", {}), words.get("ages", {}))

@@ -1,4 +1,4 @@
-"""Attempts and their durations over time, from the rollups alone."""
+"""Attempts and their durations over time, computed from the rollups alone."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from taskqueue.monitoring.rollups import (
 
 
 class Attempts(NamedTuple):
-    """Attempts that ended within some time, by outcome; durations in seconds, None: none ran."""
+    """Attempts that ended within some time, by outcome; durations in seconds, None if none ran."""
 
     succeeded: int = 0
     failed: int = 0
     lost: int = 0
     stopped: int = 0
     run_times: Mapping[int, int] = MappingProxyType({})
-    # Between being ready and the start of the body.
+    # The time between being ready and the start of the body.
     wait_times: Mapping[int, int] = MappingProxyType({})
 
     @property
     def ended(self) -> int:
-        """The number of all."""
+        """The total number."""
         return self.succeeded + self.failed + self.lost + self.stopped
 
     @property
@@ -65,7 +65,7 @@ OUTCOMES = ("succeeded", "failed", "lost", "stopped")
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Attempts by step, the oldest first; there are as many `starts` as `steps`."""
+    """Attempts by step, oldest first; there are as many `starts` as `steps`."""
 
     span: str
     step_seconds: int
@@ -87,10 +87,10 @@ cache: ChartCache[Mapping[datetime, Attempts]] = ChartCache()
 
 
 def series(span: str, *, queue_name: str = "", name: str = "") -> Series:
-    """Return attempts by step, of all or of one queue or name.
+    """Return attempts by step, of all tasks or of one queue or name.
 
-    Steps that ended more than five minutes ago may be up to ten minutes old.
-    Raises ValueError for a span that is not in `SPANS`.
+    Steps that ended more than five minutes ago may be up to ten minutes old. Raises ValueError for
+    a span that is not in `SPANS`.
     """
     chosen, chart = span_of(span), (project_connection().alias, span, queue_name, name)
     read_at, remembered = cache.of(chart)
@@ -122,7 +122,7 @@ def _sum(attempts: Iterable[Attempts]) -> Attempts:
 def _read(
     span: Span, first: datetime, queue_name: str, name: str
 ) -> tuple[datetime, dict[datetime, Attempts]]:
-    """Return the moment, and the parts from the first on that have any attempts."""
+    """Return the current time, and the parts from the first on that have any attempts."""
     rows = read(
         SERIES, step=span.part, seconds=int(span.part.total_seconds()), first=first,
         first_text=whole_seconds(first), queue_name=queue_name, name=name,

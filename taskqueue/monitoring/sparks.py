@@ -10,10 +10,10 @@ from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import now, read
 from taskqueue.monitoring.rollups import ChartCache, span_of, whole_seconds
 
-# Steps of a sparkline, about.
+# About how many steps a sparkline has.
 STEPS = 24
 
-# By a range of the index of their time; no histogram is read.
+# By a range of the time index; no histograms are read.
 _POSTGRESQL = """
 SELECT
     name, floor(EXTRACT(epoch FROM starts_at - %(first)s) / %(seconds)s)::int AS place,
@@ -37,10 +37,9 @@ cache: ChartCache[Sparks] = ChartCache()
 
 
 def sparks(span: str) -> Sparks:
-    """Return the attempts of each name that ended, step by step, the oldest first.
+    """Return the attempts of each name that ended, step by step, oldest first.
 
-    They may be told as they were up to ten minutes ago. Raises ValueError for a span that is not
-    in `SPANS`.
+    They may be up to ten minutes out of date. Raises ValueError for a span that is not in `SPANS`.
     """
     chosen = span_of(span)
     first = chosen.starts(now())[0]

@@ -1,4 +1,4 @@
-"""Server-sent events under ASGI: how many streams a process has, for how long, and for whom."""
+"""Server-sent events under ASGI: limits on the number of streams, their duration, and per user."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from taskqueue.access.users import identity_of
 from taskqueue.conf import get_settings
 from taskqueue.exceptions import EventsGone, TooManyReaders
 
-# Seconds: of a stream in all, between two comments while nothing happens, between two looks at what
-# its user may see, and for which a client may leave what was sent to it unread.
+# Seconds: the duration of a stream, between two comments while nothing happens, between two checks
+# of what its user may see, and for which a client may leave data unread.
 LONGEST_STREAM, COMMENT, LOOK, UNREAD = 600.0, 15.0, 60.0, 30.0
-# Seconds after which those should ask again whose stream was refused.
+# Seconds after which a refused client should try again.
 RETRY_AFTER = 30
 T = TypeVar("T")
 
@@ -33,7 +33,10 @@ class OpenStreams:
         self._taken: Counter[str] = Counter()
 
     def take(self, user: Any) -> Callable[[], None] | None:
-        """Count one more; what ends it, to be called at least once. None: there are too many."""
+        """Count another stream. Return a function that ends it, to be called at least once.
+
+        Return None if there are too many.
+        """
         who, most = identity_of(user) or "", get_settings().STREAMS
         of_user, in_all = most["user"], most["process"]
         with self._lock:
@@ -45,7 +48,7 @@ class OpenStreams:
 
         def release() -> None:
             with self._lock:
-                self._taken -= Counter(left)  # Forgets who has none any more.
+                self._taken -= Counter(left)  # Removes users without streams.
                 left.clear()
 
         return release
@@ -63,10 +66,10 @@ def stream(
     silent: Callable[[T], str],
     may_look: Callable[[Any], bool],
 ) -> StreamingHttpResponse | None:
-    """Return a stream of what `said` makes of each page; None where too many are open.
+    """Return a stream of the texts that `said` makes of each page; None if too many are open.
 
-    `silent` is what is sent at first, and while nothing happens. The stream ends with the pages,
-    with its time, and when its user logs out or may no longer look.
+    `silent` makes the text that is sent at first, and while nothing happens. The stream ends with
+    the pages, after its duration, and when its user logs out or may no longer see it.
     """
     release = OPEN.take(user)
     if release is None:
@@ -80,15 +83,15 @@ def stream(
             release=release,
         ),
         content_type="text/event-stream",
-        # What compresses answers on the way would hold back small parts: it leaves alone what has
-        # an encoding already.
+        # Middleware that compresses responses would hold back small parts, but leaves responses
+        # alone that have an encoding.
         headers={
             "Cache-Control": "no-store",
             "Content-Encoding": "identity",
             "X-Accel-Buffering": "no",
         },
     )
-    # Also where the client has gone before the first part was asked for.
+    # Also if the client has gone before the first part was requested.
     answer._resource_closers.append(release)  # type: ignore[attr-defined]
     return answer
 
@@ -117,7 +120,7 @@ async def _sent(
                 parts = [silent(page)]
             for part in parts:
                 said_at = now
-                # Whoever does not read what was sent is left, and may come back.
+                # A client that does not read is dropped, and may come back.
                 ends = loop.call_later(UNREAD, task.cancel) if task is not None else None
                 yield part.encode()
                 if ends is not None:
@@ -126,8 +129,8 @@ async def _sent(
                 return
     except EventsGone as error:
         gone = json.dumps({"detail": str(error), "oldest": error.oldest})
-        # With the number to read on behind: a browser comes back with it, and would be told the
-        # same for ever.
+        # With the number to continue after: a browser comes back with it, and would otherwise get
+        # the same events forever.
         yield f"id: {error.oldest - 1}\nevent: gone\ndata: {gone}\n\n".encode()
     except TooManyReaders as error:
         yield f"retry: 60000\n: {error}\n\n".encode()
@@ -136,17 +139,17 @@ async def _sent(
 
 
 def look_every() -> float:
-    """Return the seconds after which a stream should have a page, if only an empty one."""
+    """Return the seconds after which a stream should have a page, even an empty one."""
     return min(COMMENT, LOOK) / 3
 
 
 def _asker(request: HttpRequest, user: Any, may_look: Callable[[Any], bool]) -> Callable[[], bool]:
-    """Return what tells whether the user may still look, and has not logged out."""
+    """Return a function that tells whether the user may still look, and has not logged out."""
     session: Any = getattr(request, "session", None)
     key = getattr(session, "session_key", None)
 
     def may_go_on() -> bool:
-        # Not `type(user)`: a session's user is a lazy object, whose type is another one.
+        # Not `type(user)`: a session's user is a lazy object of another type.
         rows = getattr(user.__class__, "_default_manager", None)
         now = rows.filter(pk=user.pk).first() if rows is not None else user
         if now is None or not now.is_active or not may_look(now):

@@ -1,7 +1,7 @@
 """The timeline of a task, for the admin, the API and the command line.
 
-It is derived from rows that exist anyway: nothing is written for it, and it is complete for tasks
-that ended before anybody looked.
+It is derived from existing rows: nothing is written for it, and it is complete for tasks that ended
+before anybody looked.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from taskqueue.monitoring.history import NOW, Event, What, events_of
 from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import now
 
-# The latest attempts and audit entries that a timeline tells of.
+# The most attempts and audit entries of a timeline; the latest are shown.
 MOST_ATTEMPTS, MOST_ENTRIES = 100, 100
 KINDS = [kind.value for kind in What]
 
-# By the kind of the event, and the status that it ended with.
+# By the kind of the event, and the status with which it ended.
 TITLES: dict[tuple[What, str], Any] = {
     (What.ENQUEUED, ""): gettext_lazy("Enqueued"),
     (What.SCHEDULED, ""): gettext_lazy("Run of a schedule"),
@@ -63,7 +63,7 @@ def title_of(event: Event) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineEvent:
-    """One thing that happened to a task, or that goes on now."""
+    """Something that happened to a task, or that is happening now."""
 
     at: datetime = about("When it happened; of the last one, while it goes on, since when.")
     kind: str = about(choices=KINDS)
@@ -80,8 +80,7 @@ class TimelineEvent:
 def timeline_of(task: Task, viewer: Viewer) -> list[TimelineEvent]:
     """Return what happened to the task, oldest first, by at most four queries.
 
-    Attempts, audit entries and the step of a workflow are left out where the viewer may not see
-    them.
+    Attempts, audit entries and the step of a workflow are left out if the viewer may not see them.
     """
     alias = database_alias()
     leases: list[Lease] = []
@@ -104,7 +103,7 @@ def _shown(events: list[Event], step: str) -> Iterator[TimelineEvent]:
     for event in events:
         if event.what is What.STEP and not step:
             continue
-        # What goes on is told by its beginning, so that two looks at it tell the same.
+        # A current event has the time of its beginning, so that two readings give the same.
         goes_on = event.what in NOW
         since = event.at - timedelta(seconds=event.seconds or 0) if goes_on else event.at
         yield TimelineEvent(

@@ -14,11 +14,11 @@ from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.reading import read
 
-# Workflows of each status that are looked at: of those that run the oldest, of others the newest.
+# The most workflows of each status that are read: the oldest running ones, the newest others.
 MOST_LOOKED_AT = 1_000
 MOST_SHOWN = 3
 HOUR, DAY = timedelta(hours=1).total_seconds(), timedelta(days=1).total_seconds()
-# From when on a workflow of which nothing ended or began is told of.
+# After this time without any end or start of a step, a workflow is reported.
 STILL = timedelta(minutes=10).total_seconds()
 
 # Each part reads one index, up to the limit. Children are left out afterwards.
@@ -48,7 +48,7 @@ LOOKED_AT = Statement.of(
 
 @dataclass(frozen=True, kw_only=True)
 class StillWorkflow:
-    """A workflow that has not ended, and did not move for a while, or cannot be moved on."""
+    """An unfinished workflow that made no progress for a while, or cannot be advanced."""
 
     id: UUID
     name: str
@@ -58,7 +58,7 @@ class StillWorkflow:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowOverview:
-    """Counts of workflows that nobody runs as a step, and those that stand still for longest."""
+    """Counts of workflows that are not children, and those that have stood still for longest."""
 
     running: Count
     failed_in_hour: Count
@@ -67,7 +67,7 @@ class WorkflowOverview:
 
 
 def workflow_overview() -> WorkflowOverview:
-    """Return how workflows do, by one statement."""
+    """Return the state of workflows, by one statement."""
     open_ones: list[StillWorkflow] = []
     paused = 0
     failed: list[float] = []
@@ -98,6 +98,6 @@ def workflow_overview() -> WorkflowOverview:
 
 
 def _within(ages: Sequence[float], longest: float, *, may_be_more: bool) -> Count:
-    """Return how many are no older; there may be more of them where all that were read are."""
+    """Return how many are no older than that; there may be more if all rows that were read are."""
     number = sum(age <= longest for age in ages)
     return Count(number, may_be_more and number == len(ages))

@@ -10,7 +10,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_bytes, uuid7_hexes
 from taskqueue.declarations.arguments import Call, checked_call
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.payload import encode_many
+from taskqueue.declarations.payload import IsSecret, encode_many
 from taskqueue.engine.payloads import BLOCK, Columns, LatePayloads, Payload
 
 # To encode these runs no code of the project, and nobody can change them.
@@ -40,11 +40,11 @@ def payloads_of(
             for id, (args, kwargs) in zip(ids, checked, strict=True)
         ]
     if (every := _all_plain(definition, calls)) is not None:
-        return _late(every, task_ids)
+        return _late(definition, every, task_ids)
     rest = map(checked_call, calls)
     plain, other = _plain_calls(definition, rest)
     if other is None:
-        return _late(plain, task_ids)
+        return _late(definition, plain, task_ids)
     definition_encodes: Callable[[Any, Any], tuple[str, str, str | None]] = definition.encode
     encoded = [definition_encodes(args, {}) for args in plain]
     encoded.append(definition_encodes(tuple(other[0]), other[1]))
@@ -113,12 +113,18 @@ def _is_plain(
     return types in exact
 
 
-def _late(calls: Sequence[tuple[Any, ...]], task_ids: Sequence[str] | None) -> Sequence[Payload]:
-    late = LatePayloads(len(calls), _blocks(calls, task_ids))
+def _late(
+    definition: BaseDefinition[Any, Any],
+    calls: Sequence[tuple[Any, ...]],
+    task_ids: Sequence[str] | None,
+) -> Sequence[Payload]:
+    late = LatePayloads(len(calls), _blocks(calls, task_ids, definition.signature.is_secret))
     return late if len(calls) > BLOCK else list(late)
 
 
-def _blocks(calls: Sequence[tuple[Any, ...]], task_ids: Sequence[str] | None) -> Iterator[Columns]:
+def _blocks(
+    calls: Sequence[tuple[Any, ...]], task_ids: Sequence[str] | None, is_secret: IsSecret
+) -> Iterator[Columns]:
     limit = get_settings().MAX_ARGUMENTS
     for start in range(0, len(calls), BLOCK):
         block = calls[start : start + BLOCK]
@@ -126,4 +132,5 @@ def _blocks(calls: Sequence[tuple[Any, ...]], task_ids: Sequence[str] | None) ->
             ids = uuid7_bytes(len(block))
         else:
             ids = bytes.fromhex("".join(task_ids[start : start + BLOCK]))
-        yield Columns(ids, encode_many(block, limit=limit, what="args"))
+        texts = encode_many(block, limit=limit, what="args", is_secret=is_secret)
+        yield Columns(ids, texts)

@@ -12,18 +12,19 @@ from taskqueue.engine.apart import Look, claim_apart, look_apart
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker.limits import Room
 
-# Seconds between two looks for tasks of several or named workers, while others keep it busy.
+# Seconds between two looks for tasks of several or named workers while other tasks keep the worker
+# busy.
 APART_INTERVAL = 0.05
-# Seconds: a look for such tasks that takes longer and finds none is not soon repeated.
+# If a look takes longer than this many seconds and finds no task, it is not repeated soon.
 SLOW_LOOK = 0.01
 APART_SHARE = 0.05  # The most of its time that a worker spends on slow looks.
-# Seconds, at most, after the first slow look: it may have met a network or a host that stood still,
-# and says nothing of the next one.
+# The most seconds of pause after the first slow look: it may have met a network or host that stood
+# still, and then says nothing about the next look.
 FIRST_APART_PAUSE = 5.0
 
 
 class ApartClaims:
-    """Claims tasks of several or named workers, with looks that take a small share of its time."""
+    """Claims tasks of several or named workers; looking for them takes little of the time."""
 
     def __init__(self, *, worker_name: str, lease_duration: timedelta) -> None:
         self._worker_name = worker_name
@@ -34,7 +35,7 @@ class ApartClaims:
 
     @property
     def is_look_due(self) -> bool:
-        """Whether it is time for a look, also while a worker is busy."""
+        """Whether it is time for a look, even if the worker is busy."""
         return time.monotonic() >= self._looked_at + APART_INTERVAL
 
     @property
@@ -43,7 +44,7 @@ class ApartClaims:
         return time.monotonic() < self._slow_until
 
     def look(self, connection: BaseDatabaseWrapper) -> Look:
-        """Look where such tasks wait, and which partitions are open."""
+        """Find where such tasks wait, and which partitions are open."""
         self._looked_at = time.monotonic()
         return look_apart(connection, worker=self._worker_name)
 
@@ -56,7 +57,7 @@ class ApartClaims:
         *,
         room: Room,
     ) -> list[Claimed]:
-        """Claim up to `want` of these queues, none before a better ordinary one."""
+        """Claim up to `want` tasks of these queues, none before a better ordinary task."""
         began = time.monotonic()
         names = [name for name in queue_names if room.is_in(name)]
         if not names or want <= 0 or self.is_slow:
@@ -72,7 +73,7 @@ class ApartClaims:
         room.take(claimed)
         ended = time.monotonic()
         if not claimed and ended - began > SLOW_LOOK:
-            # Many may wait there that only others may take: they are passed over one by one.
+            # Many tasks there may be only for other workers: the claim passes over them one by one.
             self._slow_looks += 1
             pause = (ended - began) / APART_SHARE
             self._slow_until = ended + (

@@ -11,15 +11,15 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.backlogs import beginnings, paused_definitions, priorities
 
-# Seconds: after a claim that takes longer, it is looked where others begin. Each task that it gives
-# may take its share.
+# If a claim takes more seconds than this, the worker finds out where other tasks begin. The
+# threshold grows with the number of claimed tasks.
 SLOW_CLAIM, SLOW_TASK = 0.02, 0.0002
-USED_FOR = 10.0  # Seconds, until an ordinary claim tells whether that is needed still.
+USED_FOR = 10.0  # Seconds, until an ordinary claim shows whether it is still needed.
 LOOK_SHARE = 0.05  # The most of its time that a worker spends on such looks.
-SHORTEST = 0.1  # Seconds for which what was found holds at least.
-MOST_KNOWN = 4  # Sets of definitions for which it is known.
+SHORTEST = 0.1  # Seconds for which a result is used at least.
+MOST_KNOWN = 4  # The most sets of left-out definitions whose results are kept.
 
-# A queue's priorities, the highest first, each with the moment from which to claim there.
+# A queue's priorities, highest first, each with the time from which to claim there.
 Levels = Mapping[str, Sequence[tuple[int, datetime | None]]]
 
 
@@ -31,31 +31,32 @@ class Beginnings(NamedTuple):
 
 
 class Backlogs:
-    """Knows where to claim, while ordinary claims are slow because of what they leave out.
+    """Knows from where to claim while tasks that are left out slow down ordinary claims.
 
-    A task that becomes ready before its queue's beginning waits until that is looked up again.
+    A task that becomes ready before its queue's beginning waits until the beginning is determined
+    again.
     """
 
     def __init__(self) -> None:
         self._used_until = 0.0
-        self._look_at = 0.0  # When to look again for definitions to leave out, where none was.
+        self._look_at = 0.0  # When to look again for definitions to leave out, if there were none.
         self._known: dict[frozenset[str], Beginnings] = {}
 
     def took(self, seconds: float, tasks: int) -> None:
-        """Note how long an ordinary claim of so many tasks has taken."""
+        """Record how long an ordinary claim of `tasks` tasks has taken."""
         if seconds > SLOW_CLAIM + tasks * SLOW_TASK:
             self._used_until = time.monotonic() + max(USED_FOR, seconds / LOOK_SHARE)
 
     def levels(
         self, connection: BaseDatabaseWrapper, names: Collection[str], unknown: Sequence[str]
     ) -> Levels | None:
-        """Where to claim from these queues; None: from their heads."""
+        """Return where to claim from these queues; None for their heads."""
         now = time.monotonic()
         if now >= self._used_until or (now < self._look_at and not unknown):
             return None
         left_out = paused_definitions(connection) | frozenset(unknown)
         if not left_out:
-            # Something else has made that claim slow, such as the disk. The next slow one tells.
+            # Something else, such as the disk, has slowed that claim down. The next slow one shows.
             self._used_until, self._look_at = 0.0, now + SHORTEST
             return None
         found = self._beginnings(connection, names, left_out)
@@ -76,7 +77,7 @@ class Backlogs:
             by_queue = {name: beginnings(connection, name, left_out) for name in names}
             ended = time.monotonic()
             known = Beginnings(by_queue, ended + max(SHORTEST, (ended - began) / LOOK_SHARE))
-        # The latest last: the first is the one to forget.
+        # The latest goes last: the first is the next to be dropped.
         self._known[left_out] = known
         while len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]

@@ -23,12 +23,12 @@ from taskqueue import tracing
 from taskqueue.worker import frames
 from taskqueue.worker.frames import pack
 
-EXIT_SECONDS = 3.0  # Seconds that the functions registered with `atexit` may take.
+EXIT_SECONDS = 3.0  # Seconds for functions registered with `atexit`.
 PARENT_DIED, PROCESS_NAME = 1, 15  # PR_SET_PDEATHSIG, PR_SET_NAME
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, where the kernel can (Linux)."""
+    """Have the kernel kill this process when its parent dies (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
     if os.getppid() != parent:
@@ -36,17 +36,17 @@ def die_with_parent(parent: int) -> None:
 
 
 def name_process(name: str) -> None:
-    """Show this process under that name in `top` and `ps -o comm`, where the kernel can (Linux)."""
+    """Show this process under that name in `top` and `ps -o comm` (Linux only)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PROCESS_NAME, name.encode())
 
 
 def leave_to_parent(number: int, stack: object) -> None:
-    """Do nothing: supervisors signal a whole group, and the parent decides about the bodies."""
+    """Do nothing: supervisors signal the whole group, but the parent decides about the bodies."""
 
 
 def end_in_order() -> None:
-    """Run the functions registered with `atexit`, such as the sending of reported errors."""
+    """Run functions registered with `atexit`, which may for example send reported errors."""
     end = threading.Timer(EXIT_SECONDS, os._exit, (0,))
     end.daemon = True
     end.start()
@@ -58,16 +58,16 @@ def end_in_order() -> None:
 
 
 def obey_parent_alone(parent: int) -> None:
-    """Die with the parent, and leave the signals of terminals and supervisors to it."""
+    """Die with the parent, and leave signals of terminals and supervisors to it."""
     die_with_parent(parent)
-    # A handler, not SIG_IGN, which the programs that bodies start would inherit.
+    # A handler, not SIG_IGN, which programs started by bodies would inherit.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave_to_parent)
 
 
 @cache
 def load_project() -> None:
-    """Import what bodies need, once. Raises what the project raises."""
+    """Import the code that bodies need, once. Raises the project's errors."""
     import django
     from django.apps import apps
 
@@ -82,12 +82,12 @@ def load_project() -> None:
 
 
 def be_child(sock: socket.socket, presence: int | None, setup: dict[str, Any]) -> NoReturn:
-    """Obey the frames of the parent until the end."""
+    """Carry out the frames of the parent until the end."""
     obey_parent_alone(setup["parent"])
     name_process("taskqueue-child")
     sock.set_inheritable(False)
     if presence is not None:
-        # This process holds the worker's lock until it ends; the programs that it starts do not.
+        # This process holds the worker's lock until it ends; programs that it starts do not.
         os.set_inheritable(presence, False)
     try:
         load_project()
@@ -100,7 +100,7 @@ def be_child(sock: socket.socket, presence: int | None, setup: dict[str, Any]) -
         os._exit(3)
     runner.run()
     end_in_order()
-    # Threads that a body left behind would keep an ordinary exit waiting for ever.
+    # Threads that a body left behind could delay an ordinary exit forever.
     os._exit(0)
 
 
@@ -113,7 +113,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Under its real name, so that bodies that import this module find the same one.
+    # Under its real name, so that bodies that import this module get the same one.
     from taskqueue.worker.child import main as run_child
 
     run_child()

@@ -13,7 +13,7 @@ from taskqueue.worker.wakeup import Reloader, Watch
 
 
 class ChildSockets:
-    """Has what children tell received once it is there. The main thread uses it."""
+    """Receives frames of children as they arrive. Only the main thread uses it."""
 
     def __init__(self, watch: Watch, receiver: Receiver, reloader: Reloader | None) -> None:
         self._watch = watch
@@ -21,15 +21,15 @@ class ChildSockets:
         self._reloader = reloader
 
     def watch(self, child: ChildProcess) -> None:
-        """Receive what the child tells from now on."""
+        """Receive the child's frames from now on."""
         self._watch.add(child.socket, partial(self._receive, child))
 
     def watch_template(self, template: Template) -> None:
-        """Hear of the template once it has loaded."""
+        """Receive the template's message once it has loaded the tasks."""
         self._watch.add(template.socket, partial(self._hear_template, template))
 
     def watch_outgoing(self, children: Iterable[ChildProcess]) -> None:
-        """Send on to children that had no room for all that they are told."""
+        """Continue sending to children whose sockets had no room."""
         for child in children:
             if child.has_outgoing or child.is_blocked:
                 child.is_blocked = child.has_outgoing

@@ -29,8 +29,8 @@ READ_SIZE = 1 << 18
 class ChildProcess:
     """A child with its orders, which start in the order in which they were sent.
 
-    So it is known without asking what runs in it. The others have not started, whatever happens to
-    the child.
+    So the parent knows without asking which of them run. The others have not started, whatever
+    happens to the child.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class ChildProcess:
         self.socket, self.process = forked or _started_clean(setup, presence)
         self.socket.setblocking(False)
         self.slots = slots
-        # Whether it brings the schedules that its code declares to the database.
+        # Whether it writes the schedules that its code declares to the database.
         self.declares = declares
         self.is_ready = False
-        # Takes nothing new, and is replaced once what runs in it has ended.
+        # Takes no new orders, and is replaced once its running bodies have ended.
         self.is_condemned = False
-        # Is one too many since the number of slots was changed.
+        # Surplus since the number of slots was reduced.
         self.is_surplus = False
         self.is_killed = False
         self.is_exiting = False
@@ -70,7 +70,7 @@ class ChildProcess:
         self.started = 0
         self.held: dict[int, Job] = {}
         self.places = Places(slots, self.held)
-        # Jobs whose lease has ended while their body cannot be stopped: their slots stay busy.
+        # Jobs whose leases have ended while their bodies cannot be stopped: their slots stay busy.
         self.stuck: dict[int, Job] = {}
         self.files: list[str] = []
         self.trouble = ""
@@ -81,17 +81,17 @@ class ChildProcess:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it takes nothing new, and ends with what runs in it."""
+        """Whether it takes no new orders, and ends with its running bodies."""
         return self.is_condemned or self.is_surplus
 
     @property
     def takes_orders(self) -> bool:
-        """Whether anything may be sent to it."""
+        """Whether orders may be sent to it."""
         return self.is_ready and not (self.is_leaving or self.is_killed or self.is_exiting)
 
     @property
     def is_idle(self) -> bool:
-        """Whether it runs nothing, and could end by itself."""
+        """Whether it runs nothing, and could end normally."""
         return self.is_ready and not (self.is_killed or self.held or self.stuck)
 
     def running(self) -> Iterator[Job]:
@@ -99,7 +99,7 @@ class ChildProcess:
         return islice(self.held.values(), self.places.running)
 
     def occupants(self) -> list[Job]:
-        """The jobs that it has, with those whose bodies run on after their leases."""
+        """Its jobs, including those whose bodies go on after their leases have ended."""
         return [*self.held.values(), *self.stuck.values()]
 
     def waiting(self) -> list[Job]:
@@ -107,7 +107,7 @@ class ChildProcess:
         return list(islice(self.held.values(), self.places.running, None))
 
     def send_orders(self, jobs: list[Job], now: float) -> bool:
-        """Hand jobs to the child; False if it is too late for one of them, and none was handed."""
+        """Send jobs to the child. If it is too late for one of them, send none and return False."""
         if not self.deadline.hold(jobs):
             return False
         self.started += len(jobs)
@@ -117,14 +117,14 @@ class ChildProcess:
         return True
 
     def recall(self) -> None:
-        """Ask for the orders back whose bodies have not started."""
+        """Ask for the return of orders whose bodies have not started."""
         waiting = self.waiting()
         if waiting and not self.is_recalling:
             self.is_recalling = True
             self.send((frames.RECALL, [job.lease_id for job in waiting]))
 
     def recalled(self, lease_ids: list[int], now: float) -> list[Job]:
-        """Take these orders back: their bodies have not started."""
+        """Take these returned orders back: their bodies have not started."""
         self.is_recalling = False
         jobs = [self.held.pop(lease_id) for lease_id in lease_ids if lease_id in self.held]
         for job in jobs:
@@ -135,7 +135,7 @@ class ChildProcess:
         return jobs
 
     def take_back(self, lease_id: int, now: float) -> Job | None:
-        """A job is no longer with the child; the next one in line has started."""
+        """Remove a job from the child, so that the next one in line has started. Return the job."""
         job = self.held.pop(lease_id, None)
         if job is not None:
             self.places.remove(job)
@@ -145,7 +145,7 @@ class ChildProcess:
         return job
 
     def take_back_all(self, lease_ids: list[int], now: float) -> list[Job | None]:
-        """Take back jobs, each as `take_back` does; the next ones in line have started."""
+        """Remove jobs, each as `take_back` does; the next ones in line have started."""
         jobs = [self.held.pop(lease_id, None) for lease_id in lease_ids]
         self.places.remove_all([job for job in jobs if job is not None])
         if None in jobs and self.stuck:
@@ -157,7 +157,7 @@ class ChildProcess:
         return jobs
 
     def leave_stuck(self, lease_id: int) -> None:
-        """The lease of a body that cannot be stopped has ended."""
+        """Record that the lease of a body that cannot be stopped has ended."""
         job = self.held.pop(lease_id, None)
         if job is not None:
             self.places.leave_stuck()
@@ -165,9 +165,9 @@ class ChildProcess:
             self.is_condemned = True
 
     def send(self, *own: Frame) -> None:
-        """Send what was kept, and these; keep what the child does not read yet.
+        """Send earlier frames and these. Keep what the child does not read yet.
 
-        Never blocks. Any thread may call it.
+        Never blocks. Any thread may call this.
         """
         with self._sending:
             self._outgoing += b"".join(map(pack, own))
@@ -181,11 +181,11 @@ class ChildProcess:
 
     @property
     def has_outgoing(self) -> bool:
-        """Whether something waits to be sent."""
+        """Whether frames wait to be sent."""
         return bool(self._outgoing)
 
     def receive(self) -> tuple[list[Frame], bool]:
-        """Return the frames of the child that have arrived, and whether it is gone."""
+        """Return the frames of the child that have arrived, and whether the child is gone."""
         received: list[Frame] = []
         while True:
             try:
@@ -201,7 +201,7 @@ class ChildProcess:
                 return received, False
 
     def kill(self) -> None:
-        """End the child and what it started, at once."""
+        """Kill the child and the processes that it started."""
         self.is_killed = True
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -209,9 +209,9 @@ class ChildProcess:
             self.process.kill()
 
     def await_exit(self, seconds: float) -> None:
-        """Wait for the end that it was asked for; for so long at most.
+        """Wait for the requested end of the child, for at most `seconds`.
 
-        It is not buried yet: its process id, and that of its group, are still its own.
+        The child is not reaped yet, so its process id and process group still belong to it.
         """
         ends_at = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
@@ -221,7 +221,7 @@ class ChildProcess:
                     return
 
     def bury(self) -> int:
-        """Wait for the end of a child that is gone, and return its exit code."""
+        """Reap a child that is gone, and return its exit code."""
         self.socket.close()
         self.deadline.end()
         try:
@@ -234,13 +234,13 @@ class ChildProcess:
 def _forked(
     setup: dict[str, Any], presence: int | None, template: Template
 ) -> tuple[socket.socket, ForkedProcess] | None:
-    """A copy of the template, and our end of the socket to it; None where there is no template."""
+    """Return our end of the socket, and a copy of the template; None if there is no template."""
     ours, theirs = socket.socketpair()
     with theirs:
         files = [theirs.fileno(), *([] if presence is None else [presence])]
         process = template.fork(setup, files)
     if process is None:
-        # One that is made too late ends as it finds the other end closed.
+        # A copy that is made too late finds the other end closed, and ends.
         ours.close()
         return None
     return ours, process
@@ -249,7 +249,7 @@ def _forked(
 def _started_clean(
     setup: dict[str, Any], presence: int | None
 ) -> tuple[socket.socket, subprocess.Popen[bytes]]:
-    """A process that imports the project itself, and our end of the socket to it."""
+    """Return our end of the socket, and a process that imports the project itself."""
     ours, theirs = socket.socketpair()
     own = {
         "socket": theirs.fileno(),
@@ -263,13 +263,13 @@ def _started_clean(
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
             env={**os.environ, "TASKQUEUE_CHILD": json.dumps({**setup, **own})},
-            # Signals of the terminal are the parent's to answer.
+            # The parent handles signals of the terminal.
             start_new_session=True,
         )
 
 
 def describe_exit(code: int) -> str:
-    """How a process ended, in words."""
+    """Describe in words how a process ended."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -20,7 +20,7 @@ from taskqueue.worker.quotas import QueueQuotas
 
 
 class Claims:
-    """Claims tasks: those that only some workers may run go before ordinary ones of their rank."""
+    """Claims tasks. Those that only some workers may run go before ordinary ones of equal rank."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Claims:
 
     @property
     def is_look_due(self) -> bool:
-        """Whether it is time for a look at tasks apart, also while a worker is busy."""
+        """Whether it is time to look for tasks apart, even if the worker is busy."""
         return self._apart.is_look_due
 
     def begin(self, room: Room, *, slots: int) -> None:
-        """Begin a request: its claims take no more than this room, and let that know."""
+        """Begin a request whose claims take no more than `room`, and subtract from it."""
         self._room, self._slots = room, slots
         self.limited.number = 0
 
@@ -73,7 +73,7 @@ class Claims:
         claimed = self._claim_apart(connection, want, unknown, apart)
         claimed += self._claim_ordinary(connection, want - len(claimed), unknown)
         if apart and len(claimed) < want:
-            # What stood behind better ordinary tasks, which are taken now.
+            # Tasks apart that came after better ordinary tasks, which have been taken now.
             claimed += self._claim_apart(connection, want - len(claimed), unknown, apart)
         self._ordinary.is_busy = len(claimed) >= want
         return claimed
@@ -81,9 +81,9 @@ class Claims:
     def look_and_claim(
         self, connection: BaseDatabaseWrapper, want: int, unknown: Sequence[str]
     ) -> list[Claimed]:
-        """Claim where there is nothing to record before.
+        """Claim when there is nothing to record first.
 
-        On PostgreSQL the ordinary claim is a transaction of its own; on SQLite a look costs less
+        On PostgreSQL the ordinary claim is a separate transaction; on SQLite looking costs less
         than the write lock that a claim takes.
         """
         if self._ordinary.is_busy and not self.is_look_due and owns_session(connection):
@@ -111,10 +111,10 @@ class Claims:
         unknown: Sequence[str],
         queues: Sequence[str],
     ) -> list[Claimed]:
-        """Claim from queues in which ordinary tasks were enqueued, in one statement of its own.
+        """Claim from queues in which ordinary tasks were enqueued, in one separate statement.
 
-        Only where the last look left nothing behind, and nothing else was announced since: then
-        nothing better waits. Another look follows.
+        Use it only if the last look left nothing behind, and nothing else was announced since: then
+        no better task waits. Another look follows.
         """
         claimed = self._claim_ordinary(connection, want, unknown, queues)
         self._ordinary.announce(row.queue_name for row in claimed)
@@ -127,9 +127,9 @@ class Claims:
         unknown: Sequence[str],
         queues: Collection[str | None],
     ) -> list[Claimed]:
-        """Claim what workflows have released in these queues; None among them: anywhere.
+        """Claim tasks that workflows have released in these queues; None stands for any queue.
 
-        In one statement, if all queues were looked at a moment ago.
+        One statement suffices if all queues were looked at a moment ago.
         """
         names = self._quotas.serving(name for name in queues if name is not None)
         is_known = bool(names) and None not in queues and not self._quotas.is_outranked(names)
@@ -148,7 +148,7 @@ class Claims:
         is_first: bool = False,
         is_within: bool = False,
     ) -> list[Claimed]:
-        """Claim tasks of partitions, as far as the last look saw any; see `LimitedClaims`."""
+        """Claim tasks of partitions, if the last look saw any; see `LimitedClaims`."""
         room = self._room
         claimed = self.limited.claim(
             connection,
@@ -164,13 +164,13 @@ class Claims:
         return claimed
 
     def look_for_lanes(self, connection: BaseDatabaseWrapper) -> None:
-        """Look now and then whether partitions were opened that the last claim did not know."""
+        """Look from time to time for newly opened partitions, unknown to the last claim."""
         if self.is_look_due:
             look = self._apart.look(connection)
             self.limited.see_beside(look.lanes, look.opens_in)
 
     def _queues_apart(self, connection: BaseDatabaseWrapper) -> list[str]:
-        """The queues where such tasks wait; none while looks would take too much time."""
+        """Return the queues with tasks apart; none while looking would take too much time."""
         if self._apart.is_slow:
             return []
         look = self._apart.look(connection)

@@ -29,10 +29,10 @@ logger = logging.getLogger("taskqueue.worker")
 P = ParamSpec("P")
 T = TypeVar("T")
 
-IDLE_LIMIT = 10.0  # Seconds without a task after which a connection is checked before its next use.
+IDLE_LIMIT = 10.0  # Idle seconds after which a connection is checked before use.
 
 
-# Whether this thread has opened a connection; unset until it has been looked.
+# Whether this thread has opened a connection; unset until that was checked.
 _opened = threading.local()
 
 
@@ -42,7 +42,7 @@ def _note_opened(**named: Any) -> None:
 
 
 def reset_connections() -> None:
-    """Roll back the transactions that a task left open in this thread; drop broken connections."""
+    """Roll back transactions that a task left open in this thread; drop broken connections."""
     if not getattr(_opened, "any", True):
         return
     _opened.any = False
@@ -100,7 +100,7 @@ def _drop(connection: BaseDatabaseWrapper) -> None:
 
 
 def close_quietly(connection: BaseDatabaseWrapper | None) -> None:
-    """Close a connection of the worker's own, whatever state it is in."""
+    """Close a connection of the worker, whatever state it is in."""
     if connection is not None:
         try:
             connection.close()
@@ -109,14 +109,14 @@ def close_quietly(connection: BaseDatabaseWrapper | None) -> None:
 
 
 class Freshness:
-    """Whether the connections of one thread have to be checked before their next use."""
+    """Whether the connections of a thread must be checked before their next use."""
 
     def __init__(self) -> None:
         self._used_at = time.monotonic()
         self.is_suspect = False
 
     def before_task(self) -> None:
-        """Check the connections where there is a reason to."""
+        """Check the connections if there is a reason to."""
         if self.is_suspect or time.monotonic() - self._used_at > IDLE_LIMIT:
             self.is_suspect = False
             for connection in connections.all(initialized_only=True):
@@ -131,9 +131,9 @@ class Freshness:
 
 
 class SyncThread(ThreadPoolExecutor):
-    """The one thread in which `async def` bodies use Django's ORM, and what else is for one thread.
+    """The one thread in which `async def` bodies use Django's ORM and other single-thread code.
 
-    It does one thing after the other, so that nobody has to wait for its cleaning.
+    It runs one thing after the other, so nobody has to wait for its cleanup.
     """
 
     def __init__(self) -> None:
@@ -145,13 +145,13 @@ class SyncThread(ThreadPoolExecutor):
         SyncToAsync.single_thread_executor = self
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Do this, and clean up at the end of the body."""
+        """Run a function, and clean up at the end of the body."""
         future = super().submit(fn, *args, **kwargs)
         self._is_used = True
         return future
 
     def after_body(self) -> None:
-        """Clean up, where anything was done since the last time."""
+        """Clean up, if anything was run since the last time."""
         if self._is_used:
             self._is_used = False
             super().submit(reset_connections)
@@ -161,10 +161,11 @@ SYNC_THREAD = SyncThread()
 
 _is_copy = False  # Whether this process is a copy that a body made by a fork.
 NOTE = b"taskqueue: what a task's body has forked ended with the body; end it with os._exit.\n"
-# Sessions of the child, in a copy: never used there, nor closed, which would end the child's.
+# In a copy: the child's sessions. They are neither used nor closed there, because closing them
+# would end the child's.
 _left: list[Any] = []
-# Seconds that a fork waits at most. A thread that takes longer waits for a lock or the network, and
-# holds nothing then that a copy needs.
+# The most seconds that a fork waits. A thread that takes longer is waiting for a lock or the
+# network, and then holds nothing that a copy needs.
 LONGEST_HOLD = 2.0
 _in_library = threading.RLock()
 _fork = threading.local()
@@ -172,19 +173,19 @@ _fork = threading.local()
 
 @contextmanager
 def unforked() -> Iterator[None]:
-    """Delay forks meanwhile: for database access in a thread of the child's own.
+    """Delay forks during the block, for database access in a thread of the child itself.
 
-    SQLite's library allocates memory under a mutex. A copy made while another thread holds it
-    finds it locked for ever, and hangs when it opens a session.
+    SQLite's library allocates memory under a mutex. If a copy is made while another thread holds
+    it, the mutex stays locked in the copy, which hangs when it opens a session.
     """
     with _in_library:
         yield
 
 
 def keep_from_copies(sock: socket.socket) -> None:
-    """Take the socket to the parent, and the child's database sessions, away from every copy.
+    """Remove the socket to the parent, and the child's database sessions, from every copy.
 
-    A copy opens database sessions of its own.
+    A copy opens its own database sessions.
     """
     os.register_at_fork(after_in_child=_become_copy)
     os.register_at_fork(after_in_child=sock.close)
@@ -213,14 +214,14 @@ def _leave_sessions() -> None:
 
 
 def end_copy() -> None:
-    """End this process if it is a copy. Call it as soon as a body has ended, however it has.
+    """End this process if it is a copy. Call this as soon as a body has ended in any way.
 
     The code after a body writes to the parent and to the database in the child's name.
     """
     if not _is_copy:
         return
     error = sys.exc_info()[1]
-    # Straight to the file: a lock that another thread held at the fork is never released here.
+    # Written directly: a lock that another thread held at the fork is never released here.
     os.write(2, NOTE if error is None else NOTE + traceback.format_exc().encode())
     os._exit(_exit_code(error))
 

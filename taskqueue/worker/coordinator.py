@@ -16,18 +16,18 @@ from taskqueue.worker.reconciliation import Reconciliation
 from taskqueue.worker.recorder import Recorder
 from taskqueue.worker.timetable import Timetable
 
-EARLY_OUTCOMES = 48  # So many are sent before the last report is entered.
-FORGET_UNKNOWN = 3  # How many `PARK_DELAY`s a worker leaves out a name that it found unknown.
-BUSY_CLAIMS = 50  # After that many full claims in a row, enqueues need not wake this worker.
-UNSURE_PAUSE = 0.2  # Seconds between two looks at whether a COMMIT without an answer took effect.
+EARLY_OUTCOMES = 48  # With this many, a request is sent before the last report is entered.
+FORGET_UNKNOWN = 3  # For how many `PARK_DELAY`s a worker leaves out a name that it found unknown.
+BUSY_CLAIMS = 50  # After this many full claims in a row, enqueues need not wake this worker.
+UNSURE_PAUSE = 0.2  # Seconds between two checks whether a COMMIT without an answer took effect.
 NOTE_INTERVAL, LONGEST_SLEEP = 0.25, 5.0
 
 
 class Coordinator:
     """Sends one request at a time to the database thread, and acts on its report.
 
-    While the recorder has a batch under way, requests write nothing, and more outcomes wait for it.
-    What it claims and serves when is in its timetable. All of it belongs to the main thread.
+    While the recorder records a batch, requests write nothing, and further outcomes wait for it.
+    The timetable says when it claims and serves duties. Only the main thread uses it.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Coordinator:
 
     @property
     def has_work(self) -> bool:
-        """Whether something runs, or is left to write."""
+        """Whether anything runs, or is left to write."""
         is_unwritten = self._pending.outcomes or self._pending.unsure or self._recorder.is_busy
         return bool(self._dispatcher.held or is_unwritten)
 
@@ -70,7 +70,7 @@ class Coordinator:
         return self.is_settled and self.timetable.is_dry and self.timetable.is_promoted and is_ready
 
     def is_reported(self, lease_id: int) -> bool:
-        """Whether the outcome of a lease is on its way, so that its end is no surprise."""
+        """Whether the outcome of a lease is being recorded, so that its end is no surprise."""
         sent = self._database.outcomes + self._recorder.outcomes
         return lease_id in self._pending.unsure or any(
             outcome.lease_id == lease_id for outcome in self._pending.outcomes + sent
@@ -79,18 +79,21 @@ class Coordinator:
     # News
 
     def take_in(self, now: float) -> list[Job] | None:
-        """Take in the report, and what bodies have recorded; the jobs claimed. None: no report."""
+        """Enter the report, and the successes that bodies have recorded. Return the claimed jobs.
+
+        Return None if there is no report.
+        """
         if (batch := self._recorder.report(now)) is not None:
             self._database.overtake()
             self._enter_records(batch, now)
             self.timetable.plan_duties(batch, now)
-            self.timetable.may_claim = True  # What has ended may have made others ready.
+            self.timetable.may_claim = True  # An end may have made other tasks ready.
         self.timetable.look_for_room(now)
         jobs: list[Job] | None = None
         if (report := self._database.report()) is not None:
             self._recorder.send(now)
             if self._may_send_early(report, now):
-                # The database works on while what it has answered is entered here.
+                # The database goes on working while its answer is entered here.
                 self.send(now, arriving=len(report.claimed))
             jobs = self._enter(report, now)
         if self._pending.recorded:
@@ -99,7 +102,7 @@ class Coordinator:
         return jobs
 
     def _may_send_early(self, report: Exchange, now: float) -> bool:
-        """Whether the next request has enough to do, and does not depend on this report."""
+        """Return whether the next request has enough to do, and does not depend on this report."""
         timetable = self.timetable
         if not report.is_plain or self.outage.is_on or self._reconciliation.is_needed:
             return False
@@ -115,16 +118,16 @@ class Coordinator:
     # Sending
 
     def begin(self, now: float) -> None:
-        """Connect while the children start; their first claim goes before the first duties."""
+        """Connect while the children start. Their first claim precedes the first duties."""
         self.timetable.begin(now)
         self._database.send(Exchange(looks_ahead=True))
 
     def is_due(self, now: float) -> bool:
-        """Whether there is a reason to send a request."""
+        """Return whether there is a reason to send a request."""
         return not self.is_waiting and now >= self.next_at(now)
 
     def next_at(self, now: float) -> float:
-        """When a request is due, if nothing happens before."""
+        """Return when a request is due if nothing happens before."""
         pending, timetable = self._pending, self.timetable
         if self.outage.is_on:
             return self.outage.retry_at
@@ -138,7 +141,7 @@ class Coordinator:
                 return min(self._moments(now))
             return now if self._recorder.is_batch(wanted) else self._recorder.late_at
         if pending.outcomes:
-            # After a claim under limits also what has ended meanwhile waits for others that run.
+            # After a claim under limits, even ended attempts wait for running ones.
             rests = timetable.rests_until if self._pool.held else now
             if len(pending.outcomes) >= self._pool.held or (timetable.announced and wanted):
                 return max(now, rests)
@@ -149,10 +152,10 @@ class Coordinator:
 
     @property
     def _duties_from(self) -> float:
-        """When the duties are served.
+        """Return when the duties are served.
 
-        A drain that found nothing more to claim serves them after the batch that is under way: it
-        would have to serve them again, and what follows from the batch can be claimed first.
+        A drain that found nothing more to claim serves them after the batch under way: otherwise it
+        would have to serve them again, and tasks that follow from the batch can be claimed first.
         """
         is_last = self._state.options.drain and self.timetable.is_dry
         return math.inf if is_last and self._recorder.is_busy else self.timetable.duties_from
@@ -169,10 +172,10 @@ class Coordinator:
             yield max(self._note_at, self._pending.next_note_at(self._pool.running()))
 
     def send(self, now: float, *, arriving: int = 0) -> None:
-        """Send a request for what is to be done next; so many claimed tasks are not here yet.
+        """Send a request for the next work; `arriving` claimed tasks are not here yet.
 
-        A claim of announced tasks goes before all else. The duties have requests of their own, in
-        turns with others: what was claimed is handed out before they are served.
+        A claim of announced tasks goes first. The duties have separate requests, in turns with
+        others: claimed tasks are handed out before the duties are served.
         """
         are_due = now >= self._duties_from and not self._state.is_stopping
         request = self._announced_claim(now)
@@ -183,13 +186,13 @@ class Coordinator:
             request.with_duties = are_due and request.is_empty
         self.timetable.are_duties_next = are_due and not request.with_duties
         if now >= self.timetable.fold_at:
-            # This request counts them, and tells when it is next.
+            # This request counts them, and returns when to count next.
             self.timetable.fold_at = math.inf
         self._database.send(request)
         self._sent_at = now
 
     def _announced_claim(self, now: float) -> Exchange | None:
-        """A claim of announced tasks, where the last claim of all queues left nothing behind."""
+        """Return a claim of announced tasks, if the last claim of all queues took everything."""
         timetable = self.timetable
         has_more = timetable.may_claim or self._reconciliation.is_needed or self.outage.is_on
         has_more = has_more or bool(self._pending.outcomes or self._pending.unsure)
@@ -206,13 +209,13 @@ class Coordinator:
         )
 
     def _all_else(self, now: float, arriving: int) -> Exchange:
-        """All that there is to write, and a claim of all queues."""
+        """Return a request with everything that must be written, and a claim of all queues."""
         pending, timetable = self._pending, self.timetable
         want = self._recorder.wanted(now) if timetable.may_claim or pending.outcomes else 0
         want = max(0, want - arriving)
         has_looked = not (timetable.may_claim or timetable.announced)
         if want:
-            # What is heard from here on may be newer than what the claim sees.
+            # Notifications from here on may be newer than what the claim sees.
             timetable.may_claim = False
             timetable.announced.clear()
         request = Exchange(
@@ -236,7 +239,7 @@ class Coordinator:
     # Entering what came of it
 
     def _enter(self, report: Exchange, now: float) -> list[Job]:
-        """Enter the report of a request, and give the jobs claimed."""
+        """Enter the report of a request, and return the claimed jobs."""
         self.timetable.duties_served(report)
         self._reconciliation.enter(report, now)
         if report.ended:
@@ -265,6 +268,6 @@ class Coordinator:
             look_at = self._leases.settle(report.outcomes, report.recorded, now)
             self.timetable.serve_duties_by(look_at)
         else:
-            # The fence knows what had been recorded, and refuses it the second time.
+            # The fence knows which were recorded, and refuses them the second time.
             self._pending.put_back(report.outcomes, report.lines, report.notes)
         self.timetable.plan_after_records(report, now)

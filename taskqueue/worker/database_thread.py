@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds between two looks for what nobody has announced.
+# Seconds between two looks for unannounced tasks.
 POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 1.0, 0.25
 
 
 class DatabaseThread:
-    """Carries out requests, and wakes the main thread when a report is there."""
+    """Carries out requests, and wakes the main thread when a report is ready."""
 
     def __init__(
         self,
@@ -56,26 +56,26 @@ class DatabaseThread:
         self._requests: SimpleQueue[Exchange | None] = SimpleQueue()
         self._reports: SimpleQueue[Exchange] = SimpleQueue()
         self.under_way: Exchange | None = None
-        self.sent_at = 0.0  # When that was, or the last one, by the monotonic clock.
-        self._is_outage = False  # Whether the database was away when this thread last asked it.
+        self.sent_at = 0.0  # When the last request was sent, by the monotonic clock.
+        self._is_outage = False  # Whether the database was away at the last request.
         self.thread = threading.Thread(target=self._run, name="taskqueue-database", daemon=True)
         self.thread.start()
 
     # From the main thread
 
     def send(self, request: Exchange) -> None:
-        """Begin a request; the one before must have been reported."""
+        """Begin a request; the previous one must have been reported."""
         self.under_way = request
         self.sent_at = time.monotonic()
         self._requests.put(request)
 
     def overtake(self) -> None:
-        """Note that a batch was recorded beside the request under way."""
+        """Note that a batch was recorded while the present request is under way."""
         if self.under_way is not None:
             self.under_way.is_overtaken = True
 
     def report(self) -> Exchange | None:
-        """The report of the request under way, once it is there."""
+        """Return the report of the request under way, once it is ready."""
         if self.under_way is None or self._reports.empty():
             return None
         self.under_way = None
@@ -83,28 +83,28 @@ class DatabaseThread:
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """The outcomes that the request under way is to record."""
+        """The outcomes that the request under way will record."""
         return self.under_way.outcomes if self.under_way else []
 
     @property
     def listener(self) -> Listener | None:
-        """The listener; only between two requests, for they have its connection to themselves."""
+        """The listener; only between two requests, which have the connection to themselves."""
         return self._session.listener if self.under_way is None else None
 
     @property
     def owns_session(self) -> bool:
-        """Whether the session is known to be the worker's alone; also while it is at work."""
+        """Whether the session is known to be the worker's alone; this may be asked at any time."""
         return self._session.listener is not None
 
     @property
     def poll_interval(self) -> float:
-        """Seconds between two looks for what was not announced, unless an option names them."""
+        """Seconds between two looks for unannounced tasks, unless an option sets them."""
         if is_sqlite(project_connection()):
             return POLL_SQLITE
         return POLL_LISTENING if self.listener else POLL_BLIND
 
     def hear(self) -> Exception | None:
-        """Take in notifications between two requests; the error where the connection is lost."""
+        """Read notifications between two requests. Return the error if the connection is lost."""
         if self.listener is not None:
             try:
                 self.listener.hear()
@@ -114,12 +114,12 @@ class DatabaseThread:
         return None
 
     def cancel(self) -> None:
-        """Have the server give up the statement under way: the request ends with an error."""
+        """Ask the server to cancel the statement under way; the request then ends with an error."""
         if self.under_way is not None:
             self._session.cancel()
 
     def stop(self) -> None:
-        """End the thread, unless the database keeps it."""
+        """End the thread, unless a database call holds it up."""
         self._requests.put(None)
         self.thread.join(timeout=5)
 
@@ -130,7 +130,7 @@ class DatabaseThread:
             try:
                 self._session.carry_out(exchange)
                 if exchange.may_advance:
-                    self._wake()  # More may be claimed while workflows are moved on.
+                    self._wake()  # More tasks may be claimed while workflows are advanced.
                 self._session.advance(self._step_ends, exchange)
                 self._session.claim_released(exchange)
                 self._session.leave_stopped(exchange)

@@ -17,12 +17,12 @@ from taskqueue.worker.prefetch import Prefetch
 from taskqueue.worker.state import WorkerState
 
 STALL = 0.05  # Seconds after which orders behind a running body go to an idle child.
-LONG_STALL = 1.0  # Seconds after which they go back to the database.
+LONG_STALL = 1.0  # Seconds after which they are returned to the database.
 ORDERS_A_FRAME = 64
 
 
 class Dispatcher:
-    """Hands jobs to children: first one for each free slot, then behind the running ones."""
+    """Sends jobs to children: first one for each free slot, then more behind the running ones."""
 
     def __init__(self, state: WorkerState, pool: Pool) -> None:
         self._max_tasks = state.options.max_tasks or math.inf
@@ -45,14 +45,15 @@ class Dispatcher:
         return bool(self._backlog) or any(child.places.waiting for child in self.pool.children)
 
     def wanted(self, now: float) -> int:
-        """How many more tasks to claim."""
+        """Return how many more tasks to claim."""
         ready = self.pool.ready
         size = sum(child.places.size - len(child.stuck) for child in ready)
         if not size or not self.state.takes_tasks or not self.pool.is_guarded:
             return 0
         if any(job.needs_own_child for job in self._backlog):
             return 0
-        # What waits here may need a whole slot: nothing more is claimed for a share of one.
+        # A job that waits here may need a whole slot, so nothing more is claimed for a share of
+        # one.
         free = sum(
             child.places.free for child in ready if not (self._backlog and child.places.is_shared)
         )
@@ -61,7 +62,7 @@ class Dispatcher:
         return max(0, free + reserve - waiting - self.pool.leaving)
 
     def room(self) -> Room:
-        """Return how many tasks of limited queues and definitions may be claimed beside those here.
+        """Return how many more tasks of limited queues and definitions may be claimed.
 
         Bodies that cannot be stopped count until they have ended.
         """
@@ -72,12 +73,15 @@ class Dispatcher:
 
     @property
     def free(self) -> int:
-        """How many slots have nothing to do, and nothing waits for them."""
+        """How many slots are free, with no job waiting for them."""
         waiting = len(self._backlog) + sum(child.places.waiting for child in self.pool.ready)
         return max(0, sum(child.places.free for child in self.pool.ready) - waiting)
 
     def occupancy(self) -> Occupancy:
-        """How busy it is; any thread may ask: only lengths are read, for the dicts may change."""
+        """Return how busy it is.
+
+        Any thread may call this: only lengths are read, as the dicts may change.
+        """
         children = list(self.pool.children)
         return Occupancy(
             slots=self.state.concurrency,
@@ -87,7 +91,7 @@ class Dispatcher:
         )
 
     def find(self, lease_id: int) -> tuple[ChildProcess | None, Job] | None:
-        """The job of a lease, and the child that has it, if it is here."""
+        """Return the job of a lease, with the child that has it, if it is here."""
         for child in self.pool.children:
             if job := child.held.get(lease_id):
                 return child, job
@@ -96,13 +100,13 @@ class Dispatcher:
     # To the children
 
     def add(self, jobs: list[Job]) -> None:
-        """Take claimed jobs; return them where the worker has been told to take none meanwhile."""
+        """Add claimed jobs; hand them back if the worker must take no tasks any more."""
         self._backlog.extend(jobs)
         if not self.state.takes_tasks:
             self._hand_back_backlog()
 
     def dispatch(self, now: float) -> None:
-        """Hand waiting jobs to children: first one for each free slot, then behind them."""
+        """Send waiting jobs to children: first one for each free slot, then more behind them."""
         if not self._backlog:
             return
         ready = sorted(self.pool.ready, key=lambda child: len(child.held))
@@ -144,7 +148,8 @@ class Dispatcher:
                 break
             job = self._backlog.popleft()
             if now >= job.safe_until:
-                # Its claim was answered late, or this process was frozen: others may have it.
+                # Its claim was answered late, or this process was frozen: another worker may have
+                # it.
                 self.hand_back(job)
                 continue
             jobs.append(job)
@@ -155,7 +160,7 @@ class Dispatcher:
     # Back from the children
 
     def rebalance(self, now: float) -> None:
-        """Call back orders that stand behind a body which takes its time."""
+        """Recall orders that wait behind a slow body."""
         children = self.pool.children
         is_one_idle = any(child.takes_orders and not child.held for child in children)
         for child in children:
@@ -204,7 +209,7 @@ class Dispatcher:
             child.recall()
 
     def end_all(self, now: float) -> None:
-        """Return every job at once: kill what runs, uncounted."""
+        """Return every job at once: kill running bodies, uncounted."""
         for child in list(self.pool.children):
             for job in child.running():
                 if not job.is_over:
@@ -212,7 +217,7 @@ class Dispatcher:
                     self.pending.outcomes.append(endings.interrupted(job, now))
             for job in child.waiting():
                 self.hand_back(job)
-            # A child that holds nothing may live: first its end, then that.
+            # A child without jobs may live, so first record the end, then kill.
             child.kill()
             child.held.clear()
         self._hand_back_backlog()

@@ -42,21 +42,20 @@ logger = logging.getLogger("taskqueue.worker")
 
 PROMOTE_BATCH = 1000
 OVERDUE_BATCH = 500
-# How much later, in seconds, each next worker serves what comes due; the first is not delayed.
+# The seconds by which each further worker serves due work later; the first is not delayed.
 STAGGER, LONGEST_STAGGER = 0.025, 1.0
-# Seconds until the next step where more schedules, or more of their times, are due.
+# Seconds until the next step if more schedules, or more of their times, are due.
 BEHIND_PAUSE = 0.01
-# Seconds until another look at operations of which others have all, or that rest.
+# Seconds until another look at operations that others have locked, or that pause.
 OPERATION_PAUSE = 0.5
-# Seconds until another look at workflows that others advance, or that stop; and for which one turn
-# goes on while there is more to do, such as the cancel of a wide map.
+# Seconds until another look at workflows that others advance, or that are stopping; and for how
+# long one turn goes on while there is more to do, such as cancelling a wide map.
 WORKFLOW_PAUSE, WORKFLOW_TURN = 0.25, 0.2
 # Seconds between looks at groups that collect events: of the first worker, of the second.
 BATCH_PAUSE, OTHER_BATCH_PAUSE = 1.0, 5.0
 # Seconds between looks for new events, while anybody wants any: of the first worker, of others.
 PUMP_PAUSE, OTHER_PUMP_PAUSE = 0.1, 1.0
-# What the duties look at each time, in the statement that promotes; those that come every so many
-# seconds have their own looks there.
+# The looks of the duties in the statement that promotes; periodic duties add their own.
 LOOKS = (
     NEXT_DUE, NEXT_END, NEXT_EXPIRY, NEXT_SCHEDULE, NEXT_OPERATION,
     HAS_READY, HAS_APART, HAS_ENDED_RUNS, RANK,
@@ -66,9 +65,9 @@ LOOKS = (
 
 
 class Duties:
-    """Serve all duties in turn, and know when one is needed next.
+    """Serves all duties in turn, and knows when one is needed next.
 
-    The step of a duty returns the seconds until its next turn, None if it needs none of its own.
+    The step of a duty returns the seconds until its next turn, or None if it needs none itself.
     """
 
     def __init__(
@@ -80,9 +79,9 @@ class Duties:
         schedules_until: datetime | None = None,
         timed_seconds: float = math.inf,
     ) -> None:
-        """`schedules_until`: times of schedules that come later are left to other workers.
+        """`schedules_until`: later times of schedules are left to other workers.
 
-        `timed_seconds`: how long one turn serves those that come every so many seconds.
+        `timed_seconds`: for how long one turn serves periodic duties.
         """
         self._policy = policy = EndPolicy.of(settings)
         self._tally = tally
@@ -113,17 +112,17 @@ class Duties:
         # The kinds of events that anybody wanted at the last look, separated by spaces.
         self.wanted_events = ""
         self.next_at = 0.0
-        # When the next token comes for a partition that waits for one: for a claim, not a duty.
+        # When a waiting partition next gets a token: then a claim is needed, not a duty.
         self.opens_at = math.inf
-        # Whether the last step let a task move, or a schedule, or an operation.
+        # Whether the last step changed a task, a schedule or an operation.
         self.has_changed = False
 
     def spare(self, now: float) -> None:
-        """Take nothing over for one lease's time: the database was away, also for others."""
+        """Take nothing over for one lease's time: the database was away, for others too."""
         self._take_over.spare(now)
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
-        """Promote, and serve what is due; whether there may be something to claim."""
+        """Promote, and serve due duties. Return whether there may be something to claim."""
         looks = (*LOOKS, *self.periodic.looks(now))
         forecast = promote(connection, looks, worker_id=self._worker_id, limit=PROMOTE_BATCH)
         self.has_changed = forecast.promoted > 0
@@ -150,7 +149,7 @@ class Duties:
         return turn.wait_for(turn.forecast.until(NEXT_END))
 
     def _look_after_broadcasts(self, turn: Turn) -> float | None:
-        """Go through the broadcasts that wait, a batch in each turn."""
+        """Check waiting broadcasts, a batch in each turn."""
         if turn.forecast.holds(HAS_APART):
             released, self._last_broadcast = broadcast.release_gone(
                 turn.connection, policy=self._policy, after=self._last_broadcast
@@ -164,11 +163,11 @@ class Duties:
         return None
 
     def _release_stays(self, turn: Turn) -> float | None:
-        """Let others take what waits for a worker that is gone."""
+        """Let other workers take tasks whose worker is gone."""
         return self._stays.step(turn) if turn.forecast.holds(HAS_STAYS) else None
 
     def _serve_schedules(self, turn: Turn) -> float | None:
-        """Serve the schedules that are due, and those of which a run has ended."""
+        """Serve the schedules that are due or have an ended run."""
         wait, scheduler = turn.forecast.until(NEXT_SCHEDULE), self._scheduler
         if turn.forecast.is_over(NEXT_SCHEDULE) or turn.forecast.holds(HAS_ENDED_RUNS):
             wait = scheduler.step(turn.connection, now=self._schedules_until)
@@ -179,9 +178,9 @@ class Duties:
         return turn.wait_for(wait)
 
     def _serve_operations(self, turn: Turn) -> float | None:
-        """Do a chunk of an operation, if there is any.
+        """Run a chunk of an operation, if there is one.
 
-        It rests for as long as the chunk took, so that claiming and recording have their turn.
+        It then pauses for as long as the chunk took, so that claims and records have their turn.
         """
         if not turn.forecast.is_over(NEXT_OPERATION):
             return turn.wait_for(turn.forecast.until(NEXT_OPERATION))
@@ -192,7 +191,7 @@ class Duties:
         return time.monotonic() - started
 
     def _advance_workflows(self, turn: Turn) -> float | None:
-        """Do what is left to do of workflows: whoever should have done it may be gone."""
+        """Do work left in workflows: the worker that should have done it may be gone."""
         if turn.forecast.is_over(NEXT_WORKFLOW_DEADLINE):
             turn.has_changed = workflows.end_overdue(turn.connection) or turn.has_changed
         wait = turn.wait_for(turn.forecast.until(NEXT_WORKFLOW_DEADLINE))
@@ -208,9 +207,9 @@ class Duties:
         return pause if wait is None else min(wait, pause)
 
     def _fire_batches(self, turn: Turn) -> float | None:
-        """Enqueue the batches of groups that are due; the first worker looks once a second.
+        """Enqueue the batches of due groups. The first worker looks once a second.
 
-        The others look more rarely, each in case that those before it do not.
+        The others look less often, in case the workers before them do not.
         """
         if not turn.forecast.holds(HAS_COLLECTED):
             return None
@@ -233,7 +232,7 @@ class Duties:
         return None
 
     def _pump_events(self, turn: Turn) -> float | None:
-        """Number new events, with what they cause; the first worker looks most often."""
+        """Number new events and apply their effects. The first worker looks most often."""
         self.wanted_events = turn.forecast.text(WANTED_KINDS)
         if not (self.wanted_events or turn.forecast.holds(HAS_NEW_EVENTS)):
             return None
@@ -247,10 +246,10 @@ class Duties:
         return PUMP_PAUSE if rank == 0 else OTHER_PUMP_PAUSE + turn.stagger
 
     def _look_at_alerts(self, turn: Turn) -> float | None:
-        """Look at the alert rules that are due."""
+        """Check the alert rules that are due."""
         if not turn.forecast.is_over(NEXT_ALERT):
             return turn.wait_for(turn.forecast.until(NEXT_ALERT))
-        # Only where there are rules: what judges them is much to import.
+        # Imported only if there are rules, because judging them needs many imports.
         from taskqueue.alerts.duty import look
 
         if look(turn.connection):

@@ -11,23 +11,23 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.forecast import Forecast
 from taskqueue.engine.statement import Statement
 
-# Seconds until another look at what is due and could not be served, such as what is locked.
+# Seconds until another look at due work that could not be done, for example because it is locked.
 OVERDUE_PAUSE = 0.1
 
 
 @dataclass
 class Turn:
-    """One turn of all duties, and what came of it."""
+    """One turn of all duties, and its result."""
 
     connection: BaseDatabaseWrapper
     now: float  # By the monotonic clock.
     forecast: Forecast
-    stagger: float  # How much later, in seconds, this worker serves what comes due.
-    has_changed: bool = False  # Whether a task moved, or a schedule, or an operation.
+    stagger: float  # By how many seconds this worker delays due work.
+    has_changed: bool = False  # Whether a task, a schedule or an operation was changed.
     may_claim: bool = False  # Whether there may be something to claim because of it.
 
     def wait_for(self, seconds: float | None) -> float | None:
-        """Seconds until the turn for something that is due in so many seconds."""
+        """Return the seconds until the turn for something due in `seconds`."""
         if seconds is None:
             return None
         return (seconds if seconds > 0 else OVERDUE_PAUSE) + self.stagger
@@ -35,16 +35,16 @@ class Turn:
 
 @dataclass
 class Timed:
-    """A duty that is served every so many seconds, sooner `again` where it has left something.
+    """A periodic duty, which is served sooner (`again`) if it has left something.
 
-    Where it has looks it is served only if one of them calls for it.
+    If it has looks, it is served only if one of them calls for it.
     """
 
     run: Callable[[BaseDatabaseWrapper], object]
     every: float
     again: float = 10.0
     looks: tuple[Statement, ...] = ()
-    # Of the worker's time, at most, while it leaves something each time.
+    # The most of the worker's time that it may take while it leaves something each time.
     share: float = 1.0
     next_at: float = 0.0
 
@@ -53,9 +53,9 @@ class Timed:
         return now >= self.next_at
 
     def step(self, turn: Turn) -> float | None:
-        """Run it once it is time."""
+        """Run it if it is due."""
         if self.is_due(turn.now):
-            # First: one that fails must not fail with every turn.
+            # Set first: a duty that fails must not fail in every turn.
             self.next_at = turn.now + self.every
             is_called = not self.looks or any(map(turn.forecast.calls_for, self.looks))
             began = time.monotonic()
@@ -65,5 +65,5 @@ class Timed:
         return self.wait(turn.now)
 
     def wait(self, now: float) -> float | None:
-        """Seconds until its next turn, if that comes so soon that somebody has to wait for it."""
+        """Return the seconds until its next turn, if that is soon enough to be waited for."""
         return self.again if self.next_at <= now + self.again else None

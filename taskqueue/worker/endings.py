@@ -11,21 +11,21 @@ from taskqueue.worker.outcomes import over_memory, over_time
 
 
 def unstarted(job: Job, now: float) -> Outcome:
-    """Its body never started: handed back, or stopped if somebody asked for that."""
+    """The body never started: the task is handed back, or stopped if that was requested."""
     if job.stop_reason is not None:
         return stopped(job, now)
     return Outcome(job.lease_id, OutcomeKind.UNSTARTED, now)
 
 
 def interrupted(job: Job, now: float) -> Outcome:
-    """Its body was killed by a shutdown: it runs again, unless somebody asked it to stop."""
+    """A shutdown killed the body: the task runs again, unless its stop was requested."""
     if job.stop_reason is not None:
         return stopped(job, now)
     return _ended(job, OutcomeKind.RETURNED, now, "The worker was shut down.")
 
 
 def stopped(job: Job, now: float) -> Outcome:
-    """Somebody asked it to stop."""
+    """The task was stopped on request."""
     return _ended(job, OutcomeKind.STOPPED, now, job.stop_reason or "")
 
 
@@ -35,13 +35,13 @@ def lost(job: Job, now: float, *, end: str) -> Outcome:
 
 
 def fenced(job: Job, now: float) -> Outcome:
-    """The worker could not renew the lease, and its child ended itself in time: no crash."""
+    """The worker could not renew the lease, and its child was ended in time: not a crash."""
     message = "The worker could not renew its leases in time, and stopped its bodies."
     return _ended(job, OutcomeKind.FENCED, now, message, AttemptLost)
 
 
 def unconfirmed(success: Outcome) -> Outcome:
-    """Its body's COMMIT got no answer, and did not take effect: no crash."""
+    """The COMMIT of its body got no answer, and did not take effect: not a crash."""
     return success._replace(
         kind=OutcomeKind.FENCED,
         error_class=class_path(AttemptLost),
@@ -50,7 +50,7 @@ def unconfirmed(success: Outcome) -> Outcome:
 
 
 def time_over(job: Job, now: float) -> Outcome:
-    """It ran past its timeout or deadline, and did not stop."""
+    """It ran past its timeout or deadline, and did not end when interrupted."""
     if job.deadline_at is not None and job.limit_at == job.deadline_at:
         message = "The deadline passed while the body ran."
         return _ended(job, OutcomeKind.FAILED, now, message, DeadlineExceeded)._replace(
@@ -64,7 +64,7 @@ def time_over(job: Job, now: float) -> Outcome:
 
 
 def over_memory_limit(job: Job, now: float) -> Outcome:
-    """Its process used more memory than it may, and it did not stop."""
+    """Its process used more memory than allowed, and it did not end when interrupted."""
     message = (
         f"{over_memory(job.max_memory).rstrip('.')}, and did not stop when it was interrupted."
     )

@@ -14,63 +14,63 @@ from taskqueue.worker.limits import NO_LIMITS, Room
 
 @dataclass(kw_only=True)
 class Exchange:
-    """A request of the main thread, and what came of it, as far as it got."""
+    """A request of the main thread, and its results as far as it got."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     want: int = 0
-    free: int = 0  # How many slots have nothing to do: some tasks are not claimed ahead.
-    announced: Sequence[str] = ()  # The queues to claim from, before all else; none: all of them.
+    free: int = 0  # How many slots are free: some tasks are not claimed ahead.
+    announced: Sequence[str] = ()  # The queues to claim from first; empty for all queues.
     unknown: Sequence[str] = ()  # Names that this worker cannot run, and does not claim.
-    # What may be claimed of queues and definitions that have so many slots at most.
+    # How many tasks may be claimed of queues and definitions with limited slots.
     room: Room = NO_LIMITS
     unsure: Sequence[int] = ()  # Leases whose COMMIT got no answer.
-    # The leases that the worker knows, where it is to hand back those that it does not.
+    # The leases that the worker knows, if it must hand back those that it does not know.
     held: list[int] | None = None
-    # Whether the worker has been claiming without a pause, so that nobody need wake it.
+    # Whether the worker has been claiming without a pause, so that it need not be woken.
     is_busy: bool = False
     may_sleep: bool = False
-    # How many tasks wait behind those that run: with many, bodies are short.
+    # How many tasks wait behind running ones: with many, bodies are short.
     claimed_ahead: int = 0
     # Whether the last claim left nothing behind, and nothing was announced since.
     has_looked: bool = False
     with_duties: bool = False
-    # Whether to find out if there are workflows to be advanced.
+    # Whether to find out if there are workflows to advance.
     looks_ahead: bool = False
 
     # Whether a batch was recorded meanwhile, which the duties may not have seen.
     is_overtaken: bool = False
-    is_recorded: bool = False  # Whether all was written, and the claim answered.
+    is_recorded: bool = False  # Whether everything was written, and the claim answered.
     recorded: dict[int, Recorded] = field(default_factory=dict)
     claimed: list[Claimed] = field(default_factory=list)
-    has_steps: bool = False  # Whether any of them belongs to a workflow, or one was seen.
+    has_steps: bool = False  # Whether a claimed task belongs to a workflow, or a workflow was seen.
     claimed_at: float = 0.0
-    ended: Collection[int] = ()  # Of the unsure ones, those that had ended.
-    running: Collection[int] = ()  # Of the unsure ones, those that had not.
+    ended: Collection[int] = ()  # Those of `unsure` that had ended.
+    running: Collection[int] = ()  # Those of `unsure` that had not.
     unknown_leases: Collection[int] = ()
-    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: they were not served.
-    duties_at: float | None = None  # When they are to be served next.
-    are_duties_cut: bool = False  # Whether some that are due are left to the next turn.
-    step_ends_at: float = math.inf  # When the duties are to count ends of steps that were left.
-    # When a request is to come that counts ends of steps which wait for that; None: as it was.
+    has_ready: bool | None = None  # Whether the duties saw ready tasks; None: not served.
+    duties_at: float | None = None  # When to serve the duties next.
+    are_duties_cut: bool = False  # Whether some due duties are left to the next turn.
+    step_ends_at: float = math.inf  # When the duties must count ends of steps that were left.
+    # When a request must count ends of steps that wait for it; None if unchanged.
     fold_at: float | None = None
-    # Seconds that it took to move workflows on after the ends that were recorded.
+    # The seconds of advancing workflows after the recorded ends.
     advance_seconds: float | None = None
-    has_released: bool = False  # Whether workflows were advanced: there may be tasks to claim.
-    limited_at: float = math.inf  # When the next token comes for what waits for one.
-    limited_seconds: float = 0.0  # How long a claim under limits took that got some.
-    is_limited_left: bool = False  # Whether others held tasks under limits that could be claimed.
-    # Whether tasks of a workflow that is being stopped may stand before what is to be claimed.
+    has_released: bool = False  # Whether workflows were advanced, so there may be tasks to claim.
+    limited_at: float = math.inf  # When the next token comes for tasks that wait for one.
+    limited_seconds: float = 0.0  # The seconds of a claim under limits that got tasks.
+    is_limited_left: bool = False  # Whether tasks under limits were left because others had locks.
+    # Whether tasks of a stopping workflow may precede the tasks to claim.
     is_stopped_left: bool = False
-    # The queues of tasks that they have released; None among them: others may have.
+    # The queues of tasks that workflows have released; None stands for any queue.
     released_queues: set[str | None] = field(default_factory=set)
-    claims_last: bool = False  # Whether the claim is left until workflows were advanced.
+    claims_last: bool = False  # Whether the claim waits until workflows were advanced.
     error: Exception | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether it was carried out, and was about outcomes and tasks alone."""
+        """Whether it was carried out, and was only about outcomes and tasks."""
         is_whole = self.is_recorded and self.error is None
         return is_whole and not self.unsure and self.held is None and self.has_ready is None
 
@@ -81,7 +81,7 @@ class Exchange:
 
     @property
     def may_advance(self) -> bool:
-        """Whether ends were recorded that may move workflows on."""
+        """Whether ends were recorded that may advance workflows."""
         return any(row.step_id is not None for row in self.recorded.values())
 
     @property

@@ -15,18 +15,18 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.rows import NO_FLOORS
 
-# Seconds: after a claim without floors that takes longer, the next ones have them.
+# If a claim without floors takes more seconds than this, the next ones use floors.
 SLOW_CLAIM = 0.005
-USED_FOR = 10.0  # Seconds, until a claim without floors tells whether they are needed still.
+USED_FOR = 10.0  # Seconds, until a claim without floors shows whether they are still needed.
 FLOOR_SHARE = 0.05  # The most of its time that a worker spends on finding floors.
-SHORTEST_FLOOR = 0.1  # Seconds for which floors hold at least.
+SHORTEST_FLOOR = 0.1  # Seconds for which floors are used at least.
 
 
 class Floors:
-    """Tells from where to claim, while claims are slow.
+    """Tells from where to claim while claims are slow.
 
-    A task that becomes ready below a floor waits until the floor is looked up again, or a claim
-    with it comes back short and is repeated without.
+    A task that becomes ready below a floor waits until the floor is determined again, or until a
+    claim with the floor gets too few tasks and is repeated without it.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Floors:
         self._known_until = 0.0
 
     def of(self, connection: BaseDatabaseWrapper, names: Sequence[str]) -> Mapping[str, datetime]:
-        """The floors of these queues; none while claims are fast."""
+        """Return the floors of these queues; none while claims are fast."""
         began = time.monotonic()
         if began >= self._used_until:
             return NO_FLOORS
@@ -46,6 +46,6 @@ class Floors:
         return self._known
 
     def took(self, seconds: float) -> None:
-        """Note how long a claim without floors has taken."""
+        """Record how long a claim without floors has taken."""
         if seconds > SLOW_CLAIM:
             self._used_until = time.monotonic() + USED_FOR

@@ -27,11 +27,11 @@ from taskqueue.worker.template import (
 logger = logging.getLogger("taskqueue.worker")
 
 CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-LONGEST_ANSWER = 3.0  # Seconds for a child to be made in.
+LONGEST_ANSWER = 3.0  # Seconds within which a child must be made.
 
 
 class Template:
-    """The parent's side. The main thread uses it."""
+    """The parent's side of the template. Only the main thread uses it."""
 
     def __init__(self) -> None:
         self.is_loading = False
@@ -40,14 +40,14 @@ class Template:
         self._refused = ""
 
     def begin(self) -> None:
-        """Copy this process, before it has threads of its own; the copy loads the tasks."""
+        """Copy this process before it has threads of its own; the copy loads the tasks."""
         if sys.platform != "linux":
             return
         if obstacle := obstacle_to_copies():
             self._refused = obstacle
             return
         parent = os.getpid()
-        # Nothing that is there is ever garbage: a collection does not write to its pages, which
+        # Existing objects are never garbage, so the collector need not write to their pages, which
         # both processes share.
         gc.freeze()
         sys.stdout.flush()
@@ -62,7 +62,7 @@ class Template:
         self._process = ForkedProcess(pid)
 
     def _begin_clean(self) -> None:
-        """Start a process that imports the project as it is now."""
+        """Start a process that imports the project's current code."""
         with self._opened() as theirs:
             setup = {
                 "socket": theirs.fileno(),
@@ -85,7 +85,7 @@ class Template:
         return theirs
 
     def hear(self) -> None:
-        """Take in what the template said when it had loaded the tasks. Waits for that."""
+        """Read the template's message that it has loaded the tasks. Waits for it."""
         self.is_loading = False
         answer = self._receive()
         if answer.startswith(REFUSED):
@@ -94,14 +94,14 @@ class Template:
             self.close()
 
     def fork(self, setup: dict[str, Any], files: list[int]) -> ForkedProcess | None:
-        """Make a child with this setup, which has these files open; None where it cannot be."""
+        """Make a child with this setup and these open files; None if it cannot be made."""
         if self._refused:
             logger.info("Each child imports the project on its own reason=%s", self._refused)
             self._refused = ""
         if self.socket is None or self.is_loading:
             return None
         answer = b""
-        # A child whose own parent has ended becomes this process's.
+        # A child whose own parent has ended becomes this process's child.
         _set_subreaper(1)
         with suppress(OSError):
             socket.send_fds(self.socket, [json.dumps(setup).encode()], files)
@@ -123,7 +123,7 @@ class Template:
         return None
 
     def close(self) -> None:
-        """End the template. Its copies live on."""
+        """End the template. Its copies go on."""
         if self.socket is not None:
             self.socket.close()
             self.socket = None
@@ -135,7 +135,7 @@ class Template:
 
     @property
     def makes_copies(self) -> bool:
-        """Whether the next child is to be a copy of it."""
+        """Whether the next child will be a copy of it."""
         return self.socket is not None and not self.is_loading
 
     def _receive(self) -> bytes:
@@ -166,7 +166,7 @@ class ForkedProcess:
         return self._code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit code once it has ended, or raise `TimeoutExpired`."""
+        """Return the exit code once it has ended. Raises `TimeoutExpired`."""
         ends_at = None if timeout is None else time.monotonic() + timeout
         pause = 0.0005
         while (code := self.poll()) is None:
@@ -177,7 +177,7 @@ class ForkedProcess:
         return code
 
     def kill(self) -> None:
-        """End it at once. Its number is nobody else's until its end has been polled."""
+        """Kill it. Its process id is not reused until its end has been polled."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 

@@ -13,19 +13,20 @@ from itertools import takewhile
 from typing import Any
 
 _LENGTH = struct.Struct("!I")
-# A length that no frame has, the lease, and the moments at which its body ended and started.
+# The mark (a length that no frame has), the lease, and the times at which its body ended and
+# started.
 _SUCCESS = struct.Struct("!Iqdd")
 _IS_SUCCESS = 0xFFFFFFFF
-# How many fields of an outcome are sent of a success that is nothing but its value.
+# How many fields of an outcome are sent for a success with only a value.
 PLAIN = 5
-WHOLE = 10**12  # A slot, in parts; so many that any number of bodies can have equal shares.
+WHOLE = 10**12  # The parts of a slot: so many that any number of bodies can have equal shares.
 Frame = tuple[Any, ...]
 Line = tuple[int, float, int, str, str]  # Lease, moment, level, logger, text.
 Said = tuple[float, str, str | None]  # Percent, message, and detail as JSON text.
 
 
 def pack(frame: Frame) -> bytes:
-    """The bytes of a frame."""
+    """Return the bytes of a frame."""
     if frame[0] == OUTCOME and len(frame[1]) == PLAIN and frame[1][-1] is None:
         lease_id, _, ended, started, _ = frame[1]
         return _SUCCESS.pack(_IS_SUCCESS, lease_id, ended, started)
@@ -42,8 +43,8 @@ class Unpacker:
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Yield the frames that are complete with these bytes.
 
-        Successes without a value that follow each other are one frame: a list of rows, each of them
-        the mark, the lease and the two moments.
+        Consecutive successes without a value become one frame: a list of rows, each with the mark,
+        the lease and the two times.
         """
         buffer = self._buffer
         buffer += data
@@ -67,7 +68,7 @@ class Unpacker:
 
 
 def _successes(buffer: bytearray, start: int) -> list[tuple[Any, ...]]:
-    """The complete frames of successes from there on, up to the first other frame."""
+    """Return the complete frames of successes from `start` on, up to the first other frame."""
     end = start + (len(buffer) - start) // _SUCCESS.size * _SUCCESS.size
     with memoryview(buffer) as view, view[start:end] as part:
         return list(takewhile(_is_success, _SUCCESS.iter_unpack(part)))
@@ -100,7 +101,7 @@ OVERWEIGHT = "overweight"
 BROKEN = "broken"
 SYNCED = "synced"
 
-# Why a body is interrupted.
+# The reasons for interrupting a body.
 STOPPED = "stopped"
 TIMEOUT = "timeout"
 DEADLINE = "deadline"

@@ -1,4 +1,4 @@
-"""The guardian: a small process that ends children whose parent has gone silent.
+"""The guardian: a small process that kills children whose parent has gone silent.
 
 It runs as a script, with only the standard library. The parent tells it how long each child may
 live. After that moment another worker may hold the leases of the child, so the guardian kills the
@@ -16,14 +16,14 @@ import struct
 import sys
 import time
 
-# The process, and the moment by the monotonic clock: infinity for a child that may live as long as
-# its parent, 0 for one that is gone.
+# The process, and its deadline by the monotonic clock: infinity for a child that may live as long
+# as its parent, 0 for one that is gone.
 MESSAGE = struct.Struct("!qd")
-LONGEST_WAIT = 0.5  # Seconds. A process that was frozen starts its wait again when it wakes.
+LONGEST_WAIT = 0.5  # Seconds. A frozen process starts its wait again when it wakes.
 
 
 def kill(process: int) -> None:
-    """End a child and what it started."""
+    """Kill a child and the processes that it started."""
     try:
         os.killpg(process, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -39,7 +39,7 @@ def guard(source: int) -> None:
         wait = None if next_at == math.inf else max(0.0, next_at - time.monotonic())
         readable, _, _ = select.select([source], [], [], wait and min(wait, LONGEST_WAIT))
         if not readable:
-            # After a freeze: read the deadlines that came meanwhile before acting.
+            # After a freeze, read the deadlines that came meanwhile before acting.
             readable, _, _ = select.select([source], [], [], 0)
         if readable:
             data = os.read(source, 65536)
@@ -63,15 +63,16 @@ def guard(source: int) -> None:
 
 
 def awake(number: int, frame: object) -> None:
-    """Do nothing: the call ends the wait during which the process was frozen.
+    """Do nothing: the call interrupts the wait in which the process was frozen.
 
-    The kernel would otherwise start the wait again, and children that were frozen too live on.
+    Otherwise the kernel would start the wait again, and children that were frozen too would live
+    on.
     """
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGCONT, awake)
-    # Supervisors signal a whole group; the parent says when it is over, by its end.
+    # Supervisors signal the whole group; the end of the parent is what counts.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     guard(sys.stdin.fileno())

@@ -31,14 +31,15 @@ from taskqueue.worker.state import WorkerState
 logger = logging.getLogger("taskqueue.worker")
 
 RETRY = 0.5  # Seconds between two tries to reach the database.
-# On SQLite: seconds until the next try for the write lock, which others must not be first to.
+# On SQLite: seconds until the next try for the write lock, which other workers must not always get
+# first.
 RETRY_BUSY = 0.02
-# On SQLite: seconds of one try. A longer one would look for the lock only every 100 ms.
+# On SQLite: seconds of one try. A longer try would check the lock only every 100 ms.
 BUSY_TIMEOUT = 0.1
 
 
 class Heartbeat:
-    """Pings in a thread. A busy main thread does not delay it, nor a body, which runs elsewhere."""
+    """Pings in a thread, which neither a busy main thread nor a body in a child can delay."""
 
     def __init__(self, state: WorkerState, pool: Pool, leases: Leases) -> None:
         self._state = state
@@ -51,12 +52,12 @@ class Heartbeat:
         self._tally = Tally()
         self._connection: BaseDatabaseWrapper | None = None
         self._wake = threading.Event()
-        # The change of which the row tells, and the definitions that it excludes.
+        # The change that the row shows, and the definitions that it excludes.
         self._told: tuple[workers.Wanted | None, frozenset[str]] = None, frozenset()
         self._is_over = False
         self._is_lost = False
         self._processor_share = ProcessorShare()
-        # Whether the last ping could not renew what somebody else had locked.
+        # Whether the last ping could not renew leases because another session had locked them.
         self._has_missed = False
         self.thread = threading.Thread(target=self._beat, name="taskqueue-heartbeat", daemon=True)
 
@@ -77,7 +78,7 @@ class Heartbeat:
         self._close()
 
     def _try_step(self) -> float:
-        """Ping once; how long to wait until the next."""
+        """Ping once. Return how long to wait until the next ping."""
         began = time.monotonic()
         held = list(self._leases.held.values())
         try:
@@ -100,7 +101,7 @@ class Heartbeat:
         )
 
     def step(self, began: float, held: list[Job]) -> None:
-        """Renew the held leases, give a sign of life, and let the children live on."""
+        """Renew the held leases, give a sign of life, and extend the deadlines of the children."""
         if self._connection is None:
             self._connection = open_worker_connection(
                 silence=self._lease_seconds / 3, busy_timeout=BUSY_TIMEOUT
@@ -125,7 +126,7 @@ class Heartbeat:
         self._state.set_request(asked)
         self._state.set_wanted(asked.wanted)
         self._tell_taken_up(connection)
-        # Bodies that run are ended by the main thread, after their grace periods.
+        # The main thread ends running bodies, after their grace periods.
         ended = {job.lease_id for job in held if job.started_at is None} & renewal.ended
         # A lease whose row was locked was skipped, not renewed: it may be taken over as soon as the
         # row is free.
@@ -138,7 +139,7 @@ class Heartbeat:
             self._state.wake()
 
     def _tell_taken_up(self, connection: BaseDatabaseWrapper) -> None:
-        """Write what has changed of what the worker takes: by a request, or by its bodies."""
+        """Write changes of the worker's slots and queues, by requests or because of its bodies."""
         taken, excluded = self._state.taken_up, self._state.limits.excluded
         if (taken, excluded) == self._told:
             return
@@ -172,9 +173,9 @@ class Heartbeat:
     def _apply_live_changes(
         self, connection: BaseDatabaseWrapper, held: list[Job], renewal: Renewal
     ) -> Renewal:
-        """Apply changed options of tasks; those that are locked now, with a later ping.
+        """Apply changed options of tasks; options of locked tasks follow with a later ping.
 
-        In a transaction of its own: the leases are renewed also while the tasks are locked.
+        This is a separate transaction, so that leases are renewed even while the tasks are locked.
         """
         try:
             with self._tally.guard(), transaction(connection):
@@ -195,7 +196,7 @@ class Heartbeat:
         return renewal._replace(ended=renewal.ended | terms.ended)
 
     def _extend(self, began: float, renewed: Iterable[Job]) -> None:
-        """Extend the deadlines of children, but not beyond a job that was added meanwhile."""
+        """Extend the deadlines of children, but not beyond that of a job added meanwhile."""
         for job in renewed:
             job.renewed(began)
         for child in list(self._pool.children):
@@ -203,7 +204,7 @@ class Heartbeat:
 
     def _on_error(self, error: Exception) -> float:
         if self._connection is not None and is_busy(error):
-            # Nobody else can write either, so nobody can take over: no reason to fence.
+            # No other session can write either, so nobody can take over: no reason to fence.
             self._extend(time.monotonic(), list(self._leases.held.values()))
             self._vitals.delayed()
             return RETRY_BUSY
@@ -212,7 +213,8 @@ class Heartbeat:
             self._is_lost = True
             logger.error("Pings fail, bodies end when leases run out error=%s", one_line(error))
         self._close()
-        # A child whose last job has ended meanwhile loses nothing when the database is away.
+        # The deadline of a child whose last job has ended meanwhile need not move while the
+        # database is away.
         for child in list(self._pool.children):
             child.deadline.extend(child.deadline.at)
         return RETRY * (0.5 + random.random())  # noqa: S311

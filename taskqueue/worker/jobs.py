@@ -11,15 +11,15 @@ from taskqueue.declarations import snapshots
 from taskqueue.engine.rows import Claimed
 from taskqueue.worker.memory import LOOK_INTERVAL
 
-# The share of a lease after which a child that nobody renewed dies, and no body starts.
+# After this share of a lease without renewal, a child dies and no body starts.
 FENCE = 0.6
 
 
 @lru_cache(maxsize=256)
 def _told_by(options: str) -> Mapping[str, Any]:
-    """Return the attributes of a job that its options tell; jobs of one definition share them."""
+    """Return a job's attributes that depend on its options; jobs of one definition share them."""
     snapshot = snapshots.loaded(options)
-    # Whatever somebody stored must not end a worker.
+    # Invalid stored options must not end a worker.
     if not isinstance(snapshot, dict):
         return {}
     return {
@@ -36,7 +36,7 @@ def _told_by(options: str) -> Mapping[str, Any]:
 class Job:
     """A lease that this worker holds. Times are by the monotonic clock."""
 
-    # As most jobs have them: one is made for every attempt, and sets what differs.
+    # Class defaults with the usual values, because a job is created for every attempt.
     deadline_at: float | None = None
     started_at: float | None = None
     limit_at: float | None = None
@@ -45,20 +45,20 @@ class Job:
     stop_reason: str | None = None
     is_over = False
     noted = False
-    # How its child has logged its failure: `failed`, `retrying`, or not at all.
+    # How its child has logged its failure: `failed`, `retrying`, or empty for not at all.
     logged_as = ""
-    # The options that travelled with the task.
+    # The options that were stored with the task.
     snapshot: Mapping[str, Any] = MappingProxyType({})
     timeout: float | None = None
-    # Megabytes that its process may use, when to look at that next, and since when it uses more.
+    # The megabytes that its process may use, when to check that next, and since when it uses more.
     max_memory: int | None = None
     check_memory_at: float | None = None
     over_memory_at: float | None = None
-    # Whether progress renews its time limit.
+    # Whether progress restarts its time limit.
     renews_limit = False
-    # Whether its next attempt is for this worker.
+    # Whether its next attempt must be on this worker.
     stays = False
-    # Whether it is a run of a schedule, which is to hear of its end.
+    # Whether it is a run of a schedule, which must be notified of its end.
     is_scheduled = False
     # Whether it belongs to a step of a workflow.
     is_step = False
@@ -86,36 +86,36 @@ class Job:
         self.order = (*claimed[:10], *times, self.crashes)
 
     def renewed(self, began: float) -> None:
-        """Note that the database was asked at `began` to claim or renew it, and did.
+        """Record that the database has answered a claim or renewal that began at `began`.
 
-        Until `safe_until` nobody else can have it. The answer may come late, or meet a worker that
-        was frozen: past that moment the body must not start.
+        Until `safe_until` no other worker can have it. The answer may come late, or this worker may
+        have been frozen: after that time the body must not start.
         """
         self.safe_until = began + FENCE * (self.lease_seconds or self.usual_lease)
 
     @property
     def needs_own_child(self) -> bool:
-        """Whether it crashed before: nothing may wait behind it, it might crash again."""
+        """Whether it crashed before: nothing may wait behind it, because it might crash again."""
         return self.crashes > 0
 
     @property
     def needs_whole_slot(self) -> bool:
         """Whether no other body may run beside it, whatever its definition says.
 
-        The memory of a process says nothing of one of several bodies.
+        The memory of a process says nothing about one of several bodies.
         """
         return self.crashes > 0 or self.max_memory is not None
 
     def start(self, now: float) -> None:
-        """Note the start of its body, as far as the parent can tell."""
+        """Record the start of its body, as far as the parent can tell."""
         self.started_at = now
         if self.max_memory is not None:
-            # Not at once: its child looks before it begins.
+            # Not checked at once: its child checks before it begins.
             self.check_memory_at = now + LOOK_INTERVAL
         self._limit(now)
 
     def progressed(self, now: float) -> None:
-        """Note that its body has reported progress."""
+        """Record that its body has reported progress."""
         if self.renews_limit and self.started_at is not None:
             self._limit(now)
 
@@ -126,6 +126,6 @@ class Job:
             self.limit_at = min(self.limit_at or self.deadline_at, self.deadline_at)
 
     def unstart(self) -> None:
-        """Note that its body had not started after all: the child gave the order back."""
+        """Record that its body had not started after all: the child gave the order back."""
         self.started_at = self.limit_at = None
         self.check_memory_at = self.over_memory_at = None

@@ -15,9 +15,9 @@ from importlib import import_module
 
 logger = logging.getLogger("taskqueue.worker")
 
-# What advances workflows, and the duties, which need much more of the engine.
+# The code that advances workflows, and the duties, which need much more of the engine.
 WORKFLOWS, DUTIES = "taskqueue.engine.workflows.rounds", "taskqueue.worker.duties"
-# Seconds until another look whether they are there.
+# Seconds until another check whether they are imported.
 PAUSE = 0.01
 
 
@@ -34,12 +34,15 @@ class LateImports:
 
     @property
     def have_workflows(self) -> bool:
-        """Whether nobody has to wait for what advances workflows; it begins at the latest now."""
+        """Return whether the code that advances workflows is imported.
+
+        Begin the import if necessary.
+        """
         return not self._thread_of(WORKFLOWS).is_alive()
 
     @property
     def have_duties(self) -> bool:
-        """The same of the duties."""
+        """Return whether the duties are imported. Begin the import if necessary."""
         return not self._thread_of(DUTIES).is_alive()
 
     def _thread_of(self, name: str) -> threading.Thread:
@@ -55,8 +58,9 @@ class LateImports:
 
 def _import(name: str) -> None:
     try:
-        # First what the duties need too: two threads that import the same wait for each other.
+        # First the modules that the duties need too: two threads that import the same module would
+        # wait for each other.
         for each in (WORKFLOWS, name):
             import_module(each)
-    except Exception:  # Whoever needs the module meets the error where it matters.
+    except Exception:  # The code that needs the module gets the error where it matters.
         logger.debug("Module not imported ahead name=%s", name, exc_info=True)

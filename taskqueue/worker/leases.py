@@ -24,9 +24,10 @@ NOTE_AFTER = 0.1  # Seconds after which the start of a running body is written.
 
 
 class Leases:
-    """Takes leases in as tasks are claimed, and lets go of them as their ends are recorded.
+    """Adds leases as tasks are claimed, and drops them as their ends are recorded.
 
-    The main thread changes them; the heartbeat, which renews them, and the database thread look.
+    The main thread changes them; the heartbeat, which renews them, and the database thread read
+    them.
     """
 
     def __init__(self, state: WorkerState) -> None:
@@ -36,23 +37,23 @@ class Leases:
         self._progress = ProgressLine() if state.options.show_progress else None
 
     def subject_of(self, lease_id: int) -> SubjectLike | None:
-        """The task of a lease, as far as it is known here."""
+        """Return the task of a lease, if it is known here."""
         return self.held.get(lease_id)
 
     def take(self, claimed: list[Claimed], claimed_at: float) -> list[Job]:
-        """Take claimed tasks in, as jobs."""
+        """Add claimed tasks as jobs."""
         jobs = [Job(row, claimed_at, usual_lease=self._lease_seconds) for row in claimed]
         self.held.update((job.lease_id, job) for job in jobs)
         return jobs
 
     def drop(self, lease_id: int) -> None:
-        """Let go of a lease that has ended elsewhere."""
+        """Drop a lease that has ended elsewhere."""
         self.held.pop(lease_id, None)
 
     def settle(
         self, outcomes: list[Outcome], recorded: Mapping[int, Recorded], now: float
     ) -> float:
-        """Let go of leases whose outcomes were recorded; when the duties have to look next."""
+        """Drop leases whose outcomes were recorded. Return when the duties must look next."""
         look_at = math.inf
         is_debug = logger.isEnabledFor(logging.DEBUG)
         if self._progress:
@@ -68,12 +69,12 @@ class Leases:
             if row is not None and job is not None:
                 self._meter.recorded(job, outcome, row)
             if status in WAITING:
-                # The delay after a crash is in the task's row, where the duties look it up.
+                # The delay after a crash is in the task's row, where the duties find it.
                 delay = 0.0 if outcome.kind == OutcomeKind.LOST else outcome.delay
                 look_at = min(look_at, now + delay)
             elif job is not None and (job.is_scheduled or (job.is_step and row is RECORDED_ITSELF)):
-                # The next run of its schedule may have waited for this end; or its workflow, of
-                # which nobody has told the thread that records.
+                # The next run of its schedule may have waited for this end; so may its workflow, if
+                # the recording thread was not told of the end.
                 look_at = min(look_at, now)
             if job is not None and (is_debug or outcome.kind != "succeeded"):
                 log_outcome(job, outcome, status)
@@ -81,7 +82,7 @@ class Leases:
         return look_at
 
     def settle_recorded(self, outcomes: list[Outcome], now: float) -> float:
-        """Let go of successes that their bodies have recorded themselves, as `settle` does."""
+        """Drop leases whose successes were recorded by their bodies, as `settle` does."""
         rows = {outcome.lease_id: RECORDED_ITSELF for outcome in outcomes}
         look_at = self.settle(outcomes, rows, now)
         outcomes.clear()
@@ -94,15 +95,15 @@ class Leases:
 
 
 def _is_success(row: Recorded | None) -> bool:
-    """Whether a task has succeeded, and the thread that records was told of it."""
+    """Return whether a task has succeeded, and the recording thread was told of it."""
     if row is SUCCESS:
         return True
-    # By position: this runs once for every attempt of a step.
+    # By position, because this runs for every attempt of a step.
     return row is not None and row[2] is not None and row[0] == row[1] == SUCCESS[1]
 
 
 def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
-    """Log a recorded outcome, where no child has logged it, or where each attempt is logged."""
+    """Log a recorded outcome that no child has logged, or if each attempt is logged."""
     log_unlogged(job, outcome, status)
     if outcome.kind == OutcomeKind.FENCED:
         logger.warning(
@@ -119,11 +120,11 @@ def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
 
 
 class PendingWrites:
-    """Outcomes, lines and progress, each with moments of this host's monotonic clock."""
+    """Outcomes, lines and progress to write, with times of this host's monotonic clock."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
-        # Those that a child recorded itself, within an atomic body's transaction.
+        # Outcomes that a child recorded itself, in an atomic body's transaction.
         self.recorded: list[Outcome] = []
         # Successes that may or may not have been committed, by lease.
         self.unsure: dict[int, Outcome] = {}
@@ -134,34 +135,34 @@ class PendingWrites:
         self.progress: dict[int, Said] = {}
 
     def take(self) -> tuple[list[Outcome], list[Line]]:
-        """The outcomes, and the lines that stand before them."""
+        """Return the outcomes, and the lines that must be written before them."""
         outcomes, self.outcomes = self.outcomes, []
         lines, self.lines = self.lines, []
         return outcomes, lines
 
     def next_note_at(self, running: Iterable[Job]) -> float:
-        """When there is something to write about running bodies."""
+        """Return when there is something to write about running bodies."""
         if self.lines or self.progress:
             return 0.0
         starts = (job.started_at for job in running if not job.noted)
         return min((at for at in starts if at is not None), default=math.inf) + NOTE_AFTER
 
     def unknown_names(self, now: float, *, limit: float) -> list[str]:
-        """The names found unknown less than `limit` seconds ago."""
+        """Return the names found unknown less than `limit` seconds ago."""
         self.unknown = {
             name: found_at for name, found_at in self.unknown.items() if now - found_at <= limit
         }
         return list(self.unknown)
 
     def learn_unknown(self, name: str, now: float) -> bool:
-        """Remember that no child here can run that name; whether that is news."""
+        """Remember that no child here can run that name. Return whether that is new."""
         self.unknown[name] = now
         is_news = name not in self._logged_unknown
         self._logged_unknown.add(name)
         return is_news
 
     def take_notes(self, running: Iterable[Job], now: float) -> list[Note]:
-        """Progress, and the starts of bodies that run for a while."""
+        """Return progress, and the starts of bodies that have run for a while."""
         progress, self.progress = self.progress, {}
         notes = {
             lease_id: Note(lease_id, None, percent, message, detail)
@@ -177,7 +178,7 @@ class PendingWrites:
         return list(notes.values())
 
     def put_back(self, outcomes: list[Outcome], lines: list[Line], notes: list[Note]) -> None:
-        """Keep what was taken and could not be written for the next time."""
+        """Keep what was taken but could not be written for the next time."""
         self.outcomes = outcomes + self.outcomes
         self.lines = lines + self.lines
         for note in notes:
@@ -187,5 +188,5 @@ class PendingWrites:
 
 
 def aged_lines(lines: list[Line], now: float) -> list[LogLine]:
-    """Captured lines, with their ages."""
+    """Return captured lines with their ages."""
     return [LogLine(line[0], now - line[1], *line[2:]) for line in lines]

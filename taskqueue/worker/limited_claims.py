@@ -24,23 +24,23 @@ from taskqueue.worker.quotas import QueueQuotas
 if TYPE_CHECKING:
     from taskqueue.engine.postgresql.limit_pass import Passed
 
-# Tasks for each slot that are claimed ahead of free slots. What waits here takes places that other
-# workers could use.
+# How many tasks for each slot may be claimed ahead of free slots. Tasks that wait here take places
+# that other workers could use.
 AHEAD = 2
-REMEMBERED = 10.0  # Seconds for which a lane is served that had no open partition since.
-PATIENT_AFTER = 3  # Claims in a row that got nothing for others' sake: the next one waits for them.
-MOST_HELD = 10_000  # Leases that are remembered: some end without the worker.
-# Seconds after which a worker looks again at the first partitions of a lane, which held only tasks
-# that it does not know.
+REMEMBERED = 10.0  # Seconds for which a lane without open partitions is still served.
+PATIENT_AFTER = 3  # After this many claims that got nothing because of locks, the next one waits.
+MOST_HELD = 10_000  # The most leases that are remembered: some end without the worker.
+# Seconds after which a worker looks again at the first partitions of a lane that had only tasks
+# unknown to it.
 PASSED_FOR = 3.0
-# Seconds after a token has come until a worker looks that did not take the last ones.
+# Seconds after a token has come until a worker looks that did not take the last tokens.
 TOKEN_LATER = 0.005
-# Seconds since the last claim of all partitions for which places pass on, whatever else there is.
+# For this many seconds after a claim of all partitions, places pass on, whatever else there is.
 PASSED_ON_FOR = 0.05
 
 
 class LimitedClaims:
-    """Claims under limits, in transactions of their own or in that which records."""
+    """Claims under limits, in separate transactions or in the one that records."""
 
     def __init__(
         self,
@@ -54,41 +54,42 @@ class LimitedClaims:
         self._quotas = quotas
         self._worker_name, self._host, self._tags = worker_name, host, frozenset(tags)
         self._lease_duration = lease_duration
-        # The queues and lanes with open partitions, as the last look saw them.
+        # The queues and lanes with open partitions, as of the last look.
         self._open: set[tuple[str, str]] = set()
-        # When a lane was last seen open, or claimed from.
+        # When a lane was last seen open, or last claimed from.
         self._known: dict[tuple[str, str], float] = {}
-        # The leases that were claimed here, as far as it is known, with the partition of those
-        # whose places may pass on.
+        # Leases that were claimed here, as far as they are known; with the partition, if the
+        # lease's places may pass on.
         self._held: dict[int, str | None] = {}
-        # When all partitions were last looked at, and whether that was a moment before places were
-        # last passed on.
+        # When all partitions were last looked at, and whether that was shortly before places last
+        # passed on.
         self._claimed_at = -math.inf
         self._is_recent = False
-        self._vain = 0  # Claims in a row that got nothing, though something was there.
-        # Whether that look came after the last claim.
+        self._vain = 0  # Claims in a row that got nothing, though there were tasks.
+        # Whether that look was after the last claim.
         self.has_news = False
-        # Whether the last claim has seen that there is nothing else, in any lane.
+        # Whether the last claim saw no other work in any lane.
         self.is_alone = False
         self.number = 0  # Tasks that the current request has claimed so far.
-        # What the last claim told.
+        # The result of the last claim.
         self.last = Limited(claimed=[])
-        # Places in lanes before which nothing was for this worker, and until when they are trusted.
+        # Positions in lanes before which nothing was for this worker, and until when they are used.
         self._behind: dict[tuple[str, str], Place] = {}
         self._behind_until = 0.0
-        # When the next token comes for what waits for one, as far as looks and claims have told.
+        # When the next token comes for tasks that wait for one, as far as looks and claims have
+        # shown.
         self._opens_at = math.inf
 
     def see(self, lanes: set[tuple[str, str]], opens_in: float | None = None) -> None:
-        """Take in what a look has seen: open lanes, and in how many seconds a token comes."""
+        """Enter the result of a look: open lanes, and the seconds until a token comes."""
         self._open, self.has_news = lanes, bool(lanes)
         self._remember(lanes)
         if opens_in is not None:
-            # Whoever took the last tokens knows it too, and may be there before.
+            # The worker that took the last tokens knows it too, and may be there first.
             self._opens_at = min(self._opens_at, time.monotonic() + opens_in + TOKEN_LATER)
 
     def see_beside(self, lanes: set[tuple[str, str]], opens_in: float | None) -> None:
-        """Take in what a look has seen after a claim that has served the lanes that are known."""
+        """Enter the result of a look after a claim that has served the known lanes."""
         known = {*self._known, NEWS}
         self.see(lanes, opens_in)
         self.has_news = not lanes <= known
@@ -99,15 +100,15 @@ class LimitedClaims:
         return opens_at
 
     def is_next(self, outcomes: Iterable[Outcome]) -> bool:
-        """Whether partitions may be open, or these outcomes give places back."""
+        """Return whether partitions may be open, or these outcomes free places."""
         return bool(self._open) or any(outcome.lease_id in self._held for outcome in outcomes)
 
     def passing(
         self, connection: BaseDatabaseWrapper, outcomes: Iterable[Outcome], want: int
     ) -> dict[int, str]:
-        """Return leases that end here and whose places may pass on, with their partitions.
+        """Return up to `want` ending leases whose places may pass on, with their partitions.
 
-        Up to `want`. Lets go of all leases that end.
+        All leases that end are dropped.
         """
         found: dict[int, str] = {}
         can_pass = is_postgresql(connection)
@@ -119,10 +120,10 @@ class LimitedClaims:
         return found
 
     def passing_terms(self, unknown: list[str], *, want: int) -> PassingTerms:
-        """Return on which terms places pass on now.
+        """Return the terms on which places pass on now.
 
         Unless all partitions were looked at a moment ago, at least half of what the worker wants is
-        left for that, where there may be something.
+        left for partitions that may be open.
         """
         self._is_recent = time.monotonic() < self._claimed_at + PASSED_ON_FOR
         return PassingTerms(
@@ -136,9 +137,9 @@ class LimitedClaims:
     def take_passed(
         self, connection: BaseDatabaseWrapper, passed: Passed, *, free: int
     ) -> tuple[list[Claimed], bool]:
-        """Take in the tasks that took over places.
+        """Enter the tasks that took over places.
 
-        Also whether other partitions are to be claimed from.
+        Also return whether to claim from other partitions.
         """
         self.last = Limited(claimed=passed.claimed, has_others=passed.has_others)
         self.has_news = False
@@ -150,7 +151,7 @@ class LimitedClaims:
             self._claimed_at = time.monotonic()
             return passed.claimed, False
         has_more = not self._is_recent or len(passed.claimed) < free
-        if passed.has_freed and not has_more:  # This worker has enough: others may take them.
+        if passed.has_freed and not has_more:  # This worker has enough, so others may take them.
             dialect_for(connection).wake_sleeping(connection, PLACES)
         return passed.claimed, has_more
 
@@ -166,10 +167,10 @@ class LimitedClaims:
         is_first: bool = False,
         is_within: bool = False,
     ) -> list[Claimed]:
-        """Claim up to `want` tasks, of those that must not be claimed ahead up to `free`.
+        """Claim up to `want` tasks, of which up to `free` must not be claimed ahead.
 
-        `is_first`: none that stands behind a better ordinary task of its queue. `is_within`: in the
-        caller's transaction.
+        `is_first`: take none that comes after a better ordinary task of its queue. `is_within`:
+        claim in the caller's transaction.
         """
         self.has_news = self.is_alone = False
         self.last = Limited(claimed=[])
@@ -182,10 +183,10 @@ class LimitedClaims:
         if now >= self._behind_until:
             self._behind.clear()
             self._behind_until = now + PASSED_FOR
-        # Only here: a worker's first claim does not wait for it.
+        # Imported here, so that a worker's first claim does not wait for it.
         from taskqueue.engine.limits.claiming import claim_limited
 
-        # Not with what it has recorded, which others would wait for too.
+        # Without the outcomes: others would wait for their recording too.
         waits = self._vain >= PATIENT_AFTER and not is_within
         self.last = limited = claim_limited(
             connection,
@@ -218,7 +219,7 @@ class LimitedClaims:
         self._known |= dict.fromkeys(set(lanes) - {NEWS}, time.monotonic())
 
     def _claimant(self, room: Room) -> Claimant:
-        """Return the worker as it claims within this room."""
+        """Return this worker as a claimant within this room."""
         return Claimant(
             name=self._worker_name,
             host=self._host,

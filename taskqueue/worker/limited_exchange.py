@@ -24,15 +24,18 @@ if TYPE_CHECKING:
 def claim_by_rank(
     connection: BaseDatabaseWrapper, claims: Claims, exchange: Exchange, batch: Batch
 ) -> None:
-    """Record, and claim where the last look saw partitions: none waits for ordinary tasks."""
+    """Record outcomes, and claim from partitions that the last look saw.
+
+    None of the claimed tasks comes after a better ordinary task.
+    """
     limited = claims.limited
-    # Slots of the worker that only some tasks may have are for a claim to give.
+    # If only some tasks may have the free slots, a claim must choose the tasks.
     want = 0 if exchange.room.has_bounds else exchange.want
     passing = limited.passing(connection, exchange.outcomes, want)
     terms = limited.passing_terms([*exchange.unknown, *exchange.room.full], want=want)
 
     def claim_others(claimed: list[Claimed]) -> list[Claimed]:
-        """Claim beside what took places over, in the caller's transaction."""
+        """Claim further tasks, beside those that took over places, in the caller's transaction."""
         return claims.claim_limited(
             connection,
             exchange.want - len(claimed),
@@ -46,7 +49,7 @@ def claim_by_rank(
         """Claim in the transaction that has recorded."""
         claimed: list[Claimed] = []
         if passing:
-            # Only here, as all that claims under limits.
+            # Imported here, like all code that claims under limits.
             from taskqueue.engine.postgresql.limit_pass import pass_on
 
             ended = {
@@ -78,7 +81,7 @@ def claim_by_rank(
     if limited.is_alone:
         return
     if last.needs_another:
-        # Also where this worker wants nothing more: others would wait behind what it takes.
+        # Even if this worker wants nothing more: others would wait behind what it takes.
         from taskqueue.engine.limits.claiming import make
 
         make(connection, last)
@@ -97,7 +100,7 @@ def _record_and_pass(
     terms: PassingTerms,
     batch: Batch,
 ) -> Passed | None:
-    """Record and pass places on by one statement; None where that cannot be."""
+    """Record and pass places on by one statement. Return None if that is not possible."""
     from taskqueue.engine.postgresql.limit_pass_at_once import may_pass_at_once, record_and_pass
 
     if exchange.lines or exchange.notes or not may_pass_at_once(connection):
@@ -118,7 +121,7 @@ def _record_and_pass(
 def claim_limited(
     connection: BaseDatabaseWrapper, claims: Claims, exchange: Exchange, *, is_first: bool = False
 ) -> None:
-    """Claim tasks of partitions, as far as the last look saw any."""
+    """Claim tasks of partitions, if the last look saw any."""
     exchange.claimed += claims.claim_limited(
         connection,
         exchange.want - len(exchange.claimed),

@@ -10,10 +10,10 @@ from taskqueue.worker.quotas import QueueQuotas, Quotas
 
 
 class Room:
-    """How many more tasks of the limited queues and definitions a worker may take.
+    """How many more tasks of limited queues and definitions a worker may take.
 
-    It goes with one request, in which several claims may share it. No entry: no limit.
-    `has_bounds`: whether any but the definitions that are left to other workers has one.
+    It belongs to one request, whose claims share it. A missing entry means no limit. `has_bounds`:
+    whether there are limits other than definitions that are left to other workers.
     """
 
     def __init__(
@@ -24,23 +24,23 @@ class Room:
         self.has_bounds = has_bounds
 
     def is_in(self, queue_name: str) -> bool:
-        """Whether anything of this queue may be taken."""
+        """Return whether any task of this queue may be taken."""
         return self.queues.get(queue_name, 1) > 0
 
     def bounded(self, quotas: Quotas) -> Quotas:
-        """Return the quotas, none of them above the room of its queue."""
+        """Return the quotas, each limited by the room of its queue."""
         if not self.queues:
             return quotas
         return [(name, min(size, self.queues.get(name, size))) for name, size in quotas]
 
     @property
     def full(self) -> list[str]:
-        """The definitions of which nothing may be taken."""
+        """The definitions of which no task may be taken."""
         return [name for name, room in self.definitions.items() if room <= 0]
 
     @property
     def least(self) -> int:
-        """The number of tasks that no definition with room can exceed; 0: none has room."""
+        """The number of tasks that fits every definition with room; 0 if none has room."""
         return min((room for room in self.definitions.values() if room > 0), default=0)
 
     def least_of(self, queue_names: Iterable[str], size: int) -> int:
@@ -49,7 +49,7 @@ class Room:
         return max(0, min([size, *rooms, *filter(None, [self.least])]))
 
     def reopens(self, last: Room) -> bool:
-        """Whether something may be taken of which `last` allowed nothing."""
+        """Return whether tasks may be taken of something for which `last` had no room."""
         return any(room > 0 >= last.queues.get(name, 1) for name, room in self.queues.items()) or (
             any(
                 room > 0 >= last.definitions.get(name, 1) for name, room in self.definitions.items()
@@ -57,7 +57,7 @@ class Room:
         )
 
     def take(self, tasks: Iterable[Any]) -> None:
-        """Note that these were taken."""
+        """Subtract these tasks."""
         if not (self.queues or self.definitions):
             return
         for task in tasks:
@@ -71,12 +71,12 @@ NO_LIMITS = Room({}, {}, has_bounds=False)
 
 
 class SlotLimits:
-    """The limits of a worker; the main thread may change them."""
+    """The slot limits of a worker; the main thread may change them."""
 
     def __init__(self, queues: QueueQuotas, definitions: Mapping[str, int]) -> None:
         self._queues = queues
         self.definitions = dict(definitions)
-        # The definitions whose bodies need a process, in a worker whose bodies run in threads.
+        # The definitions whose bodies need a process, in a worker that runs bodies in threads.
         self.excluded: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
@@ -84,7 +84,7 @@ class SlotLimits:
 
     @property
     def of_definitions(self) -> dict[str, int]:
-        """Return the most slots of each limited definition; 0: other workers run it."""
+        """Return the most slots of each limited definition; 0 if other workers run it."""
         return {**self.definitions, **dict.fromkeys(self.excluded, 0)}
 
     def room(self, held: Iterable[Any]) -> Room:

@@ -34,14 +34,14 @@ def show_logs(level: int = DEFAULT_LEVEL) -> None:
 
 
 def _format_console_of_django() -> None:
-    """Let Django's own console, which DEBUG turns on, print times and levels too."""
+    """Let Django's own console handler, which DEBUG turns on, print times and levels too."""
     for handler in logging.getLogger("django").handlers:
         if type(handler) is logging.StreamHandler and handler.formatter is None:
             handler.setFormatter(FORMATTER)
 
 
 class _Console(logging.StreamHandler[TextIO]):
-    """Standard error, for those records that no other handler shows.
+    """Standard error, for records that no other handler shows.
 
     The project's code may add a handler at any time: `logging.info` adds one to the root logger.
     """
@@ -56,11 +56,11 @@ class _Console(logging.StreamHandler[TextIO]):
 
 
 def _is_shown(logger: logging.Logger, level: int) -> bool:
-    """Whether a record of that logger and level reaches a handler of the project that shows it.
+    """Return whether a handler of the project shows records of that logger and level.
 
     Mail does not count. Django's default LOGGING has a handler that is silent unless DEBUG is on.
     """
-    # Not the record itself: a filter that lets each pass once would then drop it.
+    # Tested with another record: a filter that lets each record pass once would drop the real one.
     record = logger.makeRecord(logger.name, level, "", 0, "", (), None)
     ancestor: logging.Logger | None = logger
     while ancestor is not None:

@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds that a thread works on while another waits for its turn. The database thread needs only a
-# moment between two statements, and the server is idle until it has had it.
+# Seconds that a thread goes on while another waits for its turn. The database thread needs only a
+# moment between two statements, and until then the server is idle.
 SWITCH_INTERVAL = 0.0003
-GARBAGE = 20_000  # New objects after which the garbage collector looks at them.
+GARBAGE = 20_000  # New objects after which the garbage collector runs.
 GATHER = 0.003  # Seconds between two looks at children that have enough to do.
-# Seconds after which a turn of the duties leaves timed ones to the next: claims and records come in
-# between. Of a new worker all of them are due.
+# Seconds after which a turn of the duties leaves periodic ones to the next turn, with claims and
+# records in between. For a new worker all of them are due.
 TIMED_SECONDS = 0.02
 REBALANCE_INTERVAL = 0.02  # Seconds between two looks at orders that wait behind a body.
 
 
 class MainLoop:
-    """Serves the children; requests to the database and pings have threads of their own."""
+    """Serves the children; requests to the database and pings have separate threads."""
 
     def __init__(
         self, dispatcher: Dispatcher, watchdog: Watchdog, signals: Signals, wake_pipe: WakePipe
@@ -93,7 +93,7 @@ class MainLoop:
     def start(self) -> None:
         """Start the children, once their template has loaded, and the heartbeat."""
         sys.setswitchinterval(SWITCH_INTERVAL)
-        # What is there by now stays; what comes and goes from here on is free of cycles.
+        # Existing objects stay; what comes and goes from here on has no cycles.
         gc.freeze()
         gc.set_threshold(GARBAGE)
         self._coordinator.begin(time.monotonic())
@@ -106,7 +106,7 @@ class MainLoop:
         )
 
     def end(self) -> bool:
-        """End the threads and children; whether something is left that could not be written."""
+        """End the threads and children. Return whether something could not be written."""
         self._state.vitals.end()
         self._heartbeat.stop()
         self._pool.end()
@@ -120,7 +120,10 @@ class MainLoop:
         return self._coordinator.has_work
 
     def _obstacle(self) -> str:
-        """Return why the worker takes no tasks, if so; called from the thread of a port."""
+        """Return why the worker takes no tasks; empty if it does.
+
+        Called from the thread of a port.
+        """
         pool, state = self._pool, self._state
         if not state.takes_tasks or state.is_replaced:
             return state.status.value
@@ -129,14 +132,14 @@ class MainLoop:
         return pool.trouble or ("" if pool.ready else "no child takes orders")
 
     def _hear(self, payload: str) -> None:
-        """Take in a notification, in whichever thread uses the database connection."""
+        """Keep a notification, in whichever thread uses the database connection."""
         if payload == STOP:
             self._heartbeat.hurry()
         else:
             self._state.heard.append(payload)
 
     def run(self) -> None:
-        """Take in what came, act on what is due, and sleep until something happens."""
+        """Enter what has arrived, do what is due, and sleep until something happens."""
         while not self._state.is_replaced:
             now = time.monotonic()
             self._state.vitals.turned(now)
@@ -164,18 +167,25 @@ class MainLoop:
 
     def _take_report(self, now: float) -> None:
         # A request answers what was heard before its report.
-        if heard := self._state.take_heard():
-            self._coordinator.timetable.hear(heard, now)
+        self._take_heard(now)
+        is_idle = not self._dispatcher.held
         jobs = self._coordinator.take_in(now)
         if jobs is None:
             return
         self._dispatcher.add(jobs)
+        if is_idle:
+            # Before all else: nothing runs that the rest of the turn could be about.
+            self._dispatcher.dispatch(now)
         if any(job.ping_seconds is not None or job.lease_seconds is not None for job in jobs):
             self._heartbeat.hurry()
         # Between two requests the connection is watched for notifications.
         if self._database.listener is not None:
             self._listener = self._database.listener.fileno()
             self._watch.add(self._listener, self._on_notification)
+
+    def _take_heard(self, now: float) -> None:
+        if heard := self._state.take_heard():
+            self._coordinator.timetable.hear(heard, now)
 
     # Acting on what is due
 
@@ -187,11 +197,14 @@ class MainLoop:
         self._dispatcher.rebalance(now)
         self._dispatcher.dispatch(now)
         self._recorder.send(now)
+        self._send(now)
+        if self._state.is_stopping:
+            self._shutdown.cancel_overdue(now)
+
+    def _send(self, now: float) -> None:
         if self._coordinator.is_due(now):
             self._ignore_listener()
             self._coordinator.send(now)
-        if self._state.is_stopping:
-            self._shutdown.cancel_overdue(now)
 
     @property
     def _is_asking(self) -> bool:
@@ -210,7 +223,7 @@ class MainLoop:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it was to drain, and no child starts that could."""
+        """Whether it must drain, but no child starts that could."""
         return self._state.options.drain and self._pool.is_broken and self._coordinator.is_settled
 
     # Sleeping
@@ -219,7 +232,7 @@ class MainLoop:
         now = time.monotonic()
         pause = min(self._moments(now)) - now
         if self._is_asking and self._pool.has_plenty:
-            # What the children say meanwhile is taken in as one.
+            # Messages of children meanwhile are handled together.
             self._wake_pipe.wait(min(pause, GATHER))
             pause = 0.0
         for on_ready in self._watch.wait(pause):
@@ -227,7 +240,7 @@ class MainLoop:
         self._sockets.watch_outgoing(self._pool.children)
 
     def _moments(self, now: float) -> Iterator[float]:
-        """When something is to be done, if nothing happens before."""
+        """Yield the times at which something must be done if nothing happens before."""
         yield now + LONGEST_SLEEP
         if self._dispatcher.has_waiting:
             yield now + REBALANCE_INTERVAL
@@ -252,10 +265,18 @@ class MainLoop:
         if error := self._database.hear():
             self._ignore_listener()
             self._coordinator.outage.begin(error, time.monotonic())
+            return
+        # The claim goes before all else that a turn looks at.
+        now = time.monotonic()
+        self._take_heard(now)
+        self._send(now)
+        if self._coordinator.is_waiting and not self._dispatcher.held:
+            # Nothing runs, and the database thread need not wait for this one's turn to end.
+            self._wake_pipe.wait(GATHER)
 
 
 def _make_duties(state: WorkerState, tally: Tally) -> Duties:
-    """Import and make the duties: they need most of the engine, the first claim little of it."""
+    """Import and create the duties: they need most of the engine, the first claim little of it."""
     from taskqueue.worker.duties import Duties
 
     # A drain serves only the times of schedules that came before it.

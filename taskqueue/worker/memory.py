@@ -1,4 +1,4 @@
-"""The memory and the processor time of processes."""
+"""The memory and processor time of processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOK_INTERVAL = 0.25  # Seconds between two looks at the memory of a body that h
 
 
 def resident_bytes(pid: int) -> int | None:
-    """The memory of a process; None where the host does not tell, or it is gone."""
+    """Return the memory of a process; None if the host does not tell, or it is gone."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -20,16 +20,16 @@ def resident_bytes(pid: int) -> int | None:
 
 
 def memory_of(pids: Iterable[int]) -> int | None:
-    """The memory of these processes; None where the host does not tell.
+    """Return the total memory of these processes; None if the host does not tell.
 
-    Shared pages are counted for each.
+    Shared pages are counted for each process.
     """
     sizes = [size for size in map(resident_bytes, pids) if size is not None]
     return sum(sizes) if sizes else None
 
 
 def resident_megabytes() -> float:
-    """The memory of this process."""
+    """Return the memory of this process."""
     size = resident_bytes(os.getpid())
     if size is not None:
         return size / 1e6
@@ -40,10 +40,10 @@ def resident_megabytes() -> float:
 
 
 def processor_seconds(pid: int) -> float | None:
-    """The processor time of a process so far; None where the host does not tell, or it is gone."""
+    """Return a process's processor time so far; None if the host does not tell, or it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            # Behind the name of the program, which may hold anything.
+            # After the name of the program, which may contain anything.
             fields = stat.read().rpartition(b")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
@@ -58,9 +58,9 @@ class ProcessorShare:
         self._seconds: dict[int, float] = {}
 
     def look(self, pids: Iterable[int]) -> float | None:
-        """Return it since the last look; None at the first one, or where the host does not tell.
+        """Return the share since the last look; None at the first, or if the host does not tell.
 
-        A process that has begun since counts whole; of one that has ended, nothing is known.
+        A process that has begun since counts completely; for one that has ended, nothing is known.
         """
         now = time.monotonic()
         seconds = {pid: used for pid in pids if (used := processor_seconds(pid)) is not None}

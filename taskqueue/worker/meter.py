@@ -24,25 +24,25 @@ OUTCOMES = ("succeeded", "failed", "lost", "stopped", "returned")
 
 
 class Durations:
-    """A histogram that does not change its size, so that it can be read while it is written."""
+    """A histogram of fixed size, which can be read while it is written."""
 
     def __init__(self) -> None:
         self._counts = [0] * (HIGHEST - LOWEST + 1)
         self.seconds = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one."""
+        """Count one duration."""
         self._counts[bucket_of(seconds) - LOWEST] += 1
         self.seconds += seconds
 
     def add_all(self, durations: Sequence[float]) -> None:
-        """Count several."""
+        """Count several durations."""
         for bucket, number in counted(durations).items():
             self._counts[bucket - LOWEST] += number
         self.seconds += sum(durations)
 
     def counts(self) -> dict[int, int]:
-        """The counts that are not zero, by bucket."""
+        """Return the counts that are not zero, by bucket."""
         return {LOWEST + place: number for place, number in enumerate(self._counts) if number}
 
 
@@ -69,17 +69,17 @@ class Meter:
     """The counters of one worker."""
 
     def __init__(self) -> None:
-        self.vitals = Vitals()  # They count the pings.
+        self.vitals = Vitals()  # Count the pings.
         self.began_at = time.time()
         self.name = self.pool = ""
-        # The queues that the worker was told to take from; empty: all.
+        # The queues that the worker was told to serve; empty for all.
         self.named: frozenset[str] = frozenset()
         self.queues: dict[str, QueueMeter] = {}
         self.claims = self.claimed = 0
         # Attempts that did not succeed and are retried, and those that ended their task.
         self.retried = self.failed = 0
         self.children_started = self.children_crashed = 0
-        # Moving workflows on after ends that were recorded here.
+        # The durations of advancing workflows after ends that were recorded here.
         self.advances = Durations()
         self.occupancy: Callable[[], Occupancy] = Occupancy
 
@@ -91,7 +91,7 @@ class Meter:
         *,
         named: Iterable[str] = (),
     ) -> None:
-        """Note the name of a worker, about to be registered, and the queues that it was given.
+        """Record the name of a worker about to be registered, and the queues that it was given.
 
         `occupancy` says how busy it is; any thread may call it.
         """
@@ -99,7 +99,7 @@ class Meter:
         self.named = frozenset(named)
 
     def claimed_batch(self, number: int) -> None:
-        """Count a claim, which gave so many tasks."""
+        """Count a claim of `number` tasks."""
         self.claims += 1
         self.claimed += number
 
@@ -141,7 +141,7 @@ class Meter:
             )
 
     def ended(self) -> Counter[str]:
-        """Attempts that have ended since the beginning, by what that means for their tasks."""
+        """Return the ended attempts since the beginning, by what that means for their tasks."""
         outcomes = [queue.outcomes for queue in list(self.queues.values())]
         total = sum(sum(counts.values()) for counts in outcomes)
         succeeded = sum(counts["succeeded"] for counts in outcomes)
@@ -199,7 +199,7 @@ class Summary:
 
 
 class ProgressLine:
-    """Counts recorded tasks, and shows the counts from time to time."""
+    """Counts recorded tasks, and shows the counts at intervals."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

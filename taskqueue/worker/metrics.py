@@ -1,4 +1,4 @@
-"""Metrics of one worker's own process, for Prometheus. No database is asked."""
+"""Metrics of one worker's own process, for Prometheus, without database queries."""
 
 from __future__ import annotations
 

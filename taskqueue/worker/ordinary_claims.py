@@ -18,27 +18,27 @@ from taskqueue.worker.floors import Floors
 from taskqueue.worker.limits import NO_LIMITS, Room
 from taskqueue.worker.quotas import QueueQuotas, Quotas
 
-# Seconds for which a worker of all queues trusts the list of those that have tasks.
+# Seconds for which a worker of all queues uses its list of queues with tasks.
 DISCOVERY_INTERVAL = 1.0
 
 
 class OrdinaryClaims:
-    """Claims tasks that any worker may take, and knows the queues that have some."""
+    """Claims tasks that any worker may take, and knows which queues have some."""
 
     def __init__(self, quotas: QueueQuotas, *, worker_name: str, lease_duration: timedelta) -> None:
         self._quotas = quotas
         self._worker_name = worker_name
         self._lease_duration = lease_duration
-        self.is_busy = False  # Whether the last claim of the worker gave all that was wanted.
+        self.is_busy = False  # Whether the last claim got all that was wanted.
         self._known_queues: list[str] = []
         self._discovered_at = 0.0
         self._remembered: set[str] = set()
-        self._announced: set[str] = set()  # Queues to remember, whose tasks no look may meet.
+        self._announced: set[str] = set()  # Queues to remember, whose tasks a look may miss.
         self._floors = Floors()
         self._backlogs = Backlogs()
 
     def announce(self, queue_names: Iterable[str]) -> None:
-        """Note queues that were claimed from because a notification named them."""
+        """Remember queues that were claimed from because a notification named them."""
         if not self._quotas.weights:
             self._announced |= set(queue_names) - self._remembered
 
@@ -55,8 +55,8 @@ class OrdinaryClaims:
         if not room.least:
             return self._of_queues(connection, want, [*unknown, *room.full], queues, room)
         claimed: list[Claimed] = []
-        # Whatever is next, but no more than cannot exceed a limit; then others. Where that leaves
-        # slots free, only limited tasks wait, and the next round takes them.
+        # First whatever is next, in a number that cannot exceed a limit; then others. If slots stay
+        # free, only limited tasks wait, and the next round takes them.
         while (size := min(want - len(claimed), room.least)) > 0:
             batch = self._of_queues(connection, size, [*unknown, *room.full], queues, room)
             claimed += batch
@@ -80,7 +80,7 @@ class OrdinaryClaims:
         claimed: list[Claimed] = []
         names = list(queues or self._queues(connection)) if want > 0 else []
         names = [name for name in names if room.is_in(name)]
-        # A queue that is short is looked at without floors anyway.
+        # A queue that gave too few is looked at without floors anyway.
         levels = self._backlogs.levels(connection, names, unknown) if names else None
         use_floors = names and self.is_busy and levels is None
         floors = self._floors.of(connection, names) if use_floors else NO_FLOORS
@@ -99,7 +99,7 @@ class OrdinaryClaims:
             counts = Counter(row.queue_name for row in batch)
             short = {name for name, quota in quotas if counts[name] < quota}
             if not short:
-                # All that was asked for, unless a queue had less room than its share.
+                # Everything that was asked for, unless a queue had less room than its share.
                 if len(claimed) >= want:
                     break
                 names = [name for name in names if room.is_in(name)]
@@ -107,7 +107,7 @@ class OrdinaryClaims:
             if floors:
                 floors = NO_FLOORS
                 continue
-            # What a queue could not give, the others may.
+            # Other queues may give what a queue could not.
             names = [name for name in names if name not in short]
             if not (self._quotas.weights or room.definitions):
                 self._known_queues = [name for name in self._known_queues if name not in short]

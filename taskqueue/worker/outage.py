@@ -15,7 +15,7 @@ SHORTEST_RETRY, LONGEST_RETRY = 0.1, 2.0
 
 
 class Outage:
-    """A time in which the database is in trouble: tries follow each other after growing pauses."""
+    """An outage of the database: tries follow each other after growing pauses."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -23,7 +23,7 @@ class Outage:
         self._pause = SHORTEST_RETRY
 
     def begin(self, error: Exception, now: float) -> None:
-        """A try has failed: outcomes are kept, and sent again later."""
+        """Record that a try has failed: outcomes are kept, and sent again later."""
         if not self.is_on:
             self.is_on = True
             if is_busy(error):
@@ -36,7 +36,7 @@ class Outage:
         self._pause = min(LONGEST_RETRY, self._pause * 2)
 
     def end(self) -> bool:
-        """A try has succeeded; whether that is news."""
+        """Record that a try has succeeded. Return whether that ends an outage."""
         was_on, self.is_on = self.is_on, False
         self._pause = SHORTEST_RETRY
         if was_on:

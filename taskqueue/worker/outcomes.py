@@ -10,8 +10,8 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 
 
 def aged(outcome: Outcome, now: float) -> Outcome:
-    """The outcome, its moments turned into ages for the database's clock to subtract."""
-    # Once for every attempt: by position, which costs a third of what `_replace` does.
+    """Return the outcome with ages instead of times; the database subtracts them from its clock."""
+    # By position, which costs a third of `_replace`, because this runs for every attempt.
     lease_id, kind, ended, started, *rest = outcome
     return Outcome._make(
         (lease_id, kind, now - ended, None if started is None else now - started, *rest)
@@ -19,7 +19,7 @@ def aged(outcome: Outcome, now: float) -> Outcome:
 
 
 def all_aged(outcomes: Sequence[Outcome], now: float) -> list[Outcome]:
-    """The outcomes as `aged` makes them, column by column."""
+    """Return the outcomes as from `aged`, computed column by column."""
     if not outcomes:
         return []
     lease_ids, kinds, ended, started, *rest = zip(*outcomes, strict=True)
@@ -29,7 +29,7 @@ def all_aged(outcomes: Sequence[Outcome], now: float) -> list[Outcome]:
 
 
 def succeeded(rows: Iterable[Sequence[Any]]) -> list[Outcome]:
-    """The outcomes of the rows of a frame of successes."""
+    """Return the outcomes for the rows of a frame of successes."""
     return [
         _outcome((lease_id, OutcomeKind.SUCCEEDED, ended, started, *_PLAIN))
         for _, lease_id, ended, started in rows
@@ -42,12 +42,12 @@ _PLAIN = tuple(Outcome._field_defaults[name] for name in Outcome._fields[4:])
 
 
 def over_time(timeout: float, *, renews: bool) -> str:
-    """Return the message of a time limit that is over."""
+    """Return the message for a time limit that is over."""
     if renews:
         return f"The body reported no progress for its timeout of {timeout:g} s."
     return f"The body ran for longer than its timeout of {timeout:g} s."
 
 
 def over_memory(megabytes: int | None) -> str:
-    """Return the message of a memory limit that is passed."""
+    """Return the message for an exceeded memory limit."""
     return f"The process of the body used more memory than its limit of {megabytes} MB."

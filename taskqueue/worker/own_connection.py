@@ -26,12 +26,12 @@ from taskqueue.worker.state import WorkerState
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds until the next try to prove a session, where there was no connection for a witness.
+# Seconds until the next try to prove a session, if there was no connection for a witness.
 PROOF_INTERVAL = 60.0
 
 
 class OwnConnection:
-    """One connection of a worker's thread, which opens it again after an error."""
+    """The connection of a worker's thread, which is opened again after an error."""
 
     def __init__(self, state: WorkerState, *, heard: Callable[[str], None] | None) -> None:
         self._state, self._registered = state, state.registered
@@ -39,12 +39,12 @@ class OwnConnection:
         self._heard = heard
         self._connection: BaseDatabaseWrapper | None = None
         self._is_idle = False
-        self._prove_at = 0.0  # When to find out whether the session is the worker's own.
+        self._prove_at = 0.0  # When to find out whether the session is unshared.
         self._listens: bool | None = None  # The value in the worker's row.
         self.listener: Listener | None = None
 
     def open(self) -> None:
-        """Connect, and begin to listen on a session of the worker's own."""
+        """Connect, and begin to listen if the session is unshared."""
         if self._connection is None:
             self._connection = open_worker_connection(silence=self._lease_seconds / 3)
             self._is_idle = False
@@ -77,17 +77,17 @@ class OwnConnection:
 
     @property
     def connection(self) -> BaseDatabaseWrapper:
-        """The connection; `open` comes first."""
+        """The connection; call `open` first."""
         assert self._connection is not None
         return self._connection
 
     def want_events(self, kinds: str) -> None:
-        """Let what this worker changes from now on cause events of these kinds, on all sessions."""
+        """Let later changes by this worker cause events of these kinds, on all of its sessions."""
         self._state.wanted_events = kinds
         set_wanted_events(self.connection, kinds)
 
     def cancel(self) -> None:
-        """Cancel the statement under way, if there is one. Another thread may call it."""
+        """Cancel the statement under way, if there is one. Another thread may call this."""
         if (connection := self._connection) is not None:
             cancel_statement(connection)
 

@@ -31,12 +31,12 @@ logger = logging.getLogger("taskqueue.worker")
 
 
 class PeriodicDuties:
-    """Those of one worker, served in turns of so many seconds."""
+    """The periodic duties of one worker, served in turns of limited duration."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._duties = _all()
-        # Those of this round that are still to be served: what was due when it began.
+        # The duties still to be served in this round: those that were due when it began.
         self._left: deque[Timed] = deque()
 
     @property
@@ -45,13 +45,13 @@ class PeriodicDuties:
         return bool(self._left)
 
     def looks(self, now: float) -> list[Statement]:
-        """Return what those that are due look at."""
+        """Return the looks of the duties that are due."""
         return [look for duty in self._duties if duty.is_due(now) for look in duty.looks]
 
     def step(self, turn: Turn) -> float | None:
-        """Serve those that are due, until the time is over; at least one.
+        """Serve the duties that are due, until the time is over; at least one.
 
-        What has left something waits for the next round, so that each round has an end.
+        A duty that has left something waits for the next round, so that each round ends.
         """
         until = time.monotonic() + self._seconds
         if not self._left:
@@ -65,7 +65,7 @@ class PeriodicDuties:
 
 
 def _all() -> tuple[Timed, ...]:
-    """Return them in the order of their first turn."""
+    """Return the duties in the order of their first turn."""
     return (
         Timed(prune_tasks, every=10, again=0.1, looks=(pruning.NEXT_TASK, HAS_COUNTED)),
         Timed(prune_workflows, every=10, again=0.1, looks=(NEXT_PRUNE,)),
@@ -88,23 +88,23 @@ def _all() -> tuple[Timed, ...]:
 
 
 def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    """One for a duty of single statements; on a session of one's own each is one by itself."""
+    """Return a transaction for single statements, which need none on the worker's own session."""
     return nullcontext() if owns_session(connection) else transaction(connection)
 
 
 def prune_tasks(connection: BaseDatabaseWrapper) -> bool:
-    """Delete tasks whose retention is over, or that are too many of one definition."""
+    """Delete tasks whose retention is over, or that are surplus for their definition."""
     with _short_transaction(connection):
         return pruning.prune_tasks(connection) == pruning.BATCH
 
 
 def prune_history(connection: BaseDatabaseWrapper) -> bool:
-    """Delete what else is too old."""
+    """Delete other rows that are too old."""
     return max(history.prune(connection) for history in pruning.HISTORIES.values()) == pruning.BATCH
 
 
 def prune_fine(connection: BaseDatabaseWrapper) -> bool:
-    """Delete occurrences of rules that have many within a second."""
+    """Delete occurrences of rules that have several within a second."""
     return pruning.prune_fine_occurrences(connection) == pruning.BATCH
 
 
@@ -114,7 +114,7 @@ def merge_rollups(connection: BaseDatabaseWrapper) -> bool:
 
 
 def mark_wedged(connection: BaseDatabaseWrapper) -> None:
-    """Mark attempts that give no sign of life for far longer than usual."""
+    """Mark attempts that have given no sign of life for far longer than usual."""
     with _short_transaction(connection):
         wedged.mark_wedged(connection)
 
@@ -128,6 +128,6 @@ def call_roll(connection: BaseDatabaseWrapper) -> None:
 
 
 def rest_schedules(connection: BaseDatabaseWrapper) -> None:
-    """Let schedules rest that no code declares any more: a worker may have gone unseen."""
+    """Deactivate schedules that no code declares any more: a worker may have ended unnoticed."""
     for name in rest_undeclared(connection):
         logger.warning("No code declares the schedule any more schedule=%s", one_line(name))

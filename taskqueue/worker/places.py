@@ -10,11 +10,11 @@ from taskqueue.worker.jobs import Job
 
 
 class Places:
-    """Reckons, without asking the child, which of the jobs that it holds have started.
+    """Computes, without asking the child, which of its jobs have started.
 
     A child starts its orders in turn, each as soon as there is room for it: most take a slot, those
-    whose definitions have `per_slot` a share of one. So the first `running` of the jobs have
-    started, and no other has.
+    whose definitions have `per_slot` take a share of one. So the first `running` of the jobs have
+    started, and no others have.
     """
 
     def __init__(self, slots: int, held: dict[int, Job]) -> None:
@@ -23,12 +23,12 @@ class Places:
         self._capacity = slots * WHOLE
         self._load = 0
         self._by_name: dict[str, int] = {}
-        self._shares: dict[int, int] = {}  # By lease, of those that take less than a slot.
+        self._shares: dict[int, int] = {}  # By lease, for jobs that take less than a slot.
         self._latest = WHOLE
         self._is_closed = False
 
     def allow(self, per_slot: dict[str, int]) -> None:
-        """Let so many bodies of these definitions share a slot, from now on."""
+        """Let this many bodies of these definitions share a slot from now on."""
         self._by_name.update((name, WHOLE // most) for name, most in per_slot.items())
 
     @property
@@ -54,7 +54,7 @@ class Places:
         return max(0, (self._capacity - self._load) // self._latest)
 
     def startable(self, jobs: Iterable[Job]) -> int:
-        """How many of these would start at once, in turn."""
+        """Return how many of these would start at once, in turn."""
         count, load = 0, self._load
         if self._is_closed or self.waiting > 0:
             return 0
@@ -66,11 +66,11 @@ class Places:
         return count
 
     def close_for(self, job: Job) -> None:
-        """Let nothing more start beside what shares a slot now, where this one waits for more."""
+        """Let nothing more start in shared slots if this job waits for more room."""
         self._is_closed = self._is_closed or self._share(job) > self._latest
 
     def add(self, jobs: list[Job], now: float) -> dict[int, int]:
-        """Add jobs that the child gets now; return the shares of those that share a slot."""
+        """Add jobs that the child gets now. Return the shares of those that share a slot."""
         shares = {}
         if self._by_name:
             shares = {job.lease_id: share for job in jobs if (share := self._share(job)) < WHOLE}
@@ -79,7 +79,7 @@ class Places:
         return shares
 
     def fill(self, now: float) -> None:
-        """Note the start of all for which there is room."""
+        """Record the start of all jobs for which there is room."""
         for job in islice(self._held.values(), self.running, None):
             share = self._shares.get(job.lease_id, WHOLE)
             if self._load + share > self._capacity:
@@ -90,32 +90,32 @@ class Places:
             job.start(now)
 
     def remove(self, job: Job) -> None:
-        """Let go of one that is no longer held."""
+        """Remove a job that is no longer held."""
         share = self._shares.pop(job.lease_id, WHOLE)
         if job.started_at is not None:
             self.running -= 1
             self.release(share)
 
     def remove_all(self, jobs: list[Job]) -> None:
-        """Let go of several, before others start in their places."""
+        """Remove several jobs before others start in their places."""
         if self._shares:
             for job in jobs:
                 self.remove(job)
             return
-        # One whose start is not noted yet has ended since it was looked last.
+        # A job whose start is not recorded yet has started and ended since the last look.
         started = sum(job.started_at is not None for job in jobs)
         if started:
             self.running -= started
             self.release(started * WHOLE)
 
     def release(self, share: int = WHOLE) -> None:
-        """Give room back that one took which is no longer among the running."""
+        """Free the room of a job that is no longer running."""
         self._load -= share
         if not self._load:
             self._latest, self._is_closed = WHOLE, False
 
     def leave_stuck(self) -> None:
-        """One is no longer held, and keeps its slot."""
+        """Record that a job is no longer held, but keeps its slot."""
         self.running -= 1
 
     def _share(self, job: Job) -> int:

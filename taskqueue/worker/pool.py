@@ -17,14 +17,14 @@ logger = logging.getLogger("taskqueue.worker")
 
 SHORTEST_RESPAWN, LONGEST_RESPAWN = 0.5, 30.0
 BROKEN_AFTER = 3
-PLENTY = 32  # Orders behind the running bodies of a child.
-# Seconds after which the next copy of the template is made: the last one takes orders, or late.
+PLENTY = 32  # The orders behind the running bodies of a child that has enough to do.
+# Seconds after which the next copy of the template is made; sooner if the last one takes orders.
 NEXT_COPY, LONGEST_BEGIN = 0.002, 0.05
 LONGEST_EXIT = 5.0  # Seconds for idle children to end in; they give themselves less.
 
 
 class Pool:
-    """The children, and when missing ones are started."""
+    """The children of a worker, and when missing ones are started."""
 
     def __init__(
         self, state: WorkerState, watchdog: Watchdog, template: Template | None = None
@@ -38,7 +38,7 @@ class Pool:
         self.can_kill = state.options.pool == "process"
         self.children: list[ChildProcess] = []
         self.trouble = ""
-        # Whether a child has brought the declared schedules to the database.
+        # Whether a child has written the declared schedules to the database.
         self.has_declared = False
         self._failed_starts = 0
         self._respawn_at = 0.0
@@ -48,12 +48,12 @@ class Pool:
 
     @property
     def _size(self) -> int:
-        """How many children there are to be."""
+        """How many children there should be."""
         return self._state.concurrency if self.can_kill else 1
 
     @property
     def staying(self) -> list[ChildProcess]:
-        """The children that are not left over since the number of slots was changed."""
+        """The children that are not surplus since the number of slots was changed."""
         return [child for child in self.children if not child.is_surplus]
 
     @property
@@ -70,7 +70,7 @@ class Pool:
 
     @property
     def leaving(self) -> int:
-        """How many bodies take slots in children that are left over."""
+        """How many bodies take slots in surplus children."""
         return sum(len(child.occupants()) for child in self.children if child.is_surplus)
 
     @property
@@ -139,9 +139,9 @@ class Pool:
         return started
 
     def _must_wait(self, now: float) -> bool:
-        """Whether the template still loads, or has only just made a copy.
+        """Return whether the template is still loading, or has just made a copy.
 
-        The worker waits while a copy is made: it claims for the last one before.
+        The worker waits while a copy is made, and before that it claims for the last one.
         """
         is_early = self.template.makes_copies and now < self._next_copy_at
         return self.template.is_loading or is_early
@@ -154,7 +154,7 @@ class Pool:
         )
 
     def on_started(self, child: ChildProcess, files: list[str]) -> None:
-        """A child takes orders; it has imported these files."""
+        """Record that a child takes orders; it has imported these files."""
         child.is_ready, child.files = True, files
         self._next_copy_at = time.monotonic() + NEXT_COPY
         self._failed_starts, self.trouble = 0, ""
@@ -162,7 +162,7 @@ class Pool:
     # Ending
 
     def recycle(self) -> None:
-        """Replace every child once what runs in it has ended."""
+        """Replace every child once its running bodies have ended."""
         self.has_declared = False
         for child in self.children:
             child.is_condemned = True
@@ -170,10 +170,10 @@ class Pool:
         self.retire()
 
     def resize(self) -> None:
-        """Fit the children to the number of slots: what is missing is started by `populate`.
+        """Fit the children to the number of slots; `populate` starts missing ones.
 
-        Where there are too many, none takes anything new until enough of them have nothing left
-        to run, and end. A thread pool gets a new child; the old one ends with its bodies.
+        If there are too many, none takes new orders until enough of them have nothing left to run,
+        and end. A thread pool gets a new child; the old one ends with its bodies.
         """
         for child in self.children:
             if not self.can_kill:
@@ -198,7 +198,7 @@ class Pool:
                 child.is_exiting = True
 
     def bury(self, child: ChildProcess, running: list[Job], now: float) -> str:
-        """Remove a child that is gone, with what ran in it, and return how it ended."""
+        """Remove a child that is gone, with its running jobs, and return how it ended."""
         end = describe_exit(child.bury())
         self.children.remove(child)
         if child.is_killed or child.is_exiting:
@@ -207,7 +207,7 @@ class Pool:
         if not child.is_ready:
             self._failed_to_start(child, end, now)
         elif running:
-            # Each task that was lost is logged on its own, as an error where it fails.
+            # Each lost task is logged separately, as an error if it fails.
             logger.warning(
                 "Child died pid=%s end=%s running=%s",
                 child.process.pid, end, [job.task_id for job in running],
@@ -222,9 +222,9 @@ class Pool:
         logger.error("Child did not start end=%s retry_in=%.1fs %s", end, delay, child.trouble)
 
     def end(self) -> None:
-        """End all children: busy ones at once, idle ones in order, within a bounded time.
+        """End all children: busy ones at once, idle ones normally, within a bounded time.
 
-        An idle child may have to send what error reporting has not sent yet, for example.
+        An idle child may, for example, have to send reported errors.
         """
         idle = [child for child in self.children if child.is_idle]
         for child in self.children:
@@ -242,11 +242,11 @@ class Pool:
     # Living on
 
     def relax(self, now: float) -> None:
-        """Let children live on whose deadline was that of a job which has ended since."""
+        """Extend the deadlines of children that were set for jobs which have ended since."""
         for child in self.children:
             child.deadline.relax(now)
 
     def next_deadline(self, now: float) -> float | None:
-        """When `relax` is needed next."""
+        """Return when `relax` is needed next."""
         moments = (child.deadline.at - NEAR for child in self.children)
         return min((moment for moment in moments if moment > now), default=None)

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 logger = logging.getLogger("taskqueue.worker")
 
 LOOPBACK = "127.0.0.1"
-MAX_CONNECTIONS = 64  # Beyond them, the oldest connection is dropped.
+MAX_CONNECTIONS = 64  # Beyond this, the oldest connection is dropped.
 CONNECTION_TIMEOUT = 5.0  # Seconds from the first byte to the last.
 CHECK_INTERVAL = 1.0  # Seconds between two checks for connections whose time is over.
 MAX_HEAD = 8 * 1024  # Bytes of a request's line and headers; its body is not read.
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-# Called in a thread of the port. It must not block: no statement, no waiting.
+# Called in a thread of the port. It must not block: no database statement, no waiting.
 Route = Callable[[], Answer]
 
 
@@ -57,7 +57,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read `[HOST:]PORT`, the loopback where no host is named. Raises ValueError."""
+        """Read `[HOST:]PORT`, with the loopback address as the default host. Raises ValueError."""
         host, _, port = text.rpartition(":")
         bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         if ":" in bare and bare == host:
@@ -77,7 +77,7 @@ class Address:
 
 @contextmanager
 def listening(routes: Mapping[Address, Mapping[str, Route]]) -> Iterator[list[Address]]:
-    """Answer at all of the addresses or none, and give those where it listens.
+    """Answer at all of the addresses or none, and yield those on which it listens.
 
     Raises `PortRefused`.
     """
@@ -98,7 +98,7 @@ class Port(ThreadingTCPServer):
 
     def __init__(self, address: Address, routes: Mapping[str, Route]) -> None:
         self.routes = routes
-        # The open ones and when each is dropped, the oldest first.
+        # The open connections and when each is dropped, oldest first.
         self._connections: dict[socket.socket, float] = {}
         self._lock = threading.Lock()
         self._is_closing = False
@@ -147,7 +147,7 @@ class Port(ThreadingTCPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread, and drop the oldest where there are too many."""
+        """Serve a connection in a thread, and drop the oldest if there are too many."""
         with self._lock:
             if len(self._connections) >= MAX_CONNECTIONS:
                 oldest = next(iter(self._connections))
@@ -157,7 +157,7 @@ class Port(ThreadingTCPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """Drop connections whose time is over, also those that send a byte now and then."""
+        """Drop connections whose time is over, including those that send a byte now and then."""
         now = time.monotonic()
         with self._lock:
             for connection, ends_at in self._connections.items():
@@ -171,14 +171,14 @@ class Port(ThreadingTCPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log an error, but for a client that has gone."""
+        """Log an error, unless the client has gone."""
         error = sys.exception()
         if not isinstance(error, OSError):
             logger.error("Port failed to answer address=%s", self.address, exc_info=error)
 
 
 def _drop(connection: socket.socket) -> None:
-    """End what its thread waits for; the thread then closes it."""
+    """End what the connection's thread waits for; the thread then closes it."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         """Answer, then wait until the client has read the answer.
 
-        A connection that is closed while unread bytes of the client remain is reset, and the
+        If a connection is closed while unread bytes of the client remain, it is reset, and the
         client may lose the answer.
         """
         if head := self._read_head():
@@ -202,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.rfile.read(MAX_DISCARDED)
 
     def _read_head(self) -> bytes:
-        """Read up to the first empty line, or until there is too much."""
+        """Read up to the first empty line, or up to the limit."""
         head = b""
         while len(head) <= MAX_HEAD:
             line = self.rfile.readline(MAX_HEAD + 1 - len(head))

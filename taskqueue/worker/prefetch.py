@@ -7,16 +7,16 @@ from collections.abc import Sequence
 WINDOW = 0.04  # Seconds of work that may wait in the worker.
 MAX_PER_SLOT = 384
 MAX_PREFETCH = 1024
-FIRST_GUESS = 0.05  # Seconds that a body takes, before any has run: too long for a reserve.
-SHORTEST_BODY = 0.0001  # Seconds that the shortest body costs, with what surrounds it.
+FIRST_GUESS = 0.05  # The assumed seconds of a body before any has run: too long for a reserve.
+SHORTEST_BODY = 0.0001  # The assumed seconds of the shortest body, with the work around it.
 
 
 class Prefetch:
-    """The reserve of a worker.
+    """The number of tasks that a worker claims ahead.
 
     It learns how long bodies take, and reserves tens of milliseconds' worth of them. Without a
-    reserve, two slots mean batches of two and a tenth of the speed; with one behind long bodies,
-    tasks wait here while other workers are idle. So it grows slowly and shrinks at once.
+    reserve, two slots mean batches of two and a tenth of the speed; with a reserve behind long
+    bodies, tasks wait here while other workers are idle. So it grows slowly and shrinks at once.
     """
 
     def __init__(self, setting: int | str) -> None:
@@ -37,13 +37,13 @@ class Prefetch:
             self._seconds = SHORTEST_BODY + 0.8 ** len(seconds) * (self._seconds - SHORTEST_BODY)
 
     def depth(self, slots: int) -> int:
-        """How many orders may stand behind the running bodies of a child with that many slots."""
+        """Return how many orders may wait behind the running bodies of a child with these slots."""
         if self._fixed is not None:
             return self._fixed
         return slots * min(MAX_PER_SLOT, int(WINDOW / max(self._seconds, SHORTEST_BODY)))
 
     def reserve(self, slots: int, stalled: float) -> int:
-        """How many tasks to hold beyond the slots, when some body has run for `stalled` already."""
+        """Return how many tasks to hold beyond the slots if a body has run for `stalled` so far."""
         if self._fixed is not None:
             return self._fixed
         return 0 if stalled > WINDOW else min(MAX_PREFETCH, self.depth(slots))

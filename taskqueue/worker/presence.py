@@ -35,16 +35,16 @@ DIRECTORY = Path("/dev/shm")  # noqa: S108  (in memory, never shared between hos
 MOUNTS = Path("/proc/self/mounts")
 PREFIX = "taskqueue-"
 NAME = re.compile(PREFIX + "([0-9a-f]{32})")
-KEPT = 7 * 86400.0  # Seconds for which the file of an ended worker stays that nobody here knows.
+KEPT = 7 * 86400.0  # Seconds for which the file of an unknown ended worker is kept.
 STRANGERS_INTERVAL = 3600.0
 
 
 class Presence:
-    """Held by a worker from before it can be seen until its last process has ended."""
+    """A lock that is held from before the worker is visible until its last process has ended."""
 
     def __init__(self, incarnation: UUID) -> None:
         self.incarnation = incarnation
-        # The open file, for children to hold too; None where there is no such proof.
+        # The open file, which children hold too; None if there is no such proof.
         self.fileno: int | None = None
         if not _is_in_memory():
             return
@@ -62,32 +62,32 @@ class Presence:
             self.fileno = fileno
 
     def withdraw(self) -> None:
-        """Remove the file: the worker has said in the database that it has ended."""
+        """Remove the file: the worker has recorded in the database that it has ended."""
         if self.fileno is not None:
             forget(self.incarnation)
         self.close()
 
     def close(self) -> None:
-        """Let go of the lock. The file stays, and proves the end to others."""
+        """Release the lock. The file stays, and proves the end to others."""
         if self.fileno is not None:
             os.close(self.fileno)
             self.fileno = None
 
 
 def others() -> set[UUID]:
-    """The incarnations that have files here, whether or not they are alive."""
+    """Return the incarnations that have files here, whether or not they are alive."""
     try:
         names = os.listdir(DIRECTORY) if _is_in_memory() else []
-    except OSError:  # It may be kept from this user, and is no proof then.
+    except OSError:  # This user may not be allowed to read it; then it is no proof.
         return set()
     return {UUID(named[1]) for named in map(NAME.fullmatch, names) if named}
 
 
 @contextmanager
 def proof_of_end(incarnation: UUID) -> Iterator[int | None]:
-    """The file of an incarnation of this user whose processes have all ended; None otherwise.
+    """Yield the file of an incarnation of this user if all of its processes have ended, else None.
 
-    The lock is held within, so that one worker at a time acts on it.
+    The lock is held during the block, so that one worker at a time acts on it.
     """
     proof: int | None = None
     with ExitStack() as stack:
@@ -103,9 +103,9 @@ def proof_of_end(incarnation: UUID) -> Iterator[int | None]:
 
 
 def is_left(incarnation: UUID) -> bool:
-    """Whether a file of this user says that something of that incarnation is still to be ended.
+    """Return whether a file of this user says that something of that incarnation is not ended yet.
 
-    Either a process of it lives, or somebody has yet to end what it held.
+    Either one of its processes is alive, or its leases are still to be ended.
     """
     with suppress(OSError):
         return _is_in_memory() and _path(incarnation).lstat().st_uid == os.geteuid()
@@ -113,16 +113,16 @@ def is_left(incarnation: UUID) -> bool:
 
 
 def forget(incarnation: UUID) -> None:
-    """Remove the file of an incarnation that has ended, and of which nothing is left to do."""
+    """Remove the file of an ended incarnation for which nothing is left to do."""
     with suppress(OSError):
         _path(incarnation).unlink()
 
 
 def forget_in_time(incarnation: UUID) -> None:
-    """Remove the file of an ended incarnation that nobody has wanted for a week.
+    """Remove the file of an ended incarnation that nobody has needed for a week.
 
-    Its worker's database may have no worker here any more, or may have forgotten its row. The
-    first call notes in the file since when that is so: its worker may have run for long.
+    Its worker's database may have no worker here any more, or may have deleted its row. The first
+    call notes the time in the file, because its worker may have run for long.
     """
     with proof_of_end(incarnation) as fileno, suppress(OSError):
         if fileno is None:
@@ -139,7 +139,7 @@ def _path(incarnation: UUID) -> Path:
 
 
 def _is_in_memory() -> bool:
-    """Whether the directory is a tmpfs, which no two hosts share and no reboot outlives."""
+    """Return whether the directory is a tmpfs: hosts do not share it, and a reboot clears it."""
     try:
         mounts = [line.split() for line in MOUNTS.read_text().splitlines()]
     except OSError:
@@ -151,18 +151,21 @@ def _is_in_memory() -> bool:
 class Departures:
     """Ends at once the leases of workers whose processes have ended on this host.
 
-    A look asks the database nothing as long as none has died here.
+    As long as none has died here, a look needs no database query.
     """
 
     def __init__(self, policy: EndPolicy, tally: Tally) -> None:
         self._policy = policy
         self._tally = tally
-        # Those that this database does not know: they are asked for once an hour.
+        # Incarnations that this database does not know: it is asked about them once an hour.
         self._strangers: set[UUID] = set()
         self._asked_at = time.monotonic()
 
     def step(self, connection: BaseDatabaseWrapper) -> int:
-        """End what workers held that have ended on this host; how many leases that were."""
+        """End the leases of workers that have ended on this host.
+
+        Return how many leases there were.
+        """
         there = others()
         if time.monotonic() - self._asked_at > STRANGERS_INTERVAL:
             self._asked_at = time.monotonic()
@@ -197,6 +200,6 @@ class Departures:
 
 
 def _has_ended(incarnation: UUID) -> bool:
-    """A look at the lock alone: its file stays."""
+    """Return whether its lock is free; the file stays."""
     with proof_of_end(incarnation) as proof:
         return proof is not None

@@ -13,9 +13,10 @@ Quotas = list[tuple[str, int]]
 class QueueQuotas:
     """The queues of `--queues` and `--strict`, and what a claim takes from each.
 
-    Without weights: all queues, alike. Weighted: smooth weighted round robin, as nginx does it
+    Without weights: all queues, equally. With weights: smooth weighted round robin, as in nginx
     (https://github.com/nginx/nginx/commit/52327e0627f49dbda1e8db695e63a4b0af4448b1): every queue
-    gains its weight in each round, the richest is served and pays the sum of the weights.
+    gains its weight in each round, the one with the most credit is served and pays the sum of the
+    weights.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class QueueQuotas:
         is_strict: bool = False,
     ) -> None:
         self.weights = weights or {}
-        # The most slots of the worker that a queue may have; no entry: all of them.
+        # The most slots of the worker that a queue may have; a missing entry means all.
         self.slots = slots or {}
         self.is_strict = is_strict
         self._credits: dict[str, int] = {}
@@ -41,25 +42,25 @@ class QueueQuotas:
 
     @property
     def choice(self) -> str:
-        """The queues as they are written; empty: all."""
+        """The queues as text; empty for all."""
         return str(QueueChoice(self.weights, self.slots))
 
     def change(self, choice: QueueChoice) -> None:
-        """Serve these queues from now on; a claim that is under way may see some of both."""
+        """Serve these queues from now on; a claim under way may see a mixture."""
         self.weights, self.slots = choice.weights, choice.slots
         self._credits = {}
 
     def serving(self, ready: Iterable[str]) -> list[str]:
-        """Of the queues that have tasks, those that this worker serves, in its order."""
+        """Return which of the queues with tasks this worker serves, in its order."""
         names = set(ready)
         return [name for name in self.weights or sorted(names) if name in names]
 
     def is_outranked(self, names: Sequence[str]) -> bool:
-        """Whether a queue goes before all of these, however little waits in it."""
+        """Return whether a queue goes before all of these, however few tasks wait in it."""
         return self.is_strict and names[:1] != list(self.weights)[:1]
 
     def quotas(self, names: Sequence[str], size: int) -> Quotas:
-        """How many of `size` tasks to take from each of these queues."""
+        """Return how many of `size` tasks to take from each of these queues."""
         if not names or size <= 0:
             return []
         if len(names) == 1 or self.is_strict:
@@ -67,7 +68,7 @@ class QueueQuotas:
         weights = {name: self.weights.get(name, 1) for name in names}
         total = sum(weights.values())
         rounds, rest = divmod(size, total)
-        # Whole rounds serve each queue by its weight and leave the credits as they were.
+        # Whole rounds serve each queue by its weight and leave the credits unchanged.
         quotas = {name: weight * rounds for name, weight in weights.items()}
         credits = self._credits
         for _ in range(rest):

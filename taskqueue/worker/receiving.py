@@ -19,7 +19,7 @@ logger = logging.getLogger("taskqueue.worker")
 
 
 class Receiver:
-    """Takes in the frames of children, and has recorded what came of the jobs."""
+    """Handles the frames of children, and has the outcomes of jobs recorded."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
@@ -30,7 +30,7 @@ class Receiver:
     def receive(
         self, child: ChildProcess, now: float, forget: Callable[[socket.socket], None]
     ) -> None:
-        """Take in the frames of a child, or its end: then its socket is forgotten, and closed."""
+        """Handle the frames of a child, or its end: then its socket is removed and closed."""
         received, is_gone = child.receive()
         for frame in received:
             self._take_in(child, frame, now)
@@ -76,14 +76,14 @@ class Receiver:
                 child.trouble = frame[1]
 
     def _take_from(self, child: ChildProcess, outcome: Outcome, now: float) -> Job | None:
-        """The job of an outcome, which its child no longer has."""
+        """Return the job of an outcome, which its child no longer has."""
         job = child.take_back(outcome.lease_id, now)
         if job is not None and not job.is_over and outcome.started is not None:
             self._prefetch.learn(outcome.ended - outcome.started)
         return job
 
     def _take_successes(self, child: ChildProcess, outcomes: list[Outcome], now: float) -> None:
-        """Take in successes without a value, which most outcomes are."""
+        """Handle successes without a value, which most outcomes are."""
         jobs = child.take_back_all([outcome.lease_id for outcome in outcomes], now)
         ends = [
             (job, outcome)
@@ -104,7 +104,7 @@ class Receiver:
             self._end(job, outcome, now)
 
     def _end(self, job: Job, outcome: Outcome, now: float) -> None:
-        """Have the outcome of a job recorded, or what a requested stop makes of it."""
+        """Have the outcome of a job recorded, as changed by a stop that was requested."""
         if outcome.kind == "succeeded" and not job.stop_reason:
             self._pending.outcomes.append(outcome)
             return
@@ -116,7 +116,7 @@ class Receiver:
                     one_line(job.name), job.task_id, one_line(outcome.error_message),
                 )  # fmt: skip
         elif job.stop_reason and outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.RETURNED):
-            # The stop was seen: the success no longer counts, and an atomic body was undone.
+            # The stop was seen: the success no longer counts, and an atomic body was rolled back.
             outcome = outcome._replace(
                 kind=OutcomeKind.STOPPED, return_value=None, error_message=""
             )
@@ -125,7 +125,7 @@ class Receiver:
         self._pending.outcomes.append(outcome)
 
     def _bury(self, child: ChildProcess, now: float) -> None:
-        """Bury a child that is gone: its running jobs are lost, its waiting ones go to others."""
+        """Remove a child that is gone: its running jobs are lost, its waiting ones go to others."""
         running = [job for job in child.running() if not job.is_over]
         is_fenced = now >= child.deadline.at and not child.is_killed
         end = self._pool.bury(child, running, now)

@@ -9,7 +9,7 @@ from taskqueue.worker.leases import Leases, PendingWrites
 
 
 class Reconciliation:
-    """Enters what the database tells of it, once it answers again."""
+    """Resolves them by what the database says once it answers again."""
 
     def __init__(self, pending: PendingWrites, leases: Leases) -> None:
         self._pending = pending
@@ -19,11 +19,11 @@ class Reconciliation:
 
     @property
     def held(self) -> list[int] | None:
-        """The leases that the worker knows; None: there is nothing to compare."""
+        """The leases that the worker knows; None if there is nothing to compare."""
         return list(self._leases.held) if self.is_needed else None
 
     def enter(self, report: Exchange, now: float) -> None:
-        """Enter what a report tells of attempts and claims that the worker was not sure of."""
+        """Enter what a report says about uncertain attempts and claims."""
         pending = self._pending
         if report.held is not None and report.error is None:
             self.is_needed = False

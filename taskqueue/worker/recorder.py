@@ -13,12 +13,12 @@ from taskqueue.worker.exchange import Exchange
 
 logger = logging.getLogger("taskqueue.worker")
 
-# So many outcomes are worth a transaction of their own, and so many free places a claim.
+# How many outcomes are worth a separate transaction, and how many free places a claim.
 BATCH = 120
-LINGER = 0.005  # Seconds for which a first outcome waits for others, while the children have work.
-LONG_LINGER = 0.02  # The same where a whole batch is soon there.
-# So many outcomes may wait while a batch is under way: others would run what is claimed beyond them
-# again, should this worker die.
+LINGER = 0.005  # Seconds for which a first outcome waits for others while the children have work.
+LONG_LINGER = 0.02  # The same if a whole batch is soon complete.
+# The most outcomes that may wait while a batch is under way: if this worker died, others would run
+# the tasks claimed beyond that again.
 MOST_UNRECORDED = 10 * BATCH
 REST = 60.0  # Seconds without the second connection after it has failed.
 
@@ -26,9 +26,9 @@ REST = 60.0  # Seconds without the second connection after it has failed.
 class Recorder:
     """Takes full batches of outcomes; fewer are recorded together with the next claim.
 
-    Only one of the two connections writes at a time, so that no line of an attempt comes behind its
-    end: the first one claims meanwhile. It also finds out whether the database is away, and records
-    what the second one could not.
+    Only one of the two connections writes at a time, so that no line of an attempt is written after
+    its end; meanwhile the first one claims. It also finds out whether the database is away, and
+    records what the second one could not.
     """
 
     def __init__(
@@ -52,36 +52,37 @@ class Recorder:
 
     @property
     def late_at(self) -> float:
-        """When few free places have waited for long enough for the batch that is under way."""
+        """When a few free places have waited long enough for the batch under way."""
         return self._sent_at + LONG_LINGER
 
     def is_batch(self, wanted: int, *, arriving: int = 0) -> bool:
-        """Whether so many free places are worth a claim that records nothing."""
+        """Return whether this many free places are worth a claim that records nothing."""
         return wanted > 0 and wanted >= min(BATCH, self._dispatcher.held + arriving)
 
     def wanted(self, now: float) -> int:
-        """How many more tasks to claim; none while too many outcomes wait for a batch."""
+        """Return how many more tasks to claim; none while too many outcomes wait for a batch."""
         batch, unrecorded = self._thread.under_way, len(self._pending.outcomes)
         if batch is not None and not batch.is_recorded:
-            # Of one that is recorded, workflows are still being moved on.
+            # If the batch is recorded, only workflows are still being advanced.
             unrecorded += len(batch.outcomes)
         is_behind = self.is_busy and unrecorded >= MOST_UNRECORDED
         return 0 if is_behind else self._dispatcher.wanted(now)
 
     def is_to_write(self, now: float, want: int) -> bool:
-        """Whether outcomes are left to the recorder beside a claim of so many."""
+        """Return whether outcomes are left to the recorder beside a claim of `want` tasks."""
         if self.is_busy:
             return True
-        # There may never be a batch: what has waited for long enough is recorded with the claim.
+        # There may never be a batch: outcomes that have waited long enough are recorded with the
+        # claim.
         is_late = any(now >= first.ended + LONG_LINGER for first in self._pending.outcomes[:1])
         return want >= BATCH and self._is_batch_near(now) and not is_late
 
     def linger(self, now: float) -> float:
-        """For how many seconds a first outcome waits for others."""
+        """Return how many seconds a first outcome waits for others."""
         return LONG_LINGER if self._is_batch_near(now) else LINGER
 
     def send(self, now: float) -> None:
-        """Begin to record a batch, if it is a full one and may go beside the claims."""
+        """Begin to record a batch, if it is full and may be recorded beside the claims."""
         if self.is_busy or len(self._pending.outcomes) < BATCH or not self._is_usable(now):
             return
         first = self._database.under_way
@@ -95,7 +96,7 @@ class Recorder:
             )
 
     def report(self, now: float) -> Exchange | None:
-        """The report of the batch, once it is there; the next one is under way by then."""
+        """Return the report of the batch, once it is ready; the next batch is under way by then."""
         report = self._thread.report()
         if report is None:
             return None
@@ -109,7 +110,7 @@ class Recorder:
         return report
 
     def _is_usable(self, now: float) -> bool:
-        # SQLite has one writer, and a pooler's connections are there for others too.
+        # SQLite has one writer, and other clients need a pooler's connections too.
         return self._database.owns_session and now >= self._rests_until
 
     def _is_batch_near(self, now: float) -> bool:

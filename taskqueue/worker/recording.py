@@ -50,11 +50,11 @@ def record_and_claim(
     *,
     passing: Collection[int] = (),
 ) -> tuple[dict[int, Recorded], list[Claimed]]:
-    """Record a batch and claim the next in one transaction.
+    """Record a batch and claim the next tasks in one transaction.
 
-    The claim passes on the places of the leases `passing`. Raises what the database raises where
-    the session is in trouble; everything may then be sent again, for the fence sorts out what had
-    been recorded.
+    The claim passes on the places of the leases `passing`. Raises the database's error if the
+    session is in trouble; everything may then be sent again, because the fence refuses what was
+    already recorded.
     """
     policy, tally, now = batch.policy, batch.tally, time.monotonic()
     lines = aged_lines(exchange.lines, now)
@@ -85,6 +85,9 @@ def record_and_claim(
 def record_by_statement(
     exchange: Exchange, succeed: RecordAtOnce, batch: Batch
 ) -> dict[int, Recorded] | None:
-    """Record a batch of successes by one statement; None, and nothing, where that cannot be."""
+    """Record a batch of successes by one statement.
+
+    If that is impossible, write nothing, return None.
+    """
     outcomes = all_aged(exchange.outcomes, time.monotonic())
     return record_at_once(outcomes, succeed, policy=batch.policy, tally=batch.tally)

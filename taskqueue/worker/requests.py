@@ -17,7 +17,7 @@ logger = logging.getLogger("taskqueue.worker")
 
 
 class Requests:
-    """Has the worker do what it is asked to do. The main thread uses it."""
+    """Makes the worker do what it was asked to do. Only the main thread uses it."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Requests:
         self._shutdown = shutdown
 
     def take_in(self, now: float) -> None:
-        """Change what is wanted, become quiet or go on, and begin to stop."""
+        """Apply wanted changes, become quiet or resume, and begin to stop."""
         state, is_quiet = self._state, self._state.request != ""
         if (wanted := state.wanted) is not None and wanted != state.taken_up:
             state.take_up(wanted)
@@ -67,10 +67,10 @@ class Requests:
             self._dispatcher.end_all(now)
 
     def take_renewals(self, now: float) -> None:
-        """Take in what pings told of leases: that they have ended elsewhere, or are to stop."""
+        """Act on what pings say about leases: that they have ended elsewhere, or must stop."""
         while self._state.renewals:
             renewal = self._state.renewals.popleft()
-            # One that has succeeded was recorded by its own body, whose hooks may still run.
+            # If it has succeeded, its own body recorded it, and its hooks may still be running.
             for lease_id in renewal.ended - renewal.succeeded:
                 if lease_id in self._leases.held and not self._coordinator.is_reported(lease_id):
                     self._stopper.drop(lease_id)

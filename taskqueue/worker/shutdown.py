@@ -10,14 +10,14 @@ from taskqueue.worker.database_thread import DatabaseThread
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds to wait for a database that is away, only to say that the worker has ended.
+# Seconds to wait for a database that is away, only to record that the worker has ended.
 REPORT_TIMEOUT = 3.0
-# Seconds for a statement that writes what became of tasks. It may wait for a lock for ever.
+# Seconds for a statement that records outcomes, because it may wait for a lock forever.
 WRITE_TIMEOUT = 10.0
 
 
 class Shutdown:
-    """The time that a worker has to end in, once it was told to. The main thread uses it."""
+    """The time in which a worker must end, once it was told to. Only the main thread uses it."""
 
     def __init__(
         self, coordinator: Coordinator, threads: tuple[DatabaseThread, ...], *, timeout: float
@@ -26,15 +26,15 @@ class Shutdown:
         self._threads = threads
         self._timeout = timeout
         self._began_at: float | None = None
-        self._over_at: float | None = None  # When what still ran was ended.
+        self._over_at: float | None = None  # When the remaining bodies were ended.
         self._cancelled_at = -math.inf
 
     def begin(self, now: float) -> None:
-        """Note that the worker was told to end."""
+        """Record that the worker was told to end."""
         self._began_at = now
 
     def ends_bodies(self, stops: int, now: float) -> bool:
-        """Whether what runs is to be ended now: the time is over, or somebody asked again."""
+        """Return whether to end running bodies now: the time is over, or somebody asked again."""
         ends_at = self.ends_at
         if ends_at is None or (stops < 2 and now < ends_at):
             return False
@@ -43,27 +43,27 @@ class Shutdown:
 
     @property
     def ends_at(self) -> float | None:
-        """When what runs is to be ended; None where that is done, or nobody told it to end."""
+        """When to end running bodies; None if that is done, or nobody told the worker to end."""
         if self._began_at is None or self._over_at is not None:
             return None
         return self._began_at + self._timeout
 
     def has_waited(self, now: float) -> bool:
-        """Whether the worker waits no longer for a database that is away.
+        """Return whether the worker waits no longer for a database that is away.
 
-        It waits for as long as bodies may run, and less where it has nothing to write.
+        It waits for as long as bodies may run, and less if it has nothing to write.
         """
         return now >= self._waits_until
 
     @property
     def cancels_at(self) -> float:
-        """When a statement under way is cancelled that keeps the worker from its end."""
+        """When to cancel a statement under way that keeps the worker from ending."""
         if self._began_at is None:
             return math.inf
         return min(map(self._cancels, self._threads))
 
     def cancel_overdue(self, now: float) -> None:
-        """Cancel the statements that keep the worker from its end."""
+        """Cancel the statements that keep the worker from ending."""
         overdue = [thread for thread in self._threads if now >= self._cancels(thread)]
         for thread in overdue:
             self._cancelled_at = now
@@ -83,6 +83,6 @@ class Shutdown:
         if thread.under_way is None:
             return math.inf
         patience = WRITE_TIMEOUT if thread.outcomes else REPORT_TIMEOUT
-        # One that comes between two statements has no effect: it is cancelled again.
+        # A request between two statements has no effect, so it is repeated.
         again_at = self._cancelled_at + REPORT_TIMEOUT
         return max(self._waits_until, thread.sent_at + patience, again_at)

@@ -27,14 +27,14 @@ from taskqueue.worker.quotas import QueueQuotas
 
 logger = logging.getLogger("taskqueue.worker")
 
-# How many stopping signals a request stands for.
+# How many stopping signals a request corresponds to.
 STOPS: dict[str, int] = {WorkerRequest.STOP: 1, WorkerRequest.KILL: 2}
 
 
 class WorkerState:
-    """Whether a worker takes tasks, and what it was asked. The main thread changes the modes.
+    """Whether a worker takes tasks, and what was asked of it. The main thread changes the modes.
 
-    Pings and notifications leave here what they found, and wake the main thread.
+    Pings and notifications store what they found here, and wake the main thread.
     """
 
     registration: Registration
@@ -49,9 +49,9 @@ class WorkerState:
         self.meter = meter
         self.vitals = meter.vitals
         self.wake = wake
-        self.presence: int | None = None  # The file that children hold locked, as this process.
+        self.presence: int | None = None  # The open file with the lock that children hold too.
         self.is_stopping = False
-        self.is_quiet = False  # Whether it finishes what runs, and stays.
+        self.is_quiet = False  # Whether it finishes running tasks, and stays.
         # Whether another worker has this one's name: this one ends, and writes nothing more.
         self.is_replaced = False
         self.heard: deque[str] = deque()  # The payloads of notifications.
@@ -59,16 +59,16 @@ class WorkerState:
         self.concurrency = options.concurrency
         self.queues = options.queues
         self.limits = SlotLimits(options.queues, options.definition_slots)
-        # What people have last asked it to change, and what of that the main thread has taken up.
+        # The changes that people last asked for, and those that the main thread has applied.
         self.wanted: Wanted | None = None
         self.taken_up: Wanted | None = None
-        # The kinds of events that anybody wants, separated by spaces; None: not known yet.
+        # The kinds of events that anybody wants, separated by spaces; None if not known yet.
         self.wanted_events: str | None = None
         self.renewals: deque[Renewal] = deque()  # Pings that found something to do.
 
     @property
     def takes_tasks(self) -> bool:
-        """Whether anything may be claimed, or started."""
+        """Whether anything may be claimed or started."""
         return not (self.is_stopping or self.is_quiet)
 
     @property
@@ -79,20 +79,20 @@ class WorkerState:
         return WorkerStatus.QUIET if self.is_quiet else WorkerStatus.RUNNING
 
     def take_heard(self) -> set[str]:
-        """The payloads of the notifications that arrived since this was last asked."""
+        """Return the payloads of notifications that arrived since this was last asked."""
         heard = set()
         while self.heard:
             heard.add(self.heard.popleft())
         return heard
 
     def set_wanted(self, wanted: Wanted | None) -> None:
-        """Keep a change that a ping brought, for the main thread to take up."""
+        """Store a change that a ping brought, for the main thread to apply."""
         if wanted is not None and wanted != self.wanted:
             self.wanted = wanted
             self.wake()
 
     def take_up(self, wanted: Wanted) -> None:
-        """Do what is wanted, from now on."""
+        """Apply a wanted change from now on."""
         if wanted.concurrency is not None:
             self.concurrency = wanted.concurrency
         if wanted.queues is not None:
@@ -112,7 +112,7 @@ class WorkerState:
 
     @property
     def terms(self) -> Terms:
-        """Return its slots and queues, as its row tells them."""
+        """Return its slots and queues, as its row shows them."""
         return {
             "concurrency": self.concurrency,
             "queues": self.queues.weights,
@@ -123,9 +123,9 @@ class WorkerState:
         }
 
     def set_request(self, asked: Asked) -> None:
-        """Keep the request of a ping; the database keeps a weaker one from replacing it.
+        """Store the request of a ping; the database keeps a weaker one from replacing it.
 
-        A request to be quiet is the only one that can be taken back.
+        Only a request to be quiet can be withdrawn.
         """
         if asked.request == self.request:
             return
@@ -141,18 +141,18 @@ class WorkerState:
 
 
 def this_host() -> str:
-    """The name of this host, as a worker's row has it."""
+    """Return the name of this host, as a worker's row shows it."""
     return socket.gethostname()[:255]
 
 
 def default_name() -> str:
-    """A name that no other worker has: host, process and chance."""
+    """Return a name that no other worker has, from host, process and a random part."""
     return f"{this_host()[:100]}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
-    """The flags of `runworker`. Times in seconds, memory in megabytes."""
+    """The flags of `runworker`. Times are in seconds, memory is in megabytes."""
 
     queues: QueueQuotas = field(default_factory=lambda: QueueQuotas())
     concurrency: int = 1

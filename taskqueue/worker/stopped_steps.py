@@ -15,24 +15,24 @@ from taskqueue.worker.exchange import Exchange
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds between two looks whether any workflow is being stopped, while none is: so long after a
-# cancel tasks of it may start. Where one is, each claim looks.
+# Seconds between two checks for stopping workflows while there are none: for this long after a
+# cancel its tasks may start. While there are some, each claim checks.
 LOOK_INTERVAL = 0.1
 IN_OPTIONS = f'"{STEP}"'
 
 
 class StoppedSteps:
-    """Looks after the tasks of steps that were claimed; all others cost it nothing."""
+    """Handles claimed tasks of steps; other tasks cost nothing."""
 
     def __init__(self, policy: EndPolicy, tally: Tally) -> None:
         self._policy, self._tally = policy, tally
         self._look_at = 0.0
 
     def cancel(self, connection: BaseDatabaseWrapper, exchange: Exchange) -> bool:
-        """Cancel what an exchange has claimed and must not start; whether there was any.
+        """Cancel tasks that an exchange has claimed and must not start.
 
-        It also takes a turn of the stop itself, unless others do: claims do not stay ahead of it.
-        Where that fails, the tasks start, and are asked to stop.
+        Return whether there were any. It also takes a turn of the stop itself, unless others do, so
+        that claims do not stay ahead of it. If this fails, the tasks start, and are asked to stop.
         """
         claimed = [row for row in exchange.claimed if row.options and IN_OPTIONS in row.options]
         exchange.has_steps = bool(claimed)
@@ -42,7 +42,7 @@ class StoppedSteps:
             if not is_any_stopping(connection):
                 self._look_at = time.monotonic() + LOOK_INTERVAL
                 return False
-            # Only here, see `late_imports`.
+            # Imported here, see `late_imports`.
             from taskqueue.engine.workflows.rounds import advance
             from taskqueue.engine.workflows.unstarted import cancel_unstarted
 

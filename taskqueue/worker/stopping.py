@@ -24,10 +24,10 @@ Step = Callable[[ChildProcess, Job, float], None]
 class Stopper:
     """Carries out stops and time limits.
 
-    A body that is asked to stop has its `stop_grace`, or `STOP_GRACE`, then it is interrupted; its
-    `kill_grace`, or `KILL_GRACE`, later its child is killed. A thread cannot be killed: there the
-    lease ends, and the slot stays busy. At its own time limit a body is interrupted by its child;
-    here it is ended when that was in vain.
+    A body that is asked to stop has its `stop_grace`, or `STOP_GRACE`; then it is interrupted, and
+    after its `kill_grace`, or `KILL_GRACE`, its child is killed. A thread cannot be killed: there
+    the lease ends, and the slot stays busy. At its own time limit a body is interrupted by its
+    child; if that does not help, it is ended here.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -38,7 +38,7 @@ class Stopper:
         self._kill_grace = settings.KILL_GRACE.total_seconds()
 
     def ask(self, lease_id: int, reason: str, now: float) -> None:
-        """Begin to stop a job: one that has not started ends, a body is asked."""
+        """Begin to stop a job: an unstarted one ends, a running body is asked."""
         place = self._dispatcher.find(lease_id)
         if place is None or place[1].stop_reason is not None:
             return
@@ -49,12 +49,12 @@ class Stopper:
             self._dispatcher.remove(job)
             self._dispatcher.hand_back(job)
             return
-        # One that waits in the child is handed back from there.
+        # A job that waits in the child is handed back from there.
         child.send((frames.RECALL, [lease_id]))
         child.send((frames.ASK, lease_id, reason))
 
     def drop(self, lease_id: int) -> None:
-        """End the body of a lease that has ended elsewhere; nothing of it is written."""
+        """End the body of a lease that has ended elsewhere; nothing is written for it."""
         place = self._dispatcher.find(lease_id)
         if place is None or place[1].is_over:
             return
@@ -92,7 +92,7 @@ class Stopper:
         child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, job.stop_reason))
 
     def _check_memory(self, child: ChildProcess, job: Job, now: float) -> None:
-        """Interrupt a body whose process uses more memory than it may; that child is replaced."""
+        """Interrupt a body whose process uses too much memory; its child is replaced."""
         job.check_memory_at = now + LOOK_INTERVAL
         size = resident_bytes(child.process.pid)
         if size is None or size <= (job.max_memory or 0) * 1e6:
@@ -103,24 +103,24 @@ class Stopper:
         child.recall()
 
     def _cut(self, child: ChildProcess, job: Job, now: float) -> None:
-        """End a body whose lease has ended; it may have begun as it was called back."""
+        """End a body whose lease has ended; it may have begun while it was being recalled."""
         if child.places.running == 1:
             child.kill()
         elif job.interrupted_at is None:
-            # Others share its slot.
+            # Other bodies share its slot.
             job.interrupted_at = now
             child.send((frames.INTERRUPT, job.lease_id, frames.STOPPED, LEASE_ENDED))
         elif now >= job.interrupted_at + self._kill_grace_of(job):
             child.kill()
 
     def next_limit(self) -> float | None:
-        """When `enforce` is needed next."""
+        """Return when `enforce` is needed next."""
         children = [child for child in self._pool.children if not child.is_killed]
         jobs = (job for child in children for job in child.running())
         return min((due_at for job in jobs for due_at, _ in self._steps(job)), default=None)
 
     def _steps(self, job: Job) -> Iterator[tuple[float, Step]]:
-        """When to end a running body, and how, the most severe first."""
+        """Yield when to end a running body, and how, the most severe way first."""
         if job.is_over:
             if job.interrupted_at is not None and self._pool.can_kill:
                 yield job.interrupted_at + self._kill_grace_of(job), self._end(endings.stopped)
@@ -156,7 +156,7 @@ class Stopper:
         if self._pool.can_kill:
             child.kill()
         else:
-            # Tell the body, so that what it raises later does not count as a failure.
+            # Tell the body, so that exceptions that it raises later do not count as a failure.
             child.send((frames.ASK, job.lease_id, outcome.error_message))
             child.leave_stuck(job.lease_id)
             child.recall()

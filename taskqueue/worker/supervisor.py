@@ -52,7 +52,7 @@ def run_worker(
 
     Raises `NameTaken` and `WorkerFailed`.
     """
-    # The handlers come before the registration: whoever sees the worker may stop it.
+    # The handlers come before the registration: anybody who sees the worker may stop it.
     with (
         closing(WakePipe()) as wake_pipe,
         closing(Watchdog()) as watchdog,
@@ -105,10 +105,10 @@ def _sign_off(state: WorkerState, presence: Presence, *, has_work: bool) -> None
     from taskqueue.worker.periodic_duties import rest_schedules  # See `main_loop`.
 
     if state.is_replaced:
-        presence.withdraw()  # Its name is another worker's now.
+        presence.withdraw()  # Another worker has its name now.
     else:
         try:
-            # The project's own connection may wait without a limit for a host, and for each lock.
+            # The project's own connection may wait without a limit, for a host or for a lock.
             connection = open_worker_connection(silence=state.lease_seconds / 3)
             with closing(connection), installed(connection):
                 with short_waits(connection, REPORT_TIMEOUT):
@@ -128,7 +128,7 @@ LOOK_AGAIN = 0.2  # Seconds between two checks whether the holder of the name is
 
 
 class NameTaken(Exception):
-    """Another worker that is alive has that name."""
+    """Another live worker has that name."""
 
 
 def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
@@ -158,7 +158,7 @@ def registration_of(options: WorkerOptions, settings: Settings) -> Registration:
 def enrol(registration: Registration, *, is_stopping: Callable[[], bool]) -> Registered | None:
     """Take the name; wait for the end of a holder that has fallen silent.
 
-    Raises `NameTaken` where the holder gives a sign of life meanwhile. None when this worker was
+    Raises `NameTaken` if the holder gives a sign of life meanwhile. Returns None if this worker was
     told to stop before it had the name.
     """
     replacing: datetime | None = None
@@ -190,8 +190,8 @@ def _take_name(registration: Registration, replacing: datetime | None) -> Regist
     try:
         known = Worker.objects.using(project_connection().alias).filter(name=registration.name)
         if known.exists():
-            # First: under a new incarnation the name would not tell whose leases these are. A new
-            # name has left none, and what others have left waits for the duties.
+            # First, because under a new incarnation the name would not tell whose leases these are.
+            # A new name has no old leases, and those of other workers are left to the duties.
             Departures(EndPolicy.of(get_settings()), Tally()).step(project_connection())
         return register(registration, replacing=replacing)
     except (DatabaseError, InterfaceError):
@@ -200,10 +200,11 @@ def _take_name(registration: Registration, replacing: datetime | None) -> Regist
 
 
 def _is_dead(holder: Holder) -> bool:
-    """Whether the process that held the name has ended, on this host, and left nothing to end.
+    """Return whether the holder of the name has ended on this host, and left nothing to end.
 
-    A child may outlive it for a moment. Its leases end only then, and under its own incarnation:
-    until then the name is left to it, or until it has been silent for its lease.
+    A child may outlive it for a moment. Its leases end only after that, under its own incarnation:
+    until then the name stays taken, or until the holder has been silent for the duration of a
+    lease.
     """
     if holder.host != this_host() or is_left(holder.incarnation):
         return False

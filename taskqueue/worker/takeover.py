@@ -19,37 +19,36 @@ from taskqueue.worker.duty_turn import Turn
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds between finding a lease expired and taking it over.
-# A body that holds the write lock keeps every worker from renewing. Once the lock is free, the
-# worker has this long to do so.
+# Seconds between finding a lease expired and taking it over. A body that holds SQLite's write lock
+# keeps every worker from renewing. Once the lock is free, the worker has this long to renew.
 SECOND_LOOK = 1.2
 LOOK_INTERVAL = SECOND_LOOK / 4  # Seconds between two looks while a lease is suspected.
-LONGEST_GAP = 0.75  # Looks further apart than this tell that the lock was held again in between.
-# Lease durations after which it counts no more that others hold the lock again and again.
+LONGEST_GAP = 0.75  # Looks further apart than this show that the lock was held in between.
+# After this many lease durations, repeated holding of the lock no longer counts.
 LONGEST_SUSPICION = 3
 
 
 class TakeOver:
-    """Takes over, unless the database was away for everybody."""
+    """Takes over, unless the database was away for all workers."""
 
     def __init__(self, policy: EndPolicy, tally: Tally, *, grace: timedelta) -> None:
         self._policy = policy
         self._tally = tally
         self._grace = grace
         self._checks = TakeoverChecks(lease_seconds=grace.total_seconds())
-        self._spare_until = -math.inf  # The clock may stand near zero, on a host just booted.
+        self._spare_until = -math.inf  # The clock may be near zero, on a host just booted.
 
     def spare(self, now: float) -> None:
-        """Take nothing over for one lease's time: the database was away, also for others.
+        """Take nothing over for one lease's time: the database was away, for others too.
 
-        A standby that was promoted does not say since when it can be written to. A connection that
-        breaks again and again spares nobody for longer than half of the time.
+        A promoted standby does not say since when it can be written to. A connection that breaks
+        again and again spares nobody for more than half of the time.
         """
         if now > self._spare_until + self._grace.total_seconds():
             self._spare_until = now + self._grace.total_seconds()
 
     def step(self, turn: Turn) -> float | None:
-        """Take over what is expired; seconds until the next turn for it."""
+        """Take over expired leases. Return the seconds until the next turn."""
         expires_in = turn.forecast.until(takeover.NEXT_EXPIRY)
         if expires_in is not None:
             expires_in = max(expires_in, 0.0, self._spare_until - turn.now)
@@ -82,7 +81,7 @@ class TakeOver:
 
 
 class TakeoverChecks:
-    """Spares who could not renew: counts only time in which the write lock was to be had."""
+    """Spares workers that could not renew: only time with an available write lock counts."""
 
     def __init__(self, *, lease_seconds: float) -> None:
         self._bound = LONGEST_SUSPICION * lease_seconds
@@ -94,7 +93,7 @@ class TakeoverChecks:
         return bool(self._since)
 
     def confirmed(self, expired: Iterable[int], now: float) -> set[int]:
-        """Of those that are expired at `now`, those that have been for long enough."""
+        """Return those of the leases expired at `now` that have been expired for long enough."""
         is_gap = now - self._looked_at > LONGEST_GAP
         self._looked_at = now
         known = {} if is_gap else self._since

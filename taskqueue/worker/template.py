@@ -28,14 +28,14 @@ from taskqueue.worker import child
 
 LARGEST_MESSAGE = 1 << 16
 READY, STALE, REFUSED = b"ready", b"stale", b"refused "
-# What a copy would share with its original, and both would use.
+# Files that a copy would share with its original, so that both would use them.
 SHARED = ("socket:", "anon_inode:")
 
 
 def obstacle_to_copies(own: socket.socket | None = None) -> str:
     """Return why a copy of this process could not be trusted; empty if it can.
 
-    `own` is a socket that may be there. Connections that an import has left open, but not in a
+    `own` is a socket that may be open. Connections that an import has left open, but not in a
     transaction, are closed.
     """
     for connection in connections.all(initialized_only=True):
@@ -48,14 +48,14 @@ def obstacle_to_copies(own: socket.socket | None = None) -> str:
     for name in os.listdir("/proc/self/fd"):
         number = int(name)
         if number > 2 and (own is None or number != own.fileno()):
-            with suppress(OSError):  # The folder itself was open a moment ago.
+            with suppress(OSError):  # The open folder itself was in the list a moment ago.
                 if os.readlink(f"/proc/self/fd/{name}").startswith(SHARED):
                     return "an import has opened a socket"
     return ""
 
 
 def be_template(sock: socket.socket, parent: int) -> NoReturn:
-    """Load the tasks, and make children for whoever holds the other end of the socket."""
+    """Load the tasks, and make children for the process at the other end of the socket."""
     code = 1
     try:
         child.name_process("taskqueue-base")
@@ -64,7 +64,7 @@ def be_template(sock: socket.socket, parent: int) -> NoReturn:
         os.dup2(null, 0)
         os.close(null)
         del sys.argv[1:]
-        # As in a child that is started clean: whatever looks for the program finds that.
+        # As in a child that is started clean, so that code that looks for the program finds it.
         sys.modules["__main__"] = child
         pause_collections()
         child.load_project()
@@ -76,12 +76,12 @@ def be_template(sock: socket.socket, parent: int) -> NoReturn:
         _serve(sock)
         code = 0
     finally:
-        # A child that is started clean tells what is wrong with the project.
+        # A child that is started clean reports what is wrong with the project.
         os._exit(code)
 
 
 def _serve(sock: socket.socket) -> None:
-    """Make children until nobody asks for more, or they would run what is no longer the code."""
+    """Make children until no more are requested, or they would run outdated code."""
     times = _modification_times()
     if obstacle := obstacle_to_copies(sock):
         sock.send(REFUSED + obstacle.encode())
@@ -101,7 +101,7 @@ def _serve(sock: socket.socket) -> None:
 
 
 def _modification_times(known: dict[str, int] | None = None) -> dict[str, int]:
-    """When the files of all modules were changed, or of those known."""
+    """Return when the files of all modules, or of the known ones, were changed."""
     if known is None:
         modules = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
         known = dict.fromkeys(filter(None, modules), 0)
@@ -119,7 +119,7 @@ def _fork(sock: socket.socket, setup: dict[str, Any], files: list[int]) -> int:
     read, write = os.pipe()
     if first := os.fork():
         os.close(write)
-        os.waitpid(first, 0)  # From here on the second is the worker's.
+        os.waitpid(first, 0)  # From here on the second copy is the worker's.
         pid = int(os.read(read, 32))
         os.close(read)
         return pid
@@ -140,10 +140,10 @@ def _fork(sock: socket.socket, setup: dict[str, Any], files: list[int]) -> int:
 
 def _be_child(setup: dict[str, Any], files: list[int]) -> None:
     os.setsid()
-    # What must not be alike in two children: the sequences of chance, ...
+    # Two children must not have the same sequences of random numbers, ...
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
         numpy_random.seed()
-    # ... and what an end cleans up that was made by an import: others use it still.
+    # ... and an exit must not clean up what an import has made, because others still use it.
     for finalizer in list(cast(Any, weakref.finalize)._registry):
         finalizer.atexit = False
     presence = files[1] if len(files) > 1 else None

@@ -14,9 +14,9 @@ from http import HTTPStatus
 
 from taskqueue.worker.ports import Answer
 
-LONGEST_TURN = 30.0  # Seconds; the main loop sleeps for five at most.
-# Seconds, or two leases where that is longer. A ping ends by itself when the network is silent, but
-# it may wait for a lock, which another process would do as well.
+LONGEST_TURN = 30.0  # Seconds; the main loop sleeps for at most five.
+# Seconds, or two leases if that is longer. A ping ends by itself when the network is silent, but it
+# may wait for a lock, and another process would have to wait for it too.
 LONGEST_PING = 60.0
 JSON = "application/json"
 
@@ -26,8 +26,8 @@ class Vitals:
 
     def __init__(self) -> None:
         self._turned_at: float | None = None
-        self._pinged_at: float | None = None  # When a ping ended last, however it ended.
-        # When the last ping began that the database answered; None where one after it failed.
+        self._pinged_at: float | None = None  # When the last ping ended, whatever its result.
+        # When the last answered ping began; None if a later one failed.
         self._renewed_at: float | None = None
         self._lease_seconds = 0.0
         self._threads: list[threading.Thread] = []
@@ -45,7 +45,7 @@ class Vitals:
         threads: list[threading.Thread],
         obstacle: Callable[[], str],
     ) -> None:
-        """Note that the worker is registered.
+        """Record that the worker is registered.
 
         `obstacle` says what keeps it from taking a task; any thread may call it.
         """
@@ -55,34 +55,34 @@ class Vitals:
         self._turned_at = self._pinged_at = time.monotonic()
 
     def turned(self, now: float) -> None:
-        """Note that the main loop made a turn."""
+        """Record a turn of the main loop."""
         self._turned_at = now
 
     def renewed(self, began: float) -> None:
-        """Note that a ping which began then was answered."""
+        """Record that a ping that began at `began` was answered."""
         self.pings += 1
         self._renewed_at = began
         self._pinged_at = time.monotonic()
 
     def failed(self) -> None:
-        """Note that a ping could not reach the database."""
+        """Record that a ping could not reach the database."""
         self.pings_failed += 1
         self._renewed_at = None
         self._pinged_at = time.monotonic()
 
     def delayed(self) -> None:
-        """Note that a ping did not get its turn, in a database that is in good health."""
+        """Record that a ping did not get its turn, in a healthy database."""
         self._pinged_at = time.monotonic()
 
     def end(self) -> None:
-        """Note that the worker signs off: its threads end as they should."""
+        """Record that the worker signs off, so that its threads end as they should."""
         self._has_ended = True
 
     # Read by a port
 
     @property
     def is_live(self) -> bool:
-        """Whether a new process would be no better; also while it waits to begin, or ends."""
+        """Whether a new process would be no better; this includes waiting to begin, and ending."""
         if self._turned_at is None or self._pinged_at is None or self._has_ended:
             return True
         now = time.monotonic()
@@ -94,7 +94,7 @@ class Vitals:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it would take a task now, as far as it knows without asking anybody."""
+        """Whether it would take a task now, as far as it knows without asking."""
         renewed_at = self._renewed_at
         return (
             renewed_at is not None
@@ -114,6 +114,6 @@ class Vitals:
 
 
 def _answer(is_well: bool) -> Answer:
-    """Answer with a status and nothing else: anyone who reaches the port may ask."""
+    """Answer with only a status, because anybody who reaches the port may ask."""
     status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
     return Answer(status, JSON, json.dumps({"status": "ok" if is_well else "unavailable"}).encode())

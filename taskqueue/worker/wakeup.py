@@ -33,11 +33,11 @@ class WakePipe:
         self._poll.register(self._read, select.POLLIN)
 
     def fileno(self) -> int:
-        """The end to wait on."""
+        """Return the end to wait on."""
         return self._read
 
     def wake(self) -> None:
-        """Wake the sleeper."""
+        """Wake the waiting thread."""
         with suppress(OSError):  # It is full, or closed.
             os.write(self._write, b"!")
 
@@ -46,19 +46,19 @@ class WakePipe:
         self._poll.poll(max(0.0, seconds) * 1000)
 
     def clear(self) -> None:
-        """Forget that it was woken."""
+        """Reset the wake-up."""
         with suppress(BlockingIOError):
             while os.read(self._read, 4096):
                 pass
 
     def close(self) -> None:
-        """Give the pipe back."""
+        """Close the pipe."""
         os.close(self._read)
         os.close(self._write)
 
 
 class Watch:
-    """A selector whose sources change: children come and go, connections are opened anew."""
+    """A selector whose sources change: children come and go, connections are reopened."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -72,16 +72,16 @@ class Watch:
             self._selector.register(source, events, on_ready)
 
     def remove(self, source: Any) -> None:
-        """Watch it no longer; harmless if it is gone."""
+        """Stop watching it; harmless if it is gone."""
         with suppress(KeyError, ValueError):
             self._selector.unregister(source)
 
     def wait(self, seconds: float) -> list[Callable[[], None]]:
-        """Wait until something is ready or the time is over, and return what to call."""
+        """Wait until something is ready or the time is over, and return the functions to call."""
         return [key.data for key, _ in self._selector.select(max(0.0, seconds))]
 
     def close(self) -> None:
-        """Give the selector back."""
+        """Close the selector."""
         self._selector.close()
 
 
@@ -102,7 +102,7 @@ class Reloader:
                 self._times.setdefault(path, _modified(path))
 
     def take_changed(self) -> str:
-        """The file that has changed since this was last asked; empty if none has."""
+        """Return a file that has changed since the last call; empty if none has."""
         changed = self._changed
         if changed:
             self._changed = ""
@@ -131,16 +131,16 @@ logger = logging.getLogger("taskqueue.worker")
 
 STOPPING_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries, before jitter.
-LOOK_INTERVAL = 0.1  # Seconds between two looks at whether to go on waiting.
+LOOK_INTERVAL = 0.1  # Seconds between two checks whether to go on waiting.
 
 T = TypeVar("T")
 
 
 class Signals:
-    """Counts the stopping signals while a worker runs, and wakes it.
+    """Counts stopping signals while a worker runs, and wakes it.
 
-    Once there was a signal, later ones are ignored after that time too: the process is on its way
-    out, and one more must not change its exit code.
+    After the first signal, later ones are ignored even after that time: the process is ending, and
+    another signal must not change its exit code.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -166,9 +166,9 @@ class Signals:
 def until_reached(
     step: Callable[[], T], *, is_stopping: Callable[[], bool] = lambda: False
 ) -> T | None:
-    """Repeat `step` until the database answers; None when it is time to stop.
+    """Repeat `step` until the database answers. Return None when it is time to stop.
 
-    A reason is logged once, however often it recurs.
+    An error is logged once, however often it recurs.
     """
     reason = ""
     pause = SHORTEST_PAUSE
@@ -196,9 +196,10 @@ def _sleep(seconds: float, is_stopping: Callable[[], bool]) -> None:
 
 
 def ending_at_once() -> Signals:
-    """TERM and INT end the process, with exit code 0 and whatever it waits for.
+    """Make TERM and INT end the process at once with exit code 0, whatever it waits for.
 
-    For the time before a worker has begun, and after it has ended, when there is nothing to finish.
+    This is for the time before a worker has begun and after it has ended, when there is nothing to
+    finish.
     """
     return Signals(_end)
 

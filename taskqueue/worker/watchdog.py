@@ -17,14 +17,14 @@ from taskqueue.worker.jobs import Job
 logger = logging.getLogger("taskqueue.worker")
 
 RETRY = 1.0  # Seconds between two tries to start a guardian.
-LONGEST_END = 5.0  # Seconds after which a guardian that does not end, for it is frozen, is killed.
+LONGEST_END = 5.0  # Seconds after which a frozen guardian, which does not end, is killed.
 
 
 class Watchdog:
     """Tells the guardian until when each child may live. Any thread may use it; it never blocks.
 
-    A guardian that is gone is replaced; until one is there, no task is to be claimed. Raises
-    OSError where the first cannot be started.
+    A guardian that is gone is replaced; until there is a new one, no task may be claimed. Raises
+    OSError if the first cannot be started.
     """
 
     def __init__(self) -> None:
@@ -39,19 +39,19 @@ class Watchdog:
         return self._process is not None
 
     def live_until(self, process: int, deadline: float) -> None:
-        """Let a child live until that moment of the monotonic clock."""
+        """Let a child live until that time of the monotonic clock."""
         with self._lock:
             self._deadlines[process] = deadline
             self._tell(process, deadline)
 
     def forget(self, process: int) -> None:
-        """Forget a child that is gone: its process id may soon be another's."""
+        """Forget a child that is gone: its process id may soon be reused."""
         with self._lock:
             if self._deadlines.pop(process, None) is not None:
                 self._tell(process, 0.0)
 
     def ensure(self, now: float) -> None:
-        """Start a guardian where there is none."""
+        """Start a guardian if there is none."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
                 self._give_up("it ended")
@@ -60,7 +60,7 @@ class Watchdog:
                 self._replace()
 
     def close(self) -> None:
-        """End the guardian, and with it every child that is left."""
+        """End the guardian, and with it every remaining child."""
         if self._process is None:
             return
         assert self._process.stdin is not None
@@ -91,7 +91,7 @@ class Watchdog:
         process.stdin.close()
 
     def _replace(self) -> None:
-        """Start another, and tell it every deadline."""
+        """Start another guardian, and tell it every deadline."""
         try:
             process = self._started()
         except OSError as error:
@@ -124,9 +124,9 @@ def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
     os.write(process.stdin.fileno(), data)
 
 
-# The deadline of a child that holds nothing: it can harm nobody, and lives as its parent does.
+# The deadline of a child without jobs: it can do no harm, and lives as long as its parent.
 NEVER = float("inf")
-NEAR = 1.0  # Seconds before a deadline, at which it is checked whether it has to be kept.
+NEAR = 1.0  # Seconds before a deadline at which it is checked whether the deadline must stay.
 
 
 class ChildDeadline:
@@ -145,10 +145,10 @@ class ChildDeadline:
         watchdog.live_until(process_id, NEVER)
 
     def hold(self, jobs: Sequence[Job]) -> bool:
-        """Add jobs to those held; False if it is too late for one of them, and none was added.
+        """Add jobs to those held. If it is too late for one of them, add none and return False.
 
-        The guardian knows until when they are safe before the child knows of them. Where this
-        process is frozen on the way, the guardian acts, or the second look at the clock sees it.
+        The guardian knows until when they are safe before the child knows of them. If this process
+        is frozen in between, the guardian acts, or the second look at the clock notices it.
         """
         safe_until = min(job.safe_until for job in jobs)
         with self._lock:
@@ -162,7 +162,7 @@ class ChildDeadline:
         return True
 
     def extend(self, until: float) -> None:
-        """Let the child live until that moment, as far as what it holds allows."""
+        """Let the child live until that time, if the jobs that it holds allow it."""
         with self._lock:
             if self._held or self._stuck:
                 self._move(min(until, self._safe_until()))
@@ -170,13 +170,13 @@ class ChildDeadline:
                 self._move(NEVER)
 
     def relax(self, now: float) -> None:
-        """Move a deadline that is near, and was that of a job which has ended since."""
+        """Move a near deadline that was set for a job which has ended since."""
         if self.at - now < NEAR and not self._stuck:
             with self._lock:
                 self._move(self._safe_until())
 
     def end(self) -> None:
-        """Forget a child that is gone: its process id may soon be another's."""
+        """Forget a child that is gone: its process id may soon be reused."""
         with self._lock:
             self._has_ended = True
         self._watchdog.forget(self._process_id)
@@ -185,7 +185,7 @@ class ChildDeadline:
         return min((job.safe_until for job in list(self._held.values())), default=NEVER)
 
     def _move(self, until: float) -> None:
-        # Past its last moment a child is being killed.
+        # After its last moment a child is being killed.
         if time.monotonic() < self.at != until and not self._has_ended:
             self.at = until
             self._watchdog.live_until(self._process_id, until)

@@ -27,12 +27,12 @@ from taskqueue.worker.workflows import StepEnds, ended_steps
 
 logger = logging.getLogger("taskqueue.worker")
 
-# Seconds for which a request goes on claiming while all that it finds is cancelled.
+# Seconds for which a request goes on claiming while everything that it finds is cancelled.
 STOPPED_TURN = 0.2
 
 
 class WorkerSession(OwnConnection):
-    """The connection on which the worker records, claims and, where it is heard, listens."""
+    """The connection on which the worker records, claims and, if possible, listens."""
 
     def __init__(
         self, state: WorkerState, *, heard: Callable[[str], None] | None, tally: Tally
@@ -52,7 +52,7 @@ class WorkerSession(OwnConnection):
         )
 
     def carry_out(self, exchange: Exchange) -> None:
-        """Carry out a request; the exchange tells how far it got, also where this raises."""
+        """Carry out a request; the exchange shows how far it got, even if this raises."""
         self.open()
         if self._state.wanted_events is not None:
             set_wanted_events(self.connection, self._state.wanted_events)
@@ -92,7 +92,7 @@ class WorkerSession(OwnConnection):
         if exchange.is_busy:
             self._declare_idle(False)
         elif left > 0 and exchange.may_sleep and self._declare_idle(True):
-            # What was committed before the declaration was not announced: look once more.
+            # Tasks committed before the declaration were not announced: look once more.
             exchange.claimed += self._claims.look_and_claim(connection, left, unknown)
             claim_limited(self.connection, self._claims, exchange)
         exchange.limited_at = self._claims.limited.take_opens_at()
@@ -100,16 +100,16 @@ class WorkerSession(OwnConnection):
             exchange.limited_seconds = time.monotonic() - exchange.claimed_at
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
-        """Move workflows on after the ends that a request has recorded.
+        """Advance workflows after the ends that a request has recorded.
 
-        It wakes other workers. This one claims what it has released without being told; requests to
-        stop what it runs itself are heard.
+        This wakes other workers. This worker claims the tasks that it has released without being
+        notified, but does receive requests to stop its own tasks.
         """
         with nullcontext() if self.listener is None else self.listener.leaving_out_own_work():
             step_ends.take(self.connection, exchange)
 
     def claim_released(self, exchange: Exchange) -> None:
-        """Claim what workflows have released since the claim of a request, if nothing else waits.
+        """Claim tasks that workflows have released since the claim, if nothing else waits.
 
         So the next step of a chain need not wait for another request.
         """
@@ -123,7 +123,7 @@ class WorkerSession(OwnConnection):
             exchange.has_released = False
 
     def leave_stopped(self, exchange: Exchange) -> None:
-        """Cancel what was claimed of workflows that are being stopped, and claim other tasks."""
+        """Cancel claimed tasks of stopping workflows, and claim other tasks."""
         until = time.monotonic() + STOPPED_TURN
         while self._stopped_steps.cancel(self.connection, exchange):
             if time.monotonic() >= until:
@@ -135,8 +135,8 @@ class WorkerSession(OwnConnection):
     def _claim(self, exchange: Exchange, recorded: Mapping[int, Recorded]) -> list[Claimed]:
         """Claim in the transaction that has recorded.
 
-        Where a step is to be advanced and nothing else is known to wait, one claim will do: that of
-        what its workflow releases.
+        If a step will be advanced and nothing else is known to wait, one claim suffices: that of
+        the tasks that its workflow releases.
         """
         has_ahead = exchange.claimed_ahead or not exchange.has_looked
         exchange.claims_last = not has_ahead and bool(ended_steps(recorded.values()))
@@ -145,7 +145,7 @@ class WorkerSession(OwnConnection):
         return self._claims.claim(self.connection, exchange.want, exchange.unknown)
 
     def _declare_idle(self, is_idle: bool) -> bool:
-        """Say whether an enqueue has to wake this worker; whether that is news."""
+        """Record whether an enqueue has to wake this worker. Return whether that is a change."""
         if self.listener is None or self._is_idle == is_idle:
             return False
         workers.set_idle(self.connection, worker_id=self._registered.id, is_idle=is_idle)

@@ -23,32 +23,33 @@ from taskqueue.worker.late_imports import LateImports
 
 logger = logging.getLogger("taskqueue.worker")
 
-# A step that lacks more members than this is folded at most so often, in seconds; but not where it
-# lacks few for what this worker has ended since: of the last ones each record is folded at once.
+# A step that lacks more members than `WIDE` is folded at most once in this many seconds. This does
+# not apply if it lacks few compared with those that this worker has ended since: for the last
+# members, each record is folded at once.
 WIDE, WIDE_PAUSE, NEARLY = 64, 0.05, 8
-# A step of which all members were sent is folded more rarely the more it lacks: long before it may
-# be complete, by the members that end in a second at most.
+# A step whose members were all sent is folded more rarely the more members it lacks, because it
+# cannot be complete sooner than a maximum number of ends per second allows.
 FASTEST, SHORTEST_PAUSE, WIDEST_PAUSE = 40_000, 0.01, 0.5
-# Seconds for which what waits to be folded is left to the next record, then a request comes for it.
+# Seconds for which ends wait to be folded with the next record; then a request is sent for them.
 LATER = 0.005
-# With so many tasks claimed ahead, ends need not hurry: to advance many workflows takes little more
-# time than one. A worker then rests for a multiple of the time that the last advance took.
+# With this many tasks claimed ahead, ends need not hurry: advancing many workflows takes little
+# more time than advancing one. A worker then pauses for a multiple of the time of the last advance.
 MANY, REST, LONGEST_REST = 32, 4.0, 0.05
 FAILURES = FINISHED - {TaskStatus.SUCCEEDED}
-# Seconds until the duties look after what could not be done.
+# Seconds until the duties try again what could not be done.
 TROUBLE_PAUSE = 1.0
-# Steps whose pace is remembered.
+# The most steps whose pace is remembered.
 MOST_REMEMBERED = 1000
 
 
 def give_inputs(connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
-    """Give claimed tasks of steps the small results that they are to read, in one statement.
+    """Give claimed tasks of steps the small results that they read, in one statement.
 
-    Where that fails, their own processes read them.
+    If this fails, their own processes read them.
     """
     if not any(MARK in row.args or MARK in row.kwargs for row in exchange.claimed):
         return
-    # Only here, see `late_imports`.
+    # Imported here, see `late_imports`.
     from taskqueue.engine.workflows.inputs import with_inputs
 
     try:
@@ -60,7 +61,7 @@ def give_inputs(connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
 
 
 def ended_steps(recorded: Iterable[Recorded]) -> Counter[int]:
-    """Return how many tasks of which steps have ended by this."""
+    """Return how many tasks of each step have ended by these records."""
     return Counter(
         row.step_id for row in recorded if row.step_id is not None and row.task_status in FINISHED
     )
@@ -71,12 +72,12 @@ class Rest:
     """A pause of a wide step, which was folded a moment ago."""
 
     until: float
-    # Members that had not ended by then; those that this thread has ended since.
+    # Members that had not ended by then, and those that this thread has ended since.
     lacking: int
     ended: int = 0
 
     def is_over(self, now: float) -> bool:
-        """Return whether the step is to be folded: it may soon be complete."""
+        """Return whether to fold the step, because it may soon be complete."""
         left = self.lacking - self.ended
         return now >= self.until or left <= max(WIDE, NEARLY * self.ended)
 
@@ -88,25 +89,25 @@ def _pause(step: Folded) -> float:
 
 
 class StepEnds:
-    """Folds what a worker has recorded, and advances workflows; what it leaves is the duties'.
+    """Folds recorded ends and advances workflows; anything left is done by the duties.
 
-    Its threads share it: one of them folds at a time.
+    The worker's threads share it: one of them folds at a time.
     """
 
     def __init__(self, imports: LateImports | None = None) -> None:
         self._imports = imports
         self._lock = threading.Lock()
         self._rests: dict[int, Rest] = {}
-        # When to fold again while much is claimed ahead.
+        # When to fold again while many tasks are claimed ahead.
         self._next_at = 0.0
         # Steps with ends that are still to be counted, and those that others had locked last time.
         self._waiting: set[int] = set()
         self._refused: set[int] = set()
-        # When requests are to fold that have recorded no end.
+        # When requests must fold even if they have recorded no end.
         self._fold_at = math.inf
 
     def take(self, connection: BaseDatabaseWrapper, exchange: Exchange) -> None:
-        """Fold the steps of the ends that an exchange has recorded, and tell it what is left.
+        """Fold the steps whose ends an exchange has recorded, and tell it what is left.
 
         Raises OperationalError, InterfaceError and InternalError when the session is in trouble.
         """
@@ -135,16 +136,16 @@ class StepEnds:
                 rest = self._rests[row.step_id]
                 rest.until = min(rest.until, now + WIDE_PAUSE)
         if self._imports is not None and not self._imports.have_workflows:
-            # Tasks that have nothing to do with workflows do not wait for that.
+            # Tasks outside of workflows do not wait for this.
             self._fold_at = now + IMPORTS_PAUSE
             return
         if now < self._next_at and exchange.claimed_ahead >= MANY:
-            # The next record comes sooner: so many tasks ahead are short ones.
+            # The next record comes sooner, because so many tasks ahead are short ones.
             self._fold_at = self._next_at + LONGEST_REST
             return
         rests = self._rests
         resting = {id for id in self._waiting if id in rests and not rests[id].is_over(now)}
-        self._fold_at = now  # Where the session is in trouble, the next request tries again.
+        self._fold_at = now  # If the session is in trouble, the next request tries again.
         self._fold(connection, self._waiting - resting, exchange, now)
         took = time.monotonic() - now
         self._next_at = now + took + min(REST * took, LONGEST_REST)
@@ -154,10 +155,13 @@ class StepEnds:
     def _fold(
         self, connection: BaseDatabaseWrapper, step_ids: set[int], exchange: Exchange, now: float
     ) -> None:
-        """Fold these steps; those that others had locked wait, the second time for the duties."""
+        """Fold these steps.
+
+        Locked ones wait for the next record, and the second time for the duties.
+        """
         if not step_ids:
             return
-        # Only here, see `late_imports`.
+        # Imported here, see `late_imports`.
         from taskqueue.engine.workflows.rounds import fold_and_advance
 
         try:
@@ -167,7 +171,7 @@ class StepEnds:
         except Exception:
             logger.exception("Workflows not advanced")
             self._waiting -= step_ids
-            exchange.has_released = True  # As far as anybody knows.
+            exchange.has_released = True  # As far as is known.
             exchange.released_queues.add(None)
             exchange.step_ends_at = now + TROUBLE_PAUSE
             return

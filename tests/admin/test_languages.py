@@ -147,7 +147,11 @@ NINE = datetime(2026, 12, 1, 9, tzinfo=UTC)
         (Every(hours=1, end=NINE), "每 1 小时，至 2026-12-01 09:00:00 UTC 止"),
         (AfterEnd(seconds=1.5), "上次结束后 1.5 秒"),
         (Once(NINE), "仅一次，2026-12-01 09:00:00 UTC"),
-        (Cron("0 6 * * mon-fri"), "在 06:00, 星期一 到 星期五 (UTC)"),
+        (Cron("0 6 * * mon-fri"), "在 06:00，星期一到星期五（UTC）"),
+        (
+            Cron("0 9 * * tue,thu", tz="Europe/Berlin"),
+            "在 09:00，仅在星期二和星期四（Europe/Berlin）",
+        ),
     ],
 )
 def test_rules_are_said_in_the_users_language(rule: Rule, words: str) -> None:

@@ -56,8 +56,9 @@ def test_a_second_press_leads_to_what_the_first_one_made(kind: str, log_in_as: L
     client = log_in_as("superuser")
     given["once"] = once_of(client, page)
     assert once_of(client, page) != given["once"]
+    old = set(Task.objects.values_list("id", flat=True))
     answers = [client.post(address, given)["Location"] for _ in range(2)]
-    new = Task.objects.get(id=given["once"])
+    new = Task.objects.exclude(id__in=old).get()
     assert answers == [url("task", "change", new.id)] * 2
     before = state()
     assert TOLD in messages_of(client, address, given)
@@ -74,7 +75,7 @@ def test_two_presses_at_the_same_time_make_one_task(kind: str, log_in_as: LogIn)
     page, address, given = asked(kind)
     client = log_in_as("superuser")
     given["once"] = once_of(client, page)
-    count, both, answers = Task.objects.count(), Barrier(2), list[str]()
+    old, both, answers = set(Task.objects.values_list("id", flat=True)), Barrier(2), list[str]()
     audits = Audit.objects.count()
 
     def press() -> None:
@@ -84,8 +85,8 @@ def test_two_presses_at_the_same_time_make_one_task(kind: str, log_in_as: LogIn)
         answers.append(own.post(address, given)["Location"])
 
     run_at_once([press, press])
-    assert Task.objects.count() == count + 1
-    assert set(answers) == {url("task", "change", UUID(given["once"]))}
+    new = Task.objects.exclude(id__in=old).get()
+    assert set(answers) == {url("task", "change", new.id)}
     assert Audit.objects.count() == audits + (2 if kind == "duplicate" else 1)
 
 
@@ -128,10 +129,43 @@ def test_an_id_that_no_page_gave_out_lately_is_refused(kind: str, log_in_as: Log
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_id_of_a_task_of_another_name_is_refused(kind: str, log_in_as: LogIn) -> None:
-    _, address, given = asked(kind)
+def test_what_one_page_sent_is_refused_at_that_of_another_name(kind: str, log_in_as: LogIn) -> None:
+    page, address, given = asked(kind)
     client, other = log_in_as("superuser"), noop.enqueue()
+    other.cancel()
+    given["once"] = once_of(client, page)
+    client.post(address, given)
+    place = form_url(noop.name) if page == address and kind != "retry" else ""
+    if not place:
+        parts = ("edit", other.id, "retry_with") if kind == "retry" else ("act", other.id)
+        place = url("task", *parts)
     before = state()
-    answer = client.post(address, {**given, "once": str(other.id)}, follow=True)
+    answer = client.post(place, given, follow=True)
     assert "was for another task" in answer.content.decode()
     assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [
+        ("enqueue", {"arg_a": "2"}),
+        ("enqueue", {"reason": "again"}),
+        ("unique", {"arg_key": "l"}),
+        ("retry", {"arg_b": "3"}),
+        ("duplicate", {"reason": "again"}),
+    ],
+)
+def test_a_page_that_is_sent_again_with_other_values_acts_again(
+    kind: str, changed: dict[str, str], log_in_as: LogIn
+) -> None:
+    page, address, given = asked(kind)
+    client = log_in_as("superuser")
+    given["once"] = once_of(client, page)
+    count = Task.objects.count()
+    client.post(address, given)
+    assert Task.objects.count() == count + 1
+    told = messages_of(client, address, {**given, **changed})
+    assert TOLD not in told
+    assert Task.objects.count() == count + 2
+    assert TOLD in messages_of(client, address, {**given, **changed})
+    assert Task.objects.count() == count + 2

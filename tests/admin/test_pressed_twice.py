@@ -66,6 +66,30 @@ def test_what_was_refused_can_be_saved_from_the_same_page(log_in_as: LogIn) -> N
     assert Schedule.objects.filter(name="free").exists()
 
 
+def test_a_form_that_is_sent_again_with_other_values_makes_another(log_in_as: LogIn) -> None:
+    client = log_in_as("superuser")
+    page = url("schedule", "add")
+    given = filled(name="daily", once=once_of(client, page))
+    client.post(page, given)
+    assert TOLD not in messages_of(client, page, {**given, "name": "weekly"})
+    again = client.post(page, {**given, "reason": "another time"})
+    assert "name" in again.context["form"].errors
+    assert set(Schedule.objects.values_list("name", flat=True)) == {"daily", "weekly"}
+
+    page = url("endpoint", "add")
+    given = {"url": HOOK, "once": once_of(client, page)}
+    for more in ({}, {"kinds": "task.failed"}):
+        client.post(page, {**given, **more})
+    assert sorted(Endpoint.objects.values_list("kinds", flat=True)) == [[], ["task.failed"]]
+
+    page = url("alertrule", "new")
+    given = {"name": "a", "kind": "worker_trouble", "scope": "all", "enabled": "on",
+             "mail": "ops@example.org", "once": once_of(client, page)}  # fmt: skip
+    for name in ("a", "b"):
+        client.post(page, {**given, "name": name})
+    assert set(AlertRule.objects.values_list("name", flat=True)) == {"a", "b"}
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_presses_at_the_same_time_create_one_schedule(log_in_as: LogIn) -> None:
     client, page = log_in_as("superuser"), url("schedule", "add")

@@ -209,6 +209,13 @@ def test_steps_are_shown_in_pages_and_by_status_and_definition(log_in_as: LogIn)
     assert "?status=succeeded&amp;page=2#taskqueue-steps" in page
 
 
+def test_of_many_reasons_five_are_shown_and_the_others_unfold(log_in_as: LogIn) -> None:
+    page = read(log_in_as("superuser"), url("workflow", "change", many_steps.enqueue().id))
+    shown, unfolded = page.split('<details class="taskqueue-further">')
+    assert [part.count("<li>The step ") for part in (shown, unfolded)] == [5, 15]
+    assert "<summary>15 more</summary>" in unfolded
+
+
 def test_a_step_offers_to_retry_from_it_and_to_resolve_it(
     failed: WorkflowRun, log_in_as: LogIn
 ) -> None:

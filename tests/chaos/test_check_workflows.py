@@ -242,3 +242,17 @@ def test_a_failed_fan_out_is_a_failure_of_its_member(story: Story) -> None:
     history = tree(story)
     failed = history.steps[1]._replace(status="failed")
     assert found(replace(history, steps=(history.steps[0], failed, history.steps[2]))) == {12}
+
+
+def test_a_cancelled_fan_out_stays_in_a_retry_whose_step_succeeded_without_it(story: Story) -> None:
+    history = tree(story)
+    tolerant = history.steps[0]._replace(failures=1)
+    cut = history.steps[1]._replace(status="cancelled", members=0, ended=0)
+    cancelled = replace(
+        history,
+        steps=(tolerant, cut, history.steps[2]),
+        members=(history.members[0], history.members[3]._replace(return_value=None)),
+    )
+    assert found(cancelled) == {12}
+    retried = AuditRow(story.now, "eve", "retry", "w", "", "cancelled")
+    assert found(replace(cancelled, audits=(*cancelled.audits, retried))) == set()

@@ -161,3 +161,27 @@ def test_the_table_of_the_dialects_names_every_function_with_its_modules() -> No
             for module, names in dialect.FUNCTIONS.items()
             for name in names.split()
         }
+
+
+ELSEWHERE = {"return", "big", "quiet", "kill", "map", "si", "fan_out", "enqueue_many"}
+"""Plain words among the answers that are no option."""
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        "mscheduler",
+        "courier and kue",
+        "PowerJob",
+        "asynq",
+        "machinery",
+        "Against the best of today",
+    ],
+)
+def test_each_feature_of_another_system_is_here_or_left_out_with_its_reason(system: str) -> None:
+    known = OPTIONS.keys() | ELSEWHERE | {each.name for each in fields(Settings)} | {"LOGGING"}
+    for *feature, here in page("features.md").table(system):
+        assert "](" in here or "left out" in here, feature
+        # Such as `retention`, `retry_on="same"` and `DEFAULTS`.
+        named = set(re.findall(r"`([a-z_]+|[A-Z_]+)(?:=[^`]*)?`", here))
+        assert named <= known, feature

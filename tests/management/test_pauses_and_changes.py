@@ -79,7 +79,9 @@ def test_workers_are_changed() -> None:
     assert run_json("workers", "list")[0]["wanted"] == {"concurrency": 2, "queues": "mail=3@2"}
 
 
-def test_a_name_that_nobody_knows_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_nobody_knows_is_told_once(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     paused = run_json("pause", "--definition", f"{noop.name}p")
     assert paused["is_paused"]
     told = capsys.readouterr().err
@@ -91,6 +93,9 @@ def test_a_name_that_nobody_knows_is_told(capsys: pytest.CaptureFixture[str]) ->
     run("pause", "--definition", noop.name)
     run("pause", "--all")
     assert not capsys.readouterr().err
+    run("queues", "limit", "defaul", "--concurrency", "2")
+    assert "Did you mean 'default'?" in capsys.readouterr().err
+    assert not caplog.records
 
 
 def test_pauses_are_noticed_and_told_by_why() -> None:

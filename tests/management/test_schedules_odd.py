@@ -21,6 +21,7 @@ from tests.management.schedule_steps import create, exit_code, refused, row, run
 
 BERLIN = ("--tz", "Europe/Berlin")
 PROJECT = """
+import gc
 import json
 import os
 import sys
@@ -39,6 +40,7 @@ for name in ("taskqueue.management.cli", "taskqueue.engine"):
     for module in walk_packages(import_module(name).__path__, name + "."):
         import_module(module.name)
 assert "shop.tasks" not in sys.modules
+gc.freeze()
 for line in sys.stdin:
     child = os.fork()
     if not child:

@@ -41,6 +41,7 @@ SCRIPT = f"""
 execute_from_command_line(["manage.py", *sys.argv[2:]])
 """
 EACH_SCRIPT = f"""
+import gc
 from importlib import import_module
 from pkgutil import walk_packages
 {CONFIGURE}
@@ -49,6 +50,7 @@ for name in ("taskqueue.management.cli", "taskqueue.engine", "taskqueue.monitori
     package = import_module(name)
     for module in walk_packages(package.__path__, name + "."):
         import_module(module.name)
+gc.freeze()
 codes = {{}}
 for name, arguments in json.loads(sys.argv[2]).items():
     child = os.fork()
@@ -61,7 +63,10 @@ for name, arguments in json.loads(sys.argv[2]).items():
     codes[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(json.dumps(codes))
 """
-"""Each in a copy of a process that has loaded what commands import, which is most of their cost."""
+"""Each in a copy of a process that has loaded what commands import, which is most of their cost.
+
+The rest of it was that each copy looked at its end whether all of that is garbage.
+"""
 ID = str(uuid4())
 ARGUMENTS = {
     "list": [],

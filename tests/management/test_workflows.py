@@ -147,6 +147,7 @@ def test_verbs_are_done_to_each_and_refusals_are_named() -> None:
     ]
     assert Workflow.objects.filter(paused_at__isnull=False).count() == 2
     run("workflows", "resume", one.id)
+    assert refused("workflows", "resume", one.id) == (1, f"Workflow {one.id} is not paused.")
     code, said = refused("workflows", "delete", one.id)
     assert (code, "cancel it before you delete it" in said) == (1, True)
     run("workflows", "cancel", one.id, "--reason", "enough")

@@ -79,9 +79,12 @@ def test_a_child_workflow_is_named() -> None:
 
 def test_a_pause_a_stop_and_trouble_are_told() -> None:
     run = (add.s(1, 2) | add.s(10)).enqueue()
-    run.pause("lunch")
-    assert "workflow_paused" in of_run(run)
-    assert "workflow_paused" in of_step(run, [*run.steps][-1])
+    run.pause("lunch", by="ann")
+    for found in (of_run(run), of_step(run, [*run.steps][-1])):
+        assert found["workflow_paused"].details == {"by": "ann", "reason": "lunch"}
+        assert found["workflow_paused"].sentence.endswith(", by ann: lunch")
+    run.pause("a longer lunch")
+    assert of_run(run)["workflow_paused"].sentence.endswith("UTC: a longer lunch")
     run.resume()
     moment = ago(timedelta(minutes=1))
     rows = Workflow.objects.filter(id=run.id)

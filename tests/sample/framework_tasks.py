@@ -122,11 +122,17 @@ signals.task_finished.connect(_note_end)
 
 
 class _Marks(logging.Handler):
-    """Keeps what Django's framework logs of a traced task."""
+    """Keeps what Django's framework logs of a traced task.
+
+    It filters its records, so that a worker does not take it for a handler that shows all failures:
+    since Django 6.0 both loggers are the same.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return bool(record.args) and traced.module_path in record.args
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.args and traced.module_path in record.args:
-            Effect.objects.create(task_id=record.args[0], attempt=0, note=record.getMessage())
+        Effect.objects.create(task_id=record.args[0], attempt=0, note=record.getMessage())
 
 
 logging.getLogger(LOGGER).addHandler(_Marks(logging.INFO))

@@ -21,9 +21,11 @@ from taskqueue.engine.statement import fetch
 from taskqueue.models import Lease, Queue, Worker
 from taskqueue.worker.claims import Claims
 from taskqueue.worker.exchange import Exchange
+from taskqueue.worker.main_loop import MainLoop
 from taskqueue.worker.quotas import QueueQuotas
 from taskqueue.worker.recorder import LINGER, LONG_LINGER
 from taskqueue.worker.timetable import DUTIES_AFTER, FIRST_DUTIES, LOOK_AFTER
+from taskqueue.worker.wakeup import WakePipe
 from tests.conftest import StartWorker
 from tests.engine.steps import LEASE
 from tests.engine.test_workers import registered
@@ -52,6 +54,26 @@ def test_an_announced_queue_is_claimed_alone_then_all_others_then_the_duties_are
     worker.answer()
     assert kind(worker.next_request(NOW + LOOK_AFTER)) == "none"
     assert kind(worker.next_request(NOW + DUTIES_AFTER)) == "duties"
+
+
+def test_an_idle_worker_claims_and_hands_out_before_its_loop_looks_at_anything_else() -> None:
+    worker = PlayedWorker(slots=2).rest()
+    handed_out: list[int] = []
+    worker.dispatcher.add = lambda jobs: handed_out.extend(job.lease_id for job in jobs)
+    worker.dispatcher.dispatch = lambda now: handed_out.append(-1)
+    worker.thread.hear = lambda: worker.dispatcher.state.heard.append("mail")
+    loop = MainLoop.__new__(MainLoop)
+    loop._state, loop._dispatcher = worker.dispatcher.state, worker.dispatcher
+    loop._coordinator, loop._database = worker.coordinator, worker.thread
+    loop._listener, loop._wake_pipe = None, WakePipe()
+    loop._wake_pipe.wake()
+
+    loop._on_notification()
+    assert kind(worker.thread.under_way) == "claim mail"
+    worker.thread.answer(1)
+    loop._take_report(NOW)
+    assert handed_out == [0, -1]
+    loop._wake_pipe.close()
 
 
 def test_places_under_limits_are_looked_for_where_a_slot_is_free_and_the_duties_wait() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -10,7 +12,8 @@ from django.db import connection
 from taskqueue import chain
 from taskqueue.models import Lease, Task
 from tests.conftest import StartWorker
-from tests.sample import tasks, worker_tasks
+from tests.sample import tasks, typed_tasks, worker_tasks
+from tests.sample.models import Effect
 from tests.worker_process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql_only]
@@ -44,12 +47,22 @@ def test_an_atomic_body_that_returned_is_run_again_when_its_record_met_no_databa
     assert tasks.noop.enqueue().wait(60).status == "succeeded"
 
 
-def test_a_step_whose_inputs_met_no_database_runs_again(start_worker: StartWorker) -> None:
+@pytest.mark.parametrize("kind", ["inputs", "workflow", "row"])
+def test_a_step_whose_inputs_met_no_database_runs_again(
+    kind: str, start_worker: StartWorker
+) -> None:
+    effect = Effect.objects.create(task_id=uuid4(), attempt=1, note="editors")
+    step = {
+        "inputs": tasks.echo.s(),
+        # Read before the body, for an `async def` body cannot ask the database.
+        "workflow": typed_tasks.typed_async.si(date(2026, 2, 3)),
+        "row": typed_tasks.read_row.using(unique_key=None).si(effect.pk, date(2026, 2, 3)),
+    }[kind]
     start_worker("--concurrency", "1")
-    run = chain(worker_tasks.end_own_session.s(), tasks.echo.s()).enqueue()
+    run = chain(worker_tasks.end_own_session.s(), step).enqueue()
     run.wait(60)
     assert run.status == "succeeded", run.errors
-    task = Task.objects.get(name=tasks.echo.name)
+    task = Task.objects.exclude(name=worker_tasks.end_own_session.name).get()
     assert (task.failures, task.crashes) == (0, 0)
     statuses = Lease.objects.filter(task=task).order_by("attempt").values_list("status", flat=True)
     assert list(statuses) == ["lost", "succeeded"]

@@ -300,7 +300,7 @@ def test_an_error_of_the_session_is_no_trouble_of_a_workflow(
     assert Workflow.objects.get().trouble == ""
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="about postgresql only")
+@pytest.mark.postgresql_only
 def test_a_fold_looks_for_notes_that_it_leaves_in_an_index_of_them_alone() -> None:
     run = add.map(range(3000)).enqueue()
     [step] = Step.objects.filter(workflow_id=run.id)

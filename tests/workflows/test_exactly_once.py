@@ -87,7 +87,7 @@ def test_a_duty_finds_all_that_no_worker_advanced() -> None:
         assert_settled(run)
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_a_fold_skips_a_step_that_is_locked_and_says_so() -> None:
     run = group(add.s(n, 1) for n in range(2)).enqueue()
     [step] = Step.objects.filter(workflow_id=run.id)
@@ -100,7 +100,7 @@ def test_a_fold_skips_a_step_that_is_locked_and_says_so() -> None:
     assert_settled(run)
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_what_completes_while_the_workflow_is_locked_is_seen_by_who_holds_it() -> None:
     run = (add.s(1, 1) | add.s(1)).enqueue()
     [task] = claim(1)
@@ -120,7 +120,7 @@ def test_what_completes_while_the_workflow_is_locked_is_seen_by_who_holds_it() -
     assert claim(1), "The next call is ready."
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_who_was_refused_a_workflow_tries_again_once_its_own_fold_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -152,7 +152,7 @@ def test_who_was_refused_a_workflow_tries_again_once_its_own_fold_is_seen(
     assert claim(1), "The next call is ready."
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 @pytest.mark.parametrize("is_due_one_locked", [False, True])
 def test_what_is_refused_a_workflow_of_a_batch_that_is_not_due_is_seen_after_it(
     monkeypatch: pytest.MonkeyPatch, is_due_one_locked: bool

@@ -19,7 +19,9 @@ from taskqueue.engine.statement import fetch
 from taskqueue.engine.workflows import rounds
 from taskqueue.engine.workflows.advancing import Advance
 from taskqueue.engine.workflows.locking import lock_workflows
-from taskqueue.models import Step, Task, Workflow
+from taskqueue.exceptions import TransitionRefused
+from taskqueue.models import Audit, Step, Task, Workflow
+from taskqueue.monitoring.why.workflows import why_workflow
 from taskqueue.results.workflows import get_workflow
 from taskqueue.workflows import Builder
 from tests.engine.steps import HOUR, another_connection, claim_one, end
@@ -103,6 +105,31 @@ def test_a_child_that_was_paused_by_itself_stays_so() -> None:
     assert not Workflow.objects.filter(name="tests.deepest").exists()
     get_workflow(child.id).resume()
     assert finish(run).status == "succeeded"
+
+
+def test_a_second_pause_replaces_the_first_in_children_too() -> None:
+    run = outermost.enqueue()
+    child = Workflow.objects.get(name="tests.middle")
+    run.pause("lunch", by="ann")
+    first = Workflow.objects.get(id=run.id).paused_at
+    run.pause("holiday", by="bob")
+    moments = set(Workflow.objects.values_list("paused_at", flat=True))
+    assert len(moments) == 1
+    assert moments != {first}
+    child.refresh_from_db()
+    for row in (Workflow.objects.get(id=run.id), child):
+        [reason] = [each for each in why_workflow(row) if each.code == "workflow_paused"]
+        assert reason.sentence.endswith(", by bob: holiday")
+    run.resume()
+    assert not Workflow.objects.exclude(paused_at=None).exists()
+    assert finish(run).status == "succeeded"
+
+
+def test_what_is_not_paused_cannot_be_resumed() -> None:
+    run = outermost.enqueue()
+    with pytest.raises(TransitionRefused, match=f"Workflow {run.id} is not paused"):
+        run.resume()
+    assert not Audit.objects.filter(verb="resume").exists()
 
 
 def test_the_deadline_of_a_paused_workflow_stops_it() -> None:

@@ -318,9 +318,7 @@ def test_a_fan_out_that_is_made_anew_is_counted_once(step: Any, is_paused: bool)
     serve(connection)
     run.cancel()
     assert finish(run).status == "cancelled"
-    run.retry(from_step=next(iter(run.steps)))
-    if is_paused:
-        run.resume()
+    run.retry(from_step=next(iter(run.steps)))  # It is not paused any more.
     assert finish(run).return_value == undisturbed.return_value
     assert members_of(run) == members_of(undisturbed)
     assert_settled(run)
@@ -523,7 +521,7 @@ def test_a_resolved_step_that_runs_anew_has_its_own_result() -> None:
     assert Task.objects.get(step__name="third").return_value == [[1], {}]
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_of_retries_at_the_same_time_one_retries() -> None:
     run = finish(forked.enqueue())
     BAD.clear()
@@ -539,7 +537,6 @@ def test_of_retries_at_the_same_time_one_retries() -> None:
 
     run_at_once([partial(retry)] * 4)
     assert sorted(results) == ["refused"] * 3 + ["retried"]
-    assert connection.vendor == "postgresql"
     finish(run)
     assert run.status == "succeeded"
     assert_settled(run)

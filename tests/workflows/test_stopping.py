@@ -139,7 +139,7 @@ def test_a_child_that_others_hold_is_stopped_a_moment_later() -> None:
     assert_settled(run)
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_a_cancel_comes_back_to_what_others_held(monkeypatch: pytest.MonkeyPatch) -> None:
     run = read.s().enqueue()
     [claimed] = claim(1)
@@ -164,7 +164,7 @@ def test_a_cancel_comes_back_to_what_others_held(monkeypatch: pytest.MonkeyPatch
     assert_settled(run)
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_a_cancel_does_not_wait_for_what_others_hold_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

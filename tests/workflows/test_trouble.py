@@ -81,7 +81,7 @@ def test_trouble_is_logged_when_it_begins_and_not_with_each_try(
     assert caplog.text.count("Workflow not advanced") == 2
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the whole file.")
+@pytest.mark.postgresql_only  # SQLite locks the whole file.
 def test_trouble_is_not_noted_while_somebody_else_holds_the_workflow(bad: Workflow) -> None:
     with another_connection() as other, other.cursor() as cursor:
         cursor.execute("BEGIN")

@@ -28,6 +28,7 @@ from taskqueue.results.workflows import WorkflowRun
 from taskqueue.testing import run_next
 from taskqueue.workflows import Builder
 from tests.sample.tasks import add, echo
+from tests.workflows.recount import assert_counts
 from tests.workflows.steps_of import finish, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -105,8 +106,9 @@ def fast(wf: Builder) -> None:
 
 
 def assert_ended(run: WorkflowRun) -> None:
-    """Assert that nothing of a workflow that has ended is left open."""
+    """Assert that nothing of a workflow that has ended is left open, and that its counts hold."""
     assert run.is_finished
+    assert_counts()
     family = [run.id, *Workflow.objects.exclude(parent_step_id=None).values_list("id", flat=True)]
     steps = Step.objects.filter(workflow_id__in=family)
     assert not steps.filter(finished_at=None).exists()

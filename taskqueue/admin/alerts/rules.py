@@ -20,7 +20,7 @@ from taskqueue.admin.alerts.words import KINDS, SCOPES
 from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.links import back
 from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
-from taskqueue.admin.refusals import refused
+from taskqueue.admin.refusals import add_refusal
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.core.alerts import KINDS as DETAILS
@@ -186,7 +186,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
                 self.message_user(request, _("This was already done."), messages.WARNING)
                 return self.links.redirect("alertrule_change", error.made)
             except TaskQueueError as error:
-                form.add_error(None, refused(error))
+                add_refusal(form, error)
             else:
                 self.tell(request, ALERT_RULE_VERBS["create"], row)
                 return self.links.redirect("alertrule_change", row.pk)
@@ -207,7 +207,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
                     seen=lambda now: not seen or now.changed_at.isoformat() == seen,
                 )  # fmt: skip
             except TaskQueueError as error:
-                form.add_error(None, refused(error))
+                add_refusal(form, error)
             else:
                 self.tell(request, verb, row)
                 return self.links.redirect("alertrule_change", row.pk)

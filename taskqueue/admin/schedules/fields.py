@@ -109,6 +109,9 @@ class MomentField(forms.CharField):
 class JsonField(forms.CharField):
     """A JSON value of one kind, that any database can store."""
 
+    # Whether errors may not show the keys of what was given.
+    is_secret = False
+
     def __init__(self, kind: type, *, example: str = "", **options: Any) -> None:
         self.kind = kind
         self.example = example or ('["a", 1]' if kind is list else '{"a": 1}')
@@ -136,9 +139,12 @@ class JsonField(forms.CharField):
                 _("Enter a value such as %(example)s.") % {"example": self.example}
             )
         try:
-            return json.loads(encode(parsed, limit=MOST_JSON, what="value"))
+            return json.loads(encode(parsed, limit=MOST_JSON, what="value", is_secret=self._hides))
         except InvalidArguments as error:
             raise ValidationError(refused(error)) from None
+
+    def _hides(self, _place: object) -> bool:
+        return self.is_secret
 
 
 def _refuse(constant: str) -> NoReturn:

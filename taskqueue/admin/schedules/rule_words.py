@@ -26,6 +26,8 @@ NAMES = {name.capitalize(): WEEKDAYS[day] for day, name in enumerate(FULL_DAYS)}
     name: MONTHS[month] for month, name in enumerate(MONTH_NAMES, start=1)
 }
 ENGLISH_NAMES = re.compile(rf"\b({'|'.join(NAMES)})\b")
+# A space between two Chinese characters, as cron_descriptor leaves it.
+LOOSE = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 
 
 def rule_words(schedule: Schedule) -> str:
@@ -58,7 +60,8 @@ def _said(rule: Rule, language: str) -> str:
         case Cron():
             words = wording.described(rule.expression, CRON_LOCALES[language])
             named = ENGLISH_NAMES.sub(lambda found: str(NAMES[found[1]]), words)
-            return f"{named} ({rule.tz})"
+            set_close = LOOSE.sub("", named.replace(", ", "\uff0c"))
+            return _("%(times)s (%(zone)s)") % {"times": set_close, "zone": rule.tz}
     return rule.text
 
 

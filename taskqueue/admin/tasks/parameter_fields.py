@@ -54,6 +54,8 @@ def field_of(parameter: Parameter) -> forms.Field:
     if parameter.is_sensitive:
         field.widget = forms.PasswordInput({"autocomplete": "new-password", **WIDE})
         field.initial = None
+        if isinstance(field, JsonField):
+            field.is_secret = True
         field.error_messages["invalid_choice"] = gettext_lazy("This is not one of the choices.")
     elif parameter.default is not EMPTY:
         field.initial = _initial(parameter)

@@ -16,7 +16,7 @@ from taskqueue.admin.acts import noted, reason_of, tell_errors
 from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
 from taskqueue.admin.reason_words import reason_words
-from taskqueue.admin.refusals import refused
+from taskqueue.admin.refusals import add_refusal, refused
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
 from taskqueue.admin.webhooks.forms import EndpointForm, ReplayForm
@@ -245,7 +245,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
             )
             form.add_error(None, text)
         except TaskQueueError as error:
-            form.add_error(None, refused(error))
+            add_refusal(form, error)
         else:
             done = WEBHOOK_VERBS["edit"].told(row.name)
             self.note(request, row, done)

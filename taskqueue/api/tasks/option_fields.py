@@ -35,6 +35,7 @@ LONGEST_DELAY = YEAR
 MOST_CLASSES, LONGEST_CLASS_PATH = 50, 500
 NUMBER = {"type": "number", "minimum": SHORTEST_BACKOFF, "maximum": LONGEST}
 SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+FACTOR = {"type": "number", "minimum": 0, "maximum": LONGEST}
 
 
 class BackoffField(DescribedField):
@@ -47,6 +48,7 @@ class BackoffField(DescribedField):
                 "properties": {
                     "policy": {"type": "string", "enum": [name]},
                     **{number.name: NUMBER for number in fields(policy)},
+                    **({"factor": FACTOR} if hasattr(policy, "factor") else {}),
                     "jitter": SHARE,
                 },
                 "required": ["policy"],
@@ -66,11 +68,15 @@ class BackoffField(DescribedField):
         except InvalidTask as error:
             raise serializers.ValidationError(str(error).removeprefix("backoff: ")) from None
         for number in fields(policy):
-            if number.name != "jitter" and getattr(policy, number.name) < SHORTEST_BACKOFF:
-                unit = "" if number.name in NUMBERS else " second"
+            if number.name not in NUMBERS and getattr(policy, number.name) < SHORTEST_BACKOFF:
                 raise serializers.ValidationError(
-                    f"{number.name} must be at least {SHORTEST_BACKOFF}{unit} over REST."
+                    f"{number.name} must be at least {SHORTEST_BACKOFF} second over REST."
                 )
+        if policy.base_delay(1) < SHORTEST_BACKOFF:
+            raise serializers.ValidationError(
+                f"The first delay, factor times base, must be at least {SHORTEST_BACKOFF} second "
+                "over REST."
+            )
         return policy
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from taskqueue.conf import get_settings
 from taskqueue.declarations.definition import BaseDefinition
-from taskqueue.declarations.payload import text_of_plain
+from taskqueue.declarations.payload import IsSecret, text_of_plain
 from taskqueue.declarations.signature import Signature
 from taskqueue.declarations.workflows.bounds import MAX_CALLS
 from taskqueue.declarations.workflows.checking import check_call_count
@@ -88,17 +88,30 @@ def encode(
     """
     limit = get_settings().MAX_ARGUMENTS
     args, kwargs = _stored(callee, args, kwargs, is_immutable=is_immutable)
+    secret = _secret_of(callee, is_immutable=is_immutable)
     args_text, kwargs_text = "[]", NO_KEYWORDS
     found: list[Reference] = []
     if args:
-        args_text, references = encode_with_references(list(args), limit=limit, what="args")
+        args_text, references = encode_with_references(
+            list(args), limit=limit, what="args", is_secret=secret
+        )
         found += references
     if kwargs:
         kwargs_text, references = encode_with_references(
-            dict(kwargs), limit=limit - len(args_text), what="kwargs"
+            dict(kwargs), limit=limit - len(args_text), what="kwargs", is_secret=secret
         )
         found += references
     return (args_text, kwargs_text), found
+
+
+def _secret_of(callee: Callee, *, is_immutable: bool) -> IsSecret:
+    """Return what is sensitive, whether or not the result of the step before comes first."""
+
+    def is_secret(place: object) -> bool:
+        places = (place, place + 1) if isinstance(place, int) and not is_immutable else (place,)
+        return any(map(callee.signature.is_secret, places))
+
+    return is_secret
 
 
 def _stored(

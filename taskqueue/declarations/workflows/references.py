@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from taskqueue.core.workflow_states import After
 from taskqueue.declarations.argument_kinds import Deferred
-from taskqueue.declarations.payload import DEEPEST, encode
+from taskqueue.declarations.payload import DEEPEST, IsSecret, encode
 from taskqueue.declarations.workflows import conditions
 from taskqueue.declarations.workflows.bounds import LARGEST_COMPARED
 from taskqueue.declarations.workflows.reference_data import MARK, Target, escaped, escaped_key
@@ -213,21 +213,22 @@ def _operand(value: Any) -> tuple[Any, list[Reference]]:
 
 
 def encode_with_references(
-    value: Any, *, limit: int, what: str
+    value: Any, *, limit: int, what: str, is_secret: IsSecret | None = None
 ) -> tuple[str, tuple[Reference, ...]]:
     """Return the JSON text of a value and the references in it.
 
     Raises `InvalidArguments` as `payload.encode` does.
     """
     try:
-        text = encode(value, limit=limit, what=what)
+        text = encode(value, limit=limit, what=what, is_secret=is_secret)
     except UnsupportedType:  # Perhaps a reference; most calls have none.
         text = ""
     if text and MARK not in text:
         return text, ()
     replacing = _Replacing()
     data = replacing.in_(value)
-    return encode(data, limit=limit, what=what), tuple(replacing.found)
+    text = encode(data, limit=limit, what=what, is_secret=is_secret)
+    return text, tuple(replacing.found)
 
 
 class _Replacing:

@@ -19,7 +19,8 @@ from taskqueue.models import AlertRule, Incident
 def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Acknowledge a firing alert: no reminders follow, but its end is still reported.
 
-    Raises `AlertDoesNotExist`, and `TransitionRefused` if it is not firing, or is acknowledged.
+    Raises `AlertDoesNotExist`, and `TransitionRefused` if it is not firing or is acknowledged
+    already.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -27,7 +28,8 @@ def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Se
     with atomic(using=connection.alias):
         take_write_lock(connection)
         rows = Incident.objects.using(connection.alias).filter(id=number)
-        # The rule first, as who judges it does: it writes the columns of incidents it has read.
+        # Lock the rule first, as the session that judges it does: it writes the incidents that it
+        # has read.
         rules = AlertRule.objects.using(connection.alias)
         rule = rules.select_for_update().filter(id__in=rows.values("rule_id")).first()
         row = rows.select_for_update().first()
@@ -51,14 +53,14 @@ def acknowledge(alert: int | str, *, by: object = "", reason: str = "", seen: Se
 
 
 def id_of_alert(value: object) -> int:
-    """Return the id of an alert. Raises `AlertDoesNotExist` for what is none."""
+    """Return the id of an alert. Raises `AlertDoesNotExist` for a value that is not an id."""
     if not (number := row_id(value)):
         raise missing_alert(value)
     return number
 
 
 def missing_alert(value: object) -> AlertDoesNotExist:
-    """Return the error that there is no such alert."""
+    """Return the error that says that there is no such alert."""
     return AlertDoesNotExist(_(
         "There is no alert {alert}. manage.py taskqueue alerts list --all shows them.",
         alert=row_id(value) or shown(value),

@@ -16,10 +16,10 @@ from taskqueue.engine.webhooks.messages import message_of
 from taskqueue.models import AlertRule, Endpoint, Event, Incident, Subscription
 from taskqueue.models.event import Subscriber
 
-# The details of an event are at most 2 KiB, and a character takes up to twelve bytes of JSON.
+# The details of an event may have 2 KiB, and a character takes up to twelve bytes of JSON.
 LONGEST_SUBJECT = 150
 RAISED, CLEARED = "raised", "cleared"
-# By what is told; a reminder, or a further case, is no event.
+# The event for each kind of news. Reminders and further cases are no events.
 TOLD = {RAISED: (RAISED,), CLEARED: (CLEARED,), "passed": (RAISED, CLEARED)}
 KINDS = {RAISED: EventKind.ALERT_RAISED.value, CLEARED: EventKind.ALERT_CLEARED.value}
 
@@ -29,8 +29,8 @@ def announce(
 ) -> None:
     """Write the events of incidents that were raised or cleared, each once.
 
-    In the transaction of the change, also while nobody is told of it because the rule is silenced:
-    an event says what happened.
+    They are written in the transaction of the change, even if the rule is silenced and nobody is
+    told: an event records what happened.
     """
     events, changed = [], []
     for incident in incidents:
@@ -46,10 +46,10 @@ def announce(
 def tell_endpoints(
     connection: BaseDatabaseWrapper, rule: AlertRule, news: Sequence[tuple[Incident, str]]
 ) -> bool:
-    """Insert deliveries of what is told of incidents; whether there are any.
+    """Insert deliveries of news about incidents. Return whether there are any.
 
-    To the endpoints that the rule names, but for those that subscribe to its events themselves:
-    these were told by the events.
+    They go to the endpoints that the rule names, except those that subscribe to its events and so
+    receive the events themselves.
     """
     ids = [int(id) for id in rule.channels.get("endpoints", ())]
     if not ids:

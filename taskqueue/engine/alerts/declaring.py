@@ -1,4 +1,4 @@
-"""Bringing the rules that code and settings declare to the database, when a worker starts.
+"""Writing the rules that code and settings declare to the database when a worker starts.
 
 The declarations of the worker that started last apply. A silenced rule stays silenced.
 """
@@ -66,9 +66,10 @@ def notify_name(name: str) -> str:
 
 
 def sync_rules() -> list[str]:
-    """Create, change and remove rules so that they are as declared; sentences of what cannot work.
+    """Create, change and remove rules to match the declarations.
 
-    What is removed keeps its history, and is looked at no more.
+    Return warnings about rules that cannot work. A removed rule keeps its history, and is no longer
+    checked.
     """
     connection = project_connection()
     rows = AlertRule.objects.using(connection.alias).filter(source=RuleSource.CODE)
@@ -79,7 +80,7 @@ def sync_rules() -> list[str]:
         try:
             columns = columns_of(fields)
             row = known.get(name)
-            # Without a lock where there is nothing to do.
+            # Take no lock if there is nothing to do.
             if row is None or row.removed_at is not None or differing(row, columns):
                 _sync_one(connection, name, columns)
         except InvalidAlertRule as error:
@@ -97,7 +98,7 @@ def _sync_one(connection: BaseDatabaseWrapper, name: str, columns: dict[str, Any
         now = dialect_for(connection).now(connection)
         row = rows.select_for_update().filter(name=name).first()
         if row is None:
-            # Two workers may start at once: who comes second finds it as it should be.
+            # Two workers may start at once: the second finds that the first has done it.
             new = AlertRule(
                 name=name, source=RuleSource.CODE, declared_at=now, created_by=CODE.by,
                 next_at=next_of(columns, now), **columns,

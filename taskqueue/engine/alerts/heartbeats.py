@@ -15,7 +15,7 @@ logger = logging.getLogger("taskqueue.worker")
 
 
 def note_failed_call(rule: AlertRule, why: str) -> None:
-    """Note that a call failed; the first of them in a row is logged."""
+    """Note that a call failed. The first failure after a success is logged."""
     connection = project_connection()
     rows = AlertRule.objects.using(connection.alias).filter(id=rule.id, failing_since=None)
     now = dialect_for(connection).now(connection)
@@ -24,7 +24,7 @@ def note_failed_call(rule: AlertRule, why: str) -> None:
 
 
 def note_call(rule: AlertRule) -> None:
-    """Note that a call succeeded; the first one after failures is logged."""
+    """Note that a call succeeded. The first success after failures is logged."""
     if rule.failing_since is None:
         return
     alias = project_connection().alias

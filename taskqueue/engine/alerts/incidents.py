@@ -22,9 +22,9 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.models import AlertRule, Incident
 from taskqueue.models.alert import LONGEST_SUBJECT, LONGEST_TEXT
 
-# Seconds after which what was judged is too old, whoever else has looked.
+# Seconds after which a judgement is too old, even if no other worker has made one.
 LONGEST_JUDGING = 300
-# What a look may change of an incident.
+# The fields of an incident that a check may change.
 FOLLOWED = (
     "status", "summary", "words", "remedy", "value", "count", "latest_at", "example", "raised_at",
     "ended_at", "good_looks",
@@ -38,11 +38,11 @@ def settle(
     *,
     taken_at: datetime,
 ) -> bool:
-    """Move the incidents of a rule by what was judged, and tell what is to be told.
+    """Change the incidents of a rule according to a judgement, and enqueue the messages about them.
 
-    None: nothing new is known of them. All of it is one transaction, so that what was raised was
-    told, and nothing is told twice. Nothing happens if what was judged may be old by now, as
-    `lock_current` says. Return whether messages were enqueued.
+    `judged` is None if nothing new is known. All of this is one transaction, so people are told of
+    each raised incident, and never twice. Nothing happens if the judgement may be outdated, as
+    `lock_current` decides. Return whether messages were enqueued.
     """
     with orm_transaction(connection):
         locked = lock_current(connection, rule, taken_at=taken_at)
@@ -58,14 +58,16 @@ def settle(
 def lock_current(
     connection: BaseDatabaseWrapper, rule: AlertRule, *, taken_at: datetime
 ) -> AlertRule | None:
-    """Lock a rule that was taken up then, and note that; None where its judgement may be old.
+    """Lock a rule taken up at that time, and record the check.
 
-    It is if somebody has judged it who took it up later, or has changed or deleted it: a worker
-    may have been frozen meanwhile. One that is only slow still counts.
+    Return None if the judgement is outdated. It is outdated if another worker has taken the rule up
+    later and judged it, or if somebody has changed or deleted the rule: this worker may have been
+    frozen meanwhile. A judgement that is merely slow still counts.
     """
     rows = AlertRule.objects.using(connection.alias).filter(id=rule.id)
     locked = rows.filter(next_at__isnull=False).select_for_update().first()
-    # Not by the statement: SQLite compares moments as text, and its clock writes fewer digits.
+    # Not compared by the statement: SQLite compares times as text, and its clock writes fewer
+    # digits.
     if locked is None or locked.changed_at != rule.changed_at:
         return None
     if locked.evaluated_at is not None and locked.evaluated_at >= taken_at:
@@ -103,7 +105,7 @@ def follow(
         incident.good_looks += 1
         if incident.good_looks >= GOOD_LOOKS:
             incident.status, incident.ended_at = IncidentStatus.ENDED, now
-    # Nobody has heard of what was pending.
+    # Nobody was told of pending incidents.
     passed = [incident.id for incident in over if incident.raised_at is None]
     if passed:
         incidents.filter(id__in=passed).delete()
@@ -114,13 +116,13 @@ def follow(
 
 
 def wait_of(rule: AlertRule) -> int:
-    """Return the seconds for which the condition has to hold before it is raised."""
+    """Return how many seconds the condition must hold before an incident is raised."""
     known = rule.for_seconds
     return KINDS[AlertKind(rule.kind)].wait if known is None else known
 
 
 def _note(incident: Incident, judged: Judged) -> None:
-    """Take over what was seen. Of cases, the most that one look found are kept."""
+    """Copy a judgement to the incident. Of cases, keep the highest number that one check found."""
     incident.good_looks = 0
     incident.summary = _fit(judged.summary, LONGEST_TEXT)
     values = judged.words.get("values", {}).items()

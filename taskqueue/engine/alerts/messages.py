@@ -1,4 +1,4 @@
-"""Enqueueing the tasks of alerts: messages, calls of a heartbeat, examinations."""
+"""Enqueueing the tasks of alerts: messages, calls of heartbeats, examinations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taskqueue.engine.payloads import Payload
 
 
 def _body(**arguments: Any) -> None:
-    """Stand for the body, which is in a room above."""
+    """Stand in for the body, which is in a layer above."""
 
 
 _DEFINITIONS = {
@@ -27,7 +27,7 @@ _DEFINITIONS = {
 
 
 def enqueue_message(options: dict[str, Any], **arguments: Any) -> str:
-    """Enqueue one of them in the caller's transaction; return its id."""
+    """Enqueue one of these tasks in the caller's transaction. Return its id."""
     spec = spec_of(_DEFINITIONS[options["name"]])
     spec = replace(spec, queue_name=get_settings().INTERNAL_QUEUE)
     kwargs = json.dumps(arguments, separators=(",", ":"))

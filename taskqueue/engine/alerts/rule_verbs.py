@@ -48,7 +48,7 @@ DEFAULT_SILENCE = timedelta(hours=1)
 def create_rule(name: str, *, by: object = "", reason: str = "", **fields: Any) -> AlertRule:
     """Create an alert rule, which is checked from now on.
 
-    `kind`, `scope` and `pattern`, `threshold` (a number; seconds or a timedelta where it is a
+    `kind`, `scope` and `pattern`, `threshold` (a number; seconds or a timedelta if it is a
     duration), `window`, `wait` and `repeat` (seconds or timedeltas), `mail` (addresses),
     `endpoints` (ids), `url`, `enabled`. Raises `InvalidAlertRule`, and `AlertRuleExists`.
     """
@@ -75,8 +75,8 @@ def edit_rule(
 ) -> None:
     """Change the given fields of an alert rule. Open incidents stay open.
 
-    Raises `AlertRuleDoesNotExist`, `InvalidAlertRule`, and `TransitionRefused` where the code
-    declares the rule.
+    Raises `AlertRuleDoesNotExist`, `InvalidAlertRule`, and `TransitionRefused` if the code declares
+    the rule.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -100,7 +100,7 @@ def edit_rule(
 def delete_rule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Delete an alert rule with its incidents.
 
-    Raises `AlertRuleDoesNotExist`, and `TransitionRefused` where the code declares the rule.
+    Raises `AlertRuleDoesNotExist`, and `TransitionRefused` if the code declares the rule.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -121,9 +121,9 @@ def silence_rule(
 ) -> None:
     """Send nothing about a rule's incidents until then, by default for an hour.
 
-    Incidents are still raised and shown. At its end, those that were raised meanwhile and still
-    fire are told. A second silence replaces time and reason. Raises `AlertRuleDoesNotExist`, and
-    `InvalidAlertRule` for a time in the past.
+    Incidents are still raised and shown. When the silence ends, people are told of those that were
+    raised meanwhile and are still firing. A second silence replaces time and reason. Raises
+    `AlertRuleDoesNotExist`, and `InvalidAlertRule` for a time in the past.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -134,7 +134,7 @@ def silence_rule(
         if ends <= now:
             raise InvalidAlertRule(_(
                 "until must be in the future, not at {ends}.", ends=ends.isoformat()
-            ))  # fmt: skip
+            ), path=("until",))  # fmt: skip
         AlertRule.objects.using(connection.alias).filter(id=row.id).update(
             silenced_until=ends, silenced_by=who.by, silence_reason=who.reason
         )
@@ -160,7 +160,7 @@ def unsilence_rule(name: str, *, by: object = "", reason: str = "", seen: Seen =
 def send_test(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Send a test message to each channel of a rule.
 
-    Raises `TransitionRefused` where the rule tells nobody, and `EndpointDoesNotExist`.
+    Raises `TransitionRefused` if the rule has no channels, and `EndpointDoesNotExist`.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -180,7 +180,7 @@ def send_test(name: str, *, by: object = "", reason: str = "", seen: Seen = None
 
 
 def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> AlertRule:
-    """Lock a rule, as the caller saw it. Raises `AlertRuleDoesNotExist`."""
+    """Lock a rule, and require that it is as the caller saw it. Raises `AlertRuleDoesNotExist`."""
     take_write_lock(connection)
     rows = AlertRule.objects.using(connection.alias)
     row = rows.select_for_update().filter(name=name).first() if is_storable(name) else None

@@ -16,28 +16,28 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.statement import Moment
 from taskqueue.models import AlertRule, Incident
 
-# Null while no rule is enabled: then the duty makes no statement of its own.
+# Null while no rule is enabled, so that the duty needs no statement of its own.
 NEXT_ALERT = Moment.of("""
     SELECT min(next_at)
     FROM taskqueue_alertrule
     WHERE next_at IS NOT NULL
 """)
-# Rules that one step takes up.
+# The most rules that one step takes up.
 BATCH = 1_000
 
 
 class TakenUp(NamedTuple):
-    """The rules that one worker judges now, and when it took them up."""
+    """The rules that this worker judges now, and when it took them up."""
 
     rules: Sequence[AlertRule]
     at: datetime
 
 
 def take_up(connection: BaseDatabaseWrapper) -> TakenUp:
-    """Take up the rules that are due, but for those that another worker is taking up.
+    """Take up the rules that are due, except those that another worker is taking up.
 
-    They are due again soon, so that others look at them if this worker dies or freezes. What it
-    writes after somebody else has is refused by `incidents.settle`.
+    They become due again soon, so that another worker judges them if this one dies or freezes. If
+    another worker has judged a rule meanwhile, `incidents.settle` refuses this worker's judgement.
     """
     with orm_transaction(connection):
         rows = AlertRule.objects.using(connection.alias)
@@ -53,7 +53,7 @@ def take_up(connection: BaseDatabaseWrapper) -> TakenUp:
 
 
 def note_quiet(connection: BaseDatabaseWrapper, rule_ids: Sequence[int], at: datetime) -> None:
-    """Note that nothing held of rules that were taken up then, unless others were later."""
+    """Record that the conditions of these rules did not hold, unless another worker was later."""
     if rule_ids:
         with installed(connection):
             earlier = Q(evaluated_at=None) | Q(evaluated_at__lt=at)
@@ -62,21 +62,21 @@ def note_quiet(connection: BaseDatabaseWrapper, rule_ids: Sequence[int], at: dat
 
 
 def interval_of(rule: AlertRule) -> float:
-    """Return the seconds between two looks; a heartbeat has a number of its own."""
+    """Return the seconds between two checks; a heartbeat has its own interval."""
     if rule.kind != AlertKind.HEARTBEAT:
         return EVERY
     return rule.threshold or KINDS[AlertKind.HEARTBEAT].threshold or EVERY
 
 
 def with_incidents(connection: BaseDatabaseWrapper, rule_ids: Collection[int]) -> set[int]:
-    """Return those of the rules that have incidents which are open, or are still to be told."""
+    """Return the rules with incidents that are open or that people must still be told of."""
     with installed(connection):
         rows = Incident.objects.using(connection.alias).filter(is_settled=False)
         return set(rows.filter(rule_id__in=list(rule_ids)).values_list("rule_id", flat=True))
 
 
 def note_trouble(connection: BaseDatabaseWrapper, rule: AlertRule, trouble: str) -> None:
-    """Note why a rule could not be judged; empty: it could."""
+    """Record why a rule could not be judged; an empty text if it could."""
     if rule.trouble != trouble:
         with installed(connection):
             AlertRule.objects.using(connection.alias).filter(id=rule.id).update(trouble=trouble)

@@ -15,12 +15,12 @@ from taskqueue.engine.alerts.messages import enqueue_message
 from taskqueue.models import AlertRule, Incident
 
 RAISED, MORE, REMINDER, CLEARED, PASSED = "raised", "more", "reminder", "cleared", "passed"
-# Incidents that a message names; it counts the others.
+# The most incidents that a message names; it gives the number of the others.
 MOST_NAMED = 50
 
 
 class News(NamedTuple):
-    """A message about an incident that is due."""
+    """News about an incident, for a message that is due."""
 
     incident: Incident
     # One of the words above; `passed`: it was raised and cleared since the last message.
@@ -28,17 +28,18 @@ class News(NamedTuple):
 
 
 def tell(connection: BaseDatabaseWrapper, rule: AlertRule, now: datetime) -> bool:
-    """Enqueue messages of what is to be told of a locked rule; whether there were any.
+    """Enqueue the messages that are due for a locked rule. Return whether there were any.
 
-    Each raise and each clear is told once. What comes within five minutes of a message waits for
-    the next one, and so does everything while the rule is silenced. Events wait for neither.
+    Each raise and each clear is told once. News within five minutes of a message waits for the next
+    message, and so does everything while the rule is silenced. Events are written regardless of
+    both.
     """
     incidents = Incident.objects.using(connection.alias)
     rows = list(incidents.filter(rule_id=rule.id, is_settled=False).order_by("id"))
     announce(connection, rule, rows)
     is_silenced = rule.silenced_until is not None and rule.silenced_until > now
     unheard = [row for row in rows if is_silenced and row.ended_at and row.notified_at is None]
-    if unheard:  # Raised and cleared while nobody wanted to hear of it.
+    if unheard:  # Raised and cleared before anybody was to be told.
         incidents.filter(id__in=[row.id for row in unheard]).update(is_settled=True)
     gathers = rule.told_at is not None and now < rule.told_at + timedelta(seconds=GATHERED)
     if is_silenced or gathers:
@@ -57,7 +58,7 @@ def tell(connection: BaseDatabaseWrapper, rule: AlertRule, now: datetime) -> boo
 
 
 def _what(rule: AlertRule, incident: Incident, now: datetime) -> str:
-    """Return what is to be told of an incident; empty: nothing."""
+    """Return the kind of news about an incident; empty if there is none."""
     if incident.status == IncidentStatus.ENDED:
         return PASSED if incident.notified_at is None else CLEARED
     if incident.status != IncidentStatus.FIRING:
@@ -73,7 +74,7 @@ def _what(rule: AlertRule, incident: Incident, now: datetime) -> str:
 
 
 def _tells_each(rule: AlertRule) -> bool:
-    """Return whether each further case is news: not where it takes several to raise."""
+    """Return whether each further case is news; it is not if the threshold is several cases."""
     details = KINDS[AlertKind(rule.kind)]
     threshold = details.threshold if rule.threshold is None else rule.threshold
     return details.counts_each and (threshold or 0) <= 1
@@ -82,9 +83,9 @@ def _tells_each(rule: AlertRule) -> bool:
 def _send(
     connection: BaseDatabaseWrapper, rule: AlertRule, news: Sequence[News], now: datetime
 ) -> bool:
-    """Enqueue the mail and the deliveries to endpoints, as far as the rule names any.
+    """Enqueue the mail and the deliveries to endpoints, if the rule names any.
 
-    Only a rule that has such a channel gathers what comes next.
+    Only for a rule with such a channel do later news wait for the next message.
     """
     named = [[each.incident.id, each.what] for each in news[:MOST_NAMED]]
     has_mail = bool(rule.channels.get("mail"))
@@ -97,7 +98,7 @@ def _send(
 
 
 def end_incidents(connection: BaseDatabaseWrapper, rule: AlertRule, now: datetime) -> None:
-    """End the incidents of a rule that nobody looks at any more; only events tell of it."""
+    """End the incidents of a rule that is no longer checked; only events tell of it."""
     rows = Incident.objects.using(connection.alias).filter(rule_id=rule.id, is_settled=False)
     rows.filter(status=IncidentStatus.PENDING).delete()
     rows.filter(ended_at=None).update(status=IncidentStatus.ENDED, ended_at=now)

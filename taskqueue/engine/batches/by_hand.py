@@ -17,8 +17,8 @@ from taskqueue.exceptions import TransitionRefused
 def fire_group(name: str, group: str, *, by: object = "", reason: str = "") -> list[Fired]:
     """Enqueue the events that a group has collected so far, due or not; return the batches.
 
-    At most 500 of them: another call continues. Raises `TransitionRefused` if it has none, or a
-    worker is about to enqueue them.
+    This enqueues at most 500 batches: call it again to continue. Raises `TransitionRefused` if the
+    group has no events, or if a worker is just enqueueing them.
     """
     connection = project_connection()
     with atomic(using=connection.alias):

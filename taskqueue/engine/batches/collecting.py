@@ -15,7 +15,7 @@ from taskqueue.exceptions import InvalidArguments, InvalidTask
 from taskqueue.models import Collected
 from taskqueue.models.parts import DatabaseClock
 
-# Rows of one statement.
+# The most rows of one statement.
 ROWS = 500
 LONGEST_GROUP = 200
 
@@ -26,7 +26,7 @@ def collect_many(
     """Write events for the batches of a group, in the caller's transaction.
 
     Raises `InvalidTask` for a definition without `batch`, and `InvalidArguments` for an event or a
-    group that cannot be stored; nothing is written then.
+    group that cannot be stored; in both cases nothing is written.
     """
     batch = definition.options.batch
     if batch is None:
@@ -40,7 +40,12 @@ def collect_many(
     limit = batch.max_bytes - BRACKETS
     checks = get_settings().CHECK_ARGUMENTS
     (listed,), _ = definition.stored((list(events),), {}, checks=checks)
-    texts = [encode(event, limit=limit, what="event") for event in listed]
+    # The events are the one argument of the body.
+    is_secret = definition.signature.is_secret(0)
+    texts = [
+        encode(event, limit=limit, what="event", is_secret=lambda _place: is_secret)
+        for event in listed
+    ]
     spec = spec_of(definition).as_json()
     rows = [
         Collected(

@@ -1,8 +1,8 @@
 """Fire groups: the collected events of a due group become a task.
 
-A group is due when it is full, when no event came for its grace period, or when its oldest event
-has waited for its longest delay. A session that fires a group locks its first row; one that finds
-it locked leaves the group. Events that are committed later join the next batch.
+A group is due when it is full, when no event has come for its grace period, or when its oldest
+event has waited for the longest allowed delay. A session that fires a group locks the group's first
+row; other sessions then skip the group. Events that are committed later join the next batch.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from taskqueue.models import Collected
 logger = logging.getLogger("taskqueue.engine")
 
 HAS_COLLECTED = Fact.of("EXISTS (SELECT 1 FROM taskqueue_collected)")
-# Batches of one turn, and of one verb.
+# The most batches of one turn, and of one call of the verb.
 MOST_BATCHES = 500
 
-# The groups that are due behind one of them, in order. A loose scan of the index: for each group a
-# probe of its first row and of its last, however many there are. Only where these are as far apart
-# as a full batch, its events are counted so far.
+# The due groups after a given one, in order. A loose scan of the index: for each group one probe of
+# its first row and one of its last, however many there are. Events are counted only if these two
+# are as far apart as a full batch, and only up to that number.
 _DUE = """
     WITH RECURSIVE head (name, group_key, id) AS (
         SELECT name, group_key, id
@@ -57,13 +57,13 @@ _DUE = """
         OR newest.id - oldest.id >= oldest.max_size - 1 AND {is_full}
     LIMIT %(limit)s
 """
-# Each by its key, whatever the statistics say: LATERAL with a LIMIT cannot become another join, and
-# the oldest event, too, is found by the index of groups: by its id alone, that whole index would be
-# read where the statistics tell of an empty table. A group is a range, not a pair of equal values:
-# of these PostgreSQL knows that their order is that of the ids, and while the statistics tell of
-# few groups it would look for the newest event of one from the newest event of all, row by row. The
-# order of a range is that of the index of groups alone. SQLite knows neither LATERAL nor columns in
-# an OFFSET.
+# Each row is found by its key, whatever the statistics say: LATERAL with a LIMIT cannot become
+# another join. The oldest event is found by the index of groups: by its id alone, that whole index
+# would be read if the statistics describe an empty table. A group is a range, not a pair of equal
+# values. For equal values PostgreSQL knows that their order is that of the ids, and while the
+# statistics show few groups it would look for the newest event of a group row by row, from the
+# newest event of all. Only the index of groups has the order of a range. SQLite knows neither
+# LATERAL nor columns in an OFFSET.
 DUE = Statement(
     postgresql=Statement.of(
         _DUE.format(
@@ -134,14 +134,15 @@ class Fired:
     name: str
     task_id: str
     events: int
-    # Whether more events of the group may wait.
+    # Whether the group may have more events waiting.
     is_full: bool
 
 
 def fire_due(connection: BaseDatabaseWrapper) -> list[Fired]:
-    """Enqueue a batch of each group that is due, as far as one turn goes.
+    """Enqueue a batch of each due group, up to the bound of a turn.
 
-    However many are left to a newer version, or to others, it goes on behind them.
+    Groups that are left to a newer version or to other sessions are passed over, however many they
+    are.
     """
     fired: list[Fired] = []
     strange: dict[str, str] = {}
@@ -166,7 +167,7 @@ def fire_due(connection: BaseDatabaseWrapper) -> list[Fired]:
 
 
 def fire_group(connection: BaseDatabaseWrapper, name: str, group: str) -> list[Fired]:
-    """Enqueue what a group has collected by now, whether it is due or not.
+    """Enqueue the events that a group has collected so far, whether it is due or not.
 
     At most `MOST_BATCHES` batches: another call continues.
     """
@@ -186,13 +187,14 @@ def fire_group(connection: BaseDatabaseWrapper, name: str, group: str) -> list[F
 
 
 def _fire(connection: BaseDatabaseWrapper, first_id: int) -> Fired | None:
-    """Enqueue the first events of a group, if nobody else is about to.
+    """Enqueue the first events of a group, unless another session is doing so.
 
-    Locks: the group's first row, then the others, by id; those that are locked are left.
+    Locks: the group's first row, then the others by id; locked rows are left.
     """
     with orm_transaction(connection):
         rows = Collected.objects.using(connection.alias)
-        # By its id: with a LIMIT the next one would be locked where others hold the first.
+        # Found by its id: with a LIMIT, the next row would be locked if another session holds the
+        # first.
         first = rows.filter(id=first_id).select_for_update(skip_locked=True).first()
         if first is None:
             return None
@@ -214,7 +216,7 @@ def _fire(connection: BaseDatabaseWrapper, first_id: int) -> Fired | None:
 
 
 def _fitting(rows: Iterable[Any], most: int) -> Iterable[Any]:
-    """Yield rows as long as their JSON list stays within so many bytes."""
+    """Yield rows as long as their JSON list has at most `most` bytes."""
     left = most - BRACKETS
     for row in rows:
         left -= row.size + 1

@@ -15,7 +15,7 @@ from taskqueue.declarations.payload import storable
 
 DEEPEST = 32
 LONGEST_PART = 255
-# An index and a key look alike in a path; SQLite has to be told which is meant.
+# Indexes and keys look alike in a path; SQLite must be told which is meant.
 MOST_SPELLINGS = 8
 _REFUSED = re.compile(r'["\\\x00-\x1f\x7f]')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,15})?", re.ASCII)
@@ -24,7 +24,7 @@ CONSTANTS = ("true", "false", "null")
 
 
 def split_path(text: str) -> tuple[str, ...]:
-    """The keys and indexes that a dotted path leads along. Raises ValueError."""
+    """Return the keys and indexes of a dotted path. Raises ValueError."""
     parts = tuple(text.split("."))
     if not all(parts):
         raise ValueError(_(
@@ -41,12 +41,12 @@ def split_path(text: str) -> tuple[str, ...]:
 
 
 def place_of(part: str) -> int | None:
-    """The index in a list that a part of a path may be; None where it can only be a key."""
+    """Return a part of a path as an index of a list; None if it can only be a key."""
     return int(part) if _PLACE.fullmatch(part) else None
 
 
 class AtPath(Func):
-    """Whether what stands at the path is one of the values: 42 is the number and the text."""
+    """Whether the value at the path is one of those given: 42 matches the number and the text."""
 
     output_field = BooleanField()
     template = "({column} #> %s::text[]) = ANY(%s::jsonb[])"
@@ -61,13 +61,13 @@ class AtPath(Func):
         return (*super().identity, self.path, self.values)
 
     def as_sql(self, compiler: Any, connection: Any, **context: Any) -> Any:  # type: ignore[override]
-        """As PostgreSQL has it: what is equal as JSON, so that 1.0 is 1."""
+        """PostgreSQL compares the values as JSON, so 1.0 equals 1."""
         column, params = compiler.compile(self.source_expressions[0])
         documents = [document for value in self.values for document in _documents(value)]
         return self.template.format(column=column), [*params, list(self.path), documents]
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """SQLite gives true as 1, so the kind of the value is asked for too."""
+        """SQLite returns true as 1, so the type of the value is compared too."""
         column, params = compiler.compile(self.source_expressions[0])
         clauses, bound = [], []
         for path in _spellings(self.path):
@@ -79,16 +79,17 @@ class AtPath(Func):
 
 
 def _documents(value: str) -> Iterator[str]:
-    """The JSON that a typed value may stand for."""
+    """Yield the JSON values that a typed text may stand for."""
     yield json.dumps(value)
     if value in CONSTANTS or _NUMBER.fullmatch(value):
         yield value
 
 
 def _on_sqlite(values: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
-    """Conditions; in each, every `{column}` has its path bound behind it.
+    """Yield conditions and parameters; the path is bound for every `{column}`.
 
-    One for each kind, whatever the number of values: SQLite refuses an expression of a thousand.
+    There is one condition for each type, whatever the number of values: SQLite refuses an
+    expression of a thousand parts.
     """
     yield _one_of("JSON_TYPE({column}, %s) = 'text' AND JSON_EXTRACT({column}, %s)", values)
     if constants := [value for value in values if value in CONSTANTS]:
@@ -108,7 +109,7 @@ def _number(value: str) -> float:
 
 
 def _spellings(path: Sequence[str]) -> list[str]:
-    """The path as SQLite writes it, with each number as an index and as a key."""
+    """Return the path in SQLite's notation, with each number as an index and as a key."""
     ways = [
         [f".{json.dumps(part)}"]
         if place_of(part) is None

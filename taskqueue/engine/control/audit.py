@@ -1,4 +1,4 @@
-"""Audit: who did what to what, and why, written in the transaction of the act."""
+"""Audit: who did what to which subject, and why, written in the transaction of the action."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.declarations.payload import storable
 
 LONGEST_ACTOR, LONGEST_REASON = 150, 1000
-# Not by the ORM: of a bulk act on many tasks, its lines would take half of the time. `at` is the
-# database's clock by default.
+# Without the ORM: for a bulk action on many tasks, the entries would take half of the time. The
+# default of `at` is the database's clock.
 INSERT = """
 INSERT INTO taskqueue_audit (actor, noun, verb, subject, reason, before, detail)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
@@ -34,7 +34,7 @@ class Act(NamedTuple):
 
 
 def person(by: object, reason: object) -> Person:
-    """Return both as text that fits any column, None as empty text; never raise.
+    """Return both as text that fits any column, with None as empty text; never raise.
 
     `by` may be a user object.
     """

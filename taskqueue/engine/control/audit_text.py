@@ -15,12 +15,12 @@ from taskqueue.declarations.call_differences import Difference, cut, value_diffe
 from taskqueue.engine.control.calls import AnyDefinition
 from taskqueue.engine.control.filters import TaskFilter
 
-# Parts of a filter that take another permission to be seen.
+# Parts of a filter that only people with another permission may see.
 HIDDEN = {"arguments": "arguments", "worker": "workers"}
 
 
 def choice_text(which: TaskFilter, query: str) -> str:
-    """Return which tasks were chosen."""
+    """Return a description of the chosen tasks."""
     hidden = [what for part, what in HIDDEN.items() if part in which.given]
     if hidden:
         return f"by a {'search for' if query else 'filter of'} {' and '.join(hidden)}"
@@ -32,12 +32,12 @@ def choice_text(which: TaskFilter, query: str) -> str:
 def told_arguments(
     differences: Sequence[Difference], definition: AnyDefinition | None
 ) -> list[str]:
-    """Return how the arguments differ."""
+    """Return descriptions of the changed arguments."""
     if definition is None:
         return ["arguments changed"]
     return [f"arguments: {each}" for each in differences]
 
 
 def told_metadata(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how the metadata differs."""
+    """Return a description of the changed metadata."""
     return cut("; ".join(map(str, value_differences("metadata", dict(before), dict(now)))))

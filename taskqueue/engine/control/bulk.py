@@ -31,9 +31,9 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.lost import is_held_by_lost_worker, lost_attempts
 from taskqueue.models import Task
 
-# Tasks a transaction.
+# The most tasks of one transaction.
 CHUNK = 500
-# How often a chunk comes back to what others hold, and after how many seconds.
+# How often a chunk retries tasks that others had locked, and the seconds between tries.
 TRIES, PAUSE = 4, 0.05
 
 
@@ -45,7 +45,7 @@ class BulkOutcome(NamedTuple):
 
     @property
     def refused(self) -> int:
-        """Tasks whose status did not allow it, or that changed meanwhile."""
+        """Tasks whose status did not allow the verb, or that changed meanwhile."""
         return self.matched - self.done
 
 
@@ -59,8 +59,8 @@ def dry_run(
     """Count the matching tasks and those that the verb would change; write nothing.
 
     `verb` is one of `cancel`, `stop`, `retry`, `run_now`, `reschedule`, `update`, `delete`,
-    `duplicate`. Raises ValueError for another, and `InvalidTask` for `changes` or `run_after` that
-    the verb would refuse; whether they fit each task is not looked at.
+    `duplicate`. Raises ValueError for another verb, and `InvalidTask` for `changes` or `run_after`
+    that the verb would refuse; whether they fit each task is not checked.
     """
     known = bulk_verb(verb)
     connection = project_connection()
@@ -82,20 +82,21 @@ def count_held_by_lost(which: TaskFilter, verb: str) -> int:
         return 0
     connection = project_connection()
     if not lost_attempts(connection, limit=1):
-        return 0  # As nearly always: the tasks need not be looked at.
+        return 0  # The usual case, without looking at the tasks.
     return which.tasks(connection).filter(is_held_by_lost_worker(connection)).count()
 
 
 def act_on_many(
     which: TaskFilter, verb: str, *, by: object = "", reason: str = "", **arguments: Any
 ) -> BulkOutcome:
-    """Do a verb to all of them; each chunk commits, unless the caller holds a transaction."""
+    """Apply a verb to all these tasks; each chunk commits, unless the caller has a transaction."""
     known = bulk_verb(verb)
     connection = project_connection()
     selection = Selection(
         connection=connection,
         ids=(),
-        # Looked at again under the lock: what was ready when it was found may run by then.
+        # Checked again under the lock: a task that was ready when it was found may be running by
+        # now.
         statuses=known.statuses_among(which.statuses),
         person=person(by, reason),
         is_bulk=True,
@@ -108,7 +109,10 @@ def act_on_many(
 
 
 def _do(selection: Selection, each: Each) -> int:
-    """Do it to a chunk, again to tasks that others held; return the number of tasks done."""
+    """Apply the verb to a chunk, and again to tasks that others had locked.
+
+    Return how many were done.
+    """
     done = 0
     for number in range(TRIES):
         if number:
@@ -125,7 +129,7 @@ def _do(selection: Selection, each: Each) -> int:
 
 
 def _chunks(tasks: QuerySet[Task]) -> Iterator[list[UUID]]:
-    """Yield the ids in order, without tasks enqueued from now on: it might never end."""
+    """Yield the ids in order, without tasks that are enqueued from now on, so that it ends."""
     ids = tasks.order_by("id").values_list("id", flat=True)
     last = ids.last()
     rest = ids.filter(id__lte=last) if last is not None else ids.none()

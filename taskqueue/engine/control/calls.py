@@ -22,8 +22,8 @@ def given_call(
 ) -> tuple[Call, AnyDefinition | None]:
     """Return the arguments in the form in which JSON stores them, and the definition if known.
 
-    None leaves those arguments as the task has them. Raises `ArgumentsDoNotBind` where this
-    process knows the definition, and `InvalidArguments`.
+    If one is None, the task's own are used. Raises `ArgumentsDoNotBind` if this process knows the
+    definition, and `InvalidArguments`.
     """
     _check_kinds(args, kwargs)
     call = Call(
@@ -37,19 +37,23 @@ def given_call(
     return Call(*definition.stored(call.args, call.kwargs, checks=checks)), definition
 
 
-def texts_of(call: Call, *, limit: int | None = None) -> tuple[str, str]:
-    """Return both as JSON text. Raises `InvalidArguments`."""
+def texts_of(
+    call: Call, definition: AnyDefinition | None = None, *, limit: int | None = None
+) -> tuple[str, str]:
+    """Return both as JSON text. Raises `InvalidArguments`, without what is sensitive."""
     limit = get_settings().MAX_ARGUMENTS if limit is None else limit
-    args_text = encode(list(call.args), limit=limit, what="args")
-    return args_text, encode(dict(call.kwargs), limit=limit - len(args_text), what="kwargs")
+    secret = None if definition is None else definition.signature.is_secret
+    args_text = encode(list(call.args), limit=limit, what="args", is_secret=secret)
+    left = limit - len(args_text)
+    return args_text, encode(dict(call.kwargs), limit=left, what="kwargs", is_secret=secret)
 
 
 def placed_by(
     definition: AnyDefinition | None, call: Call, *, queue_name: str, texts: tuple[str, str]
 ) -> Placement | None:
-    """Return the placement that the definition's limits make of the call; None if it has none.
+    """Return the placement that the definition's limits give the call; None if it has no limits.
 
-    Raises `InvalidTask`, and what a callable key, cost or weight raises.
+    Raises `InvalidTask`, and the errors of a callable key, cost or weight.
     """
     if definition is None or definition.limits is None:
         return None
@@ -64,7 +68,7 @@ def placement_like(task: Task, limits: Any) -> Placement | None:
 
 
 def _check_kinds(args: object, kwargs: object) -> None:
-    """Text is a sequence too, and a list of pairs makes a dict: neither is meant."""
+    """Refuse other kinds: text is a sequence too, and a dict accepts a list of pairs."""
     if args is not None and not isinstance(args, list | tuple):
         raise InvalidArguments(f"args must be a list or a tuple, not {type(args).__name__}.")
     if kwargs is None:

@@ -1,4 +1,4 @@
-"""Change when tasks run, and their options; retry and delete them."""
+"""Changing when tasks run, and their options; retrying and deleting tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_now_each(selection: Selection) -> dict[UUID, None]:
 def reschedule_each(selection: Selection, *, run_after: Moment) -> dict[UUID, None]:
     """Give those of the tasks that wait another time. Raises `InvalidTask`."""
     now = selection.now()
-    due = max(moment_of(run_after, now), now)  # As at an enqueue: in the past it means now.
+    due = max(moment_of(run_after, now), now)  # As at an enqueue, a time in the past means now.
     tasks = selection.locked()
     if not tasks:
         return {}
@@ -51,7 +51,10 @@ def reschedule_each(selection: Selection, *, run_after: Moment) -> dict[UUID, No
 
 
 def moment_of(given: Moment, now: datetime, *, what: str = "run_after") -> datetime:
-    """The point in time that is meant by what has this name. Raises `InvalidTask`."""
+    """Return the point in time that a value stands for; `what` names it in errors.
+
+    Raises `InvalidTask`.
+    """
     try:
         checked = check_options({"run_after": given}, declared=False)["run_after"]
     except InvalidTask as error:
@@ -75,10 +78,10 @@ def update_each(
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
 ) -> dict[UUID, bool]:
-    """Change those of the tasks that have not finished; whether that changed anything.
+    """Change the tasks that have not finished. Return for each whether anything changed.
 
-    Raises `InvalidTask` where a change does not fit the task, and `TransitionRefused` where it runs
-    and the change is for tasks that wait; a bulk verb leaves that task out.
+    Raises `InvalidTask` if a change does not fit the task, and `TransitionRefused` if the task is
+    running and the change is only for waiting tasks; a bulk verb skips such tasks.
     """
     call = NewCall(args=args, kwargs=kwargs)
     terms = check_changes(changes) if changes or not call.parts else {}
@@ -91,9 +94,9 @@ def update_each(
                 raise
     changed = {task: detail for task, detail in details.items() if detail}
     if changed:
-        # Wakes the duties too, for a deadline may have come nearer.
+        # Wakes the duties too, because a deadline may have come closer.
         _audited(selection, "update", changed)
-        # A running one may have to leave its worker, or is pinged at another pace.
+        # The worker of a running task may have to end it, or to ping more often or less often.
         wake(selection.connection, STOP)
     return {task.id: bool(detail) for task, detail in details.items()}
 
@@ -101,14 +104,15 @@ def update_each(
 def delete_each(selection: Selection) -> dict[UUID, None]:
     """Delete those of the tasks that have finished, with their attempts and log lines.
 
-    What a schedule says of its run stays, as it does when the task is pruned. Tasks of workflows
-    stay: the result of a workflow is read from them, and they go with it.
+    What a schedule has recorded of its run is kept, as it is when the task is pruned. Tasks of
+    workflows are not deleted: the workflow's result is read from them, and they are deleted with
+    it.
     """
     tasks = [task for task in selection.locked() if task.step_id is None]
     if not tasks:
         return {}
-    # Cascades to leases and log lines, both found by an index. Only ids are read for it: arguments
-    # may be large.
+    # Cascades to leases and log lines, both found by an index. Only ids are read for it, because
+    # arguments may be large.
     _rows(selection, tasks).only("id").delete()
     acts = [Act(str(task.id), task.status, f"{task.name} on {task.queue_name}") for task in tasks]
     selection.audit("delete", acts)
@@ -120,7 +124,7 @@ def _rows(selection: Selection, tasks: Iterable[Task]) -> QuerySet[Task]:
 
 
 def _audited(selection: Selection, verb: str, details: Mapping[Task, str]) -> dict[UUID, None]:
-    """Audit what was done to the tasks, and have the duties look at their times."""
+    """Audit the verb on the tasks, and make the duties check their times."""
     acts = [Act(str(task.id), task.status, detail) for task, detail in details.items()]
     selection.audit(verb, acts)
     wake(selection.connection, ANYWHERE)
@@ -128,10 +132,10 @@ def _audited(selection: Selection, verb: str, details: Mapping[Task, str]) -> di
 
 
 def retry_each(selection: Selection) -> dict[UUID, None]:
-    """Run those of the tasks again that have finished; of shared ones what had no success.
+    """Run finished tasks again; of a task for several workers, the parts that did not succeed.
 
-    With `running` among the statuses also those whose worker is lost. Of workflows only these: an
-    end has been counted, and another one would be counted too.
+    With `running` among the statuses, this includes tasks whose worker is lost, and of tasks of
+    workflows only those: another end of such a task would be counted a second time.
     """
     ended: Mapping[UUID, Ended] = {}
     if TaskStatus.RUNNING in selection.statuses:
@@ -147,7 +151,7 @@ def retry_each(selection: Selection) -> dict[UUID, None]:
     ]
     if not (tasks or ended):
         return {}
-    # What no worker has by now is ready; a shared one that others run goes on.
+    # Tasks that no worker runs now become ready; a shared task that other workers run goes on.
     taken = selection.of(ended).locked()
     others_run = [task.id for task in taken if task.status == TaskStatus.RUNNING]
     reopen(selection.connection, [*tasks, *(task for task in taken if task.id not in others_run)])
@@ -160,7 +164,7 @@ def retry_each(selection: Selection) -> dict[UUID, None]:
 
 
 def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
-    """Make finished tasks ready. A unique key that was released is not taken back."""
+    """Make finished tasks ready. Unique keys that they released are not taken back."""
     now = dialect_for(connection).now(connection)
     chosen = Task.objects.using(connection.alias).filter(id__in=[task.id for task in tasks])
     make_ready(chosen, now=now, **REOPENED)
@@ -169,7 +173,7 @@ def reopen(connection: BaseDatabaseWrapper, tasks: Sequence[Task]) -> None:
 
 
 def reopen_runs(connection: BaseDatabaseWrapper, runs: Iterable[Task | Workflow]) -> None:
-    """Let schedules wait for retried runs again, and note their ends anew."""
+    """Make schedules wait for retried runs again, and note their ends anew."""
     moments: dict[int, list[datetime]] = {}
     for run in runs:
         if run.schedule_id is not None and run.nominal_at is not None:

@@ -27,21 +27,21 @@ from taskqueue.engine.control.at_path import AtPath, place_of, split_path
 from taskqueue.models import Lease, Schedule
 
 NOTHING = Q(pk__in=[])
-# The columns that a word without a qualifier is looked for in.
+# The columns in which a word without a qualifier is searched.
 TEXTS = ("name", "unique_key", "error_class", "error_message")
 MOST_POSITIONS = 1000
-# The lookup of a column; or what makes a condition of the filter's value (texts, or texts by path)
-# and the alias of the database.
+# The lookup of a column; or a function that makes a condition from the filter's value (texts, or
+# texts by path) and the alias of the database.
 Condition = str | Callable[[Any, str], Q]
-# A column of arguments, and the path in it.
+# A column of arguments, and a path in it.
 Place = tuple[str, tuple[str, ...]]
 AnyDefinition = BaseDefinition[Any, Any]
 
 
 def conditions(given: Mapping[str, Any], described: Mapping[str, Condition], alias: str) -> list[Q]:
-    """Return a condition for each filter that is given, by the conditions that are described."""
+    """Return a condition for each given filter, as it is described."""
     values = {name: [it] if isinstance(it, str) else it for name, it in given.items()}
-    # Plain columns first: of these and of texts and JSON, databases mostly keep to this order.
+    # Plain columns first: databases mostly check them, texts and JSON in this order.
     found = [
         condition(values[name], alias) if callable(condition) else Q(**{condition: values[name]})
         for name, condition in sorted(described.items(), key=lambda item: callable(item[1]))
@@ -52,7 +52,7 @@ def conditions(given: Mapping[str, Any], described: Mapping[str, Condition], ali
         prefixes = values.get("name_prefix", ())
         begins = [Exact(Left("name", len(prefix)), prefix) for prefix in prefixes]
         found.insert(0, _any([Q(name__in=names or ()), *map(Q, begins)]))
-    # Asked of tasks with these names, where all are known: of few definitions, not of all.
+    # Limited to tasks with these names if all are known, so that few definitions are searched.
     known = None if "name_prefix" in values else names
     or_unknown = "arguments_of_unknown" in values
     for path, texts in given.get("arguments", {}).items():
@@ -83,9 +83,9 @@ def failed_since(moment: datetime, alias: str) -> Q:
 
 
 def was_held(workers: Collection[str], alias: str) -> Q:
-    """Match tasks that one of the workers holds or has held, by a look into each task's leases.
+    """Match tasks that one of the workers holds or has held, by looking into each task's leases.
 
-    PostgreSQL would make a join of EXISTS, and read all leases to find a worker's few.
+    With EXISTS, PostgreSQL would make a join and read all leases to find the few of a worker.
     """
     held = Lease.objects.using(alias).filter(task_id=OuterRef("id"), worker_id__in=workers)
     return Q(id=Subquery(held.values("task_id")[:1]))
@@ -108,7 +108,7 @@ def is_of_schedule(names: Collection[str], alias: str) -> Q:
 
 
 def metadata_is(paths: Mapping[str, Any], alias: str) -> Q:
-    """Match tasks whose metadata have one of the values at each path."""
+    """Match tasks whose metadata has one of the values at each path."""
     return reduce(
         and_, (Q(AtPath("metadata", split_path(path), _several(paths[path]))) for path in paths)
     )
@@ -117,12 +117,12 @@ def metadata_is(paths: Mapping[str, Any], alias: str) -> Q:
 def _argument_is(
     path: str, values: Collection[str], *, names: Collection[str] | None, or_unknown: bool
 ) -> Q:
-    """Match tasks whose argument has one of the values there, by definitions known here.
+    """Match tasks of definitions known here whose argument has one of the values.
 
-    The path begins with the parameter's name, or the place of a positional argument. `names` are
-    the only tasks it is asked of, if that is known. `or_unknown` is for those alone who may view
+    The path begins with the parameter's name, or the position of a positional argument. `names` are
+    the only tasks' names that can match, if known. `or_unknown` is only for people who may view
     arguments that cannot be redacted: it adds tasks whose definition is not known here. Raises
-    ValueError for what is no path.
+    ValueError if the path is not valid.
     """
     parameter, *rest = split_path(path)
     definitions = registry.all() if names is None else map(registry.find, names)
@@ -143,7 +143,7 @@ def _argument_is(
 
 
 def _places(definition: AnyDefinition, parameter: str, rest: tuple[str, ...]) -> Iterator[Place]:
-    """Yield where an enqueue may have put the argument, without places shown to nobody."""
+    """Yield the places where an enqueue may have put the argument, except sensitive ones."""
     if redacted_for(definition, [], {parameter: None}).kwargs[parameter] != REDACTED:
         yield "kwargs", (parameter, *rest)
     index, inside = _position(definition, parameter, rest)
@@ -169,7 +169,7 @@ def _position(
 
 
 class FilterKind(Enum):
-    """The values that a filter takes."""
+    """The type of value that a filter takes."""
 
     LIST = "several texts, of which one fits"
     WORDS = "several texts, all of which fit"
@@ -180,13 +180,13 @@ class FilterKind(Enum):
     FLAG = "true or false"
 
 
-# The value of a filter that is not given, where it is not None.
+# The default of a filter, if it is not None.
 ABSENT: dict[FilterKind, Any] = {FilterKind.WORDS: (), FilterKind.TEXTS: "", FilterKind.FLAG: False}
 
 
 @dataclass(frozen=True)
 class Described:
-    """How one filter is applied and offered; empty names: a face does not offer it."""
+    """How a filter is applied and offered. A face with an empty name does not offer it."""
 
     kind: FilterKind
     help: str = ""
@@ -194,7 +194,7 @@ class Described:
     qualifier: str = ""  # The word before the colon in a search.
     parameter: str = ""  # The parameter of the REST API's list.
     flag: str = ""  # The flag of the CLI.
-    syntax: str = ""  # What its qualifier takes besides plain values.
+    syntax: str = ""  # The special values that its qualifier takes.
 
 
 def described(

@@ -13,7 +13,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
 from taskqueue import tracing
-from taskqueue.conf import get_settings
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.uuid7 import uuid7_hex, uuid7_hexes
 from taskqueue.declarations.call_differences import Call
@@ -37,9 +36,9 @@ LARGEST = 2**31
 
 @contextmanager
 def enqueued_once(connection: BaseDatabaseWrapper, new_id: UUID | None) -> Iterator[None]:
-    """Open a transaction that may enqueue a task of that id, if one is given.
+    """Open a transaction that may enqueue a task with that id, if one is given.
 
-    Raises `EnqueuedBefore` where there is one, also where somebody enqueues it at the same time.
+    Raises `EnqueuedBefore` if a task with that id exists or is enqueued at the same time.
     """
     try:
         with atomic(using=connection.alias):
@@ -62,9 +61,9 @@ def _refuse_second(connection: BaseDatabaseWrapper, new_id: UUID) -> None:
 def duplicate_each(
     selection: Selection, *, new_id: UUID | None = None, **changes: Any
 ) -> dict[UUID, UUID]:
-    """Duplicate tasks, with changes to their options; the new ids, by the old ones.
+    """Duplicate tasks, with changes to their options. Return the new ids by the old ones.
 
-    `new_id` is that of the new task where one is duplicated. The old ones are only read.
+    `new_id` is the id of the new task if one is duplicated. The old tasks are only read.
     """
     terms = check_changes(changes) if changes else {}
     new_ids = uuid7_hexes(len(selection.ids)) if new_id is None else [new_id.hex]
@@ -76,8 +75,8 @@ def duplicate_each(
         tasks = selection.rows().filter(status__in=sorted(selection.statuses), step=None)
         for old in tasks.defer("return_value").order_by("id"):
             placement = placement_like(old, old.limits)
-            call = Call(old.args, old.kwargs)
-            new = _enqueue_like(selection, old, wanted[old.id], call, LARGEST, placement)
+            texts = texts_of(Call(old.args, old.kwargs), limit=LARGEST)
+            new = _enqueue_like(selection, old, wanted[old.id], texts, placement)
             made[old.id] = new
             acts.append(Act(str(old.id), old.status, f"as {new}"))
             acts.append(Act(str(new), detail=f"of {old.id}"))
@@ -95,21 +94,20 @@ def retry_with_each(
     kwargs: Mapping[str, Any] | None = None,
     new_id: UUID | None = None,
 ) -> dict[UUID, UUID]:
-    """Enqueue a finished task anew with other arguments; the new id, by the old one.
+    """Enqueue a finished task anew with other arguments. Return the new id by the old one.
 
-    The new task names the old one in `retry_of`, and holds no unique key.
+    The new task names the old one in `retry_of`, and has no unique key.
     """
     made: dict[UUID, UUID] = {}
     with enqueued_once(selection.connection, new_id):
         for old in selection.of(task.id for task in selection.locked()).rows().filter(step=None):
             call, definition = given_call(old, args, kwargs)
-            limit = get_settings().MAX_ARGUMENTS
+            texts = texts_of(call, definition)
             new_hex = uuid7_hex() if new_id is None else new_id.hex
             placement = placement_like(old, old.limits)
             if definition is not None and definition.limits is not None:
-                texts = texts_of(call)
                 placement = placed_by(definition, call, queue_name=old.queue_name, texts=texts)
-            new = _enqueue_like(selection, old, new_hex, call, limit, placement)
+            new = _enqueue_like(selection, old, new_hex, texts, placement)
             selection.of([new]).rows().update(retry_of_id=old.id)
             act = Act(str(old.id), before=old.status, detail=f"with other arguments, as {new}")
             selection.audit("retry", [act])
@@ -121,11 +119,10 @@ def _enqueue_like(
     selection: Selection,
     old: Task,
     new_hex: str,
-    call: Call,
-    limit: int,
+    texts: tuple[str, str],
     placement: Placement | None,
 ) -> UUID:
-    payload = Payload(new_hex, *texts_of(call, limit=limit), None, placement)
+    payload = Payload(new_hex, *texts, None, placement)
     connection = selection.connection
     if dialect_for(connection).insert(connection, spec_like(old), payload) is None:
         raise TaskQueueError(_("Task {task_id} exists already.", task_id=new_hex))
@@ -133,7 +130,7 @@ def _enqueue_like(
 
 
 def spec_like(old: Task) -> EnqueueSpec:
-    """Return the spec of an enqueue with the options of that task."""
+    """Return a spec with the options of that task."""
     values = {name: getattr(old, name) for name in OPTION_COLUMNS if name != "restart"}
     if old.broadcast:
         values |= {"workers": 1, "worker_names": None}

@@ -27,9 +27,9 @@ from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
 from taskqueue.tracing.metadata import carried
 
-# Parts of a task that an edit changes besides its arguments, with the columns that hold them.
+# The parts that an edit changes besides the arguments, with their columns.
 EDITED_COLUMNS = {"deadline": "deadline_at", "expires_after": "expires_at", "metadata": "metadata"}
-# Of the keys that are made of arguments.
+# The prefix of keys that are digests of arguments.
 DIGEST = "hmac:"
 OF_WORKFLOW = _(
     "belongs to a workflow, and its arguments may refer to results there. Cancel the workflow, and "
@@ -53,7 +53,7 @@ def edited_columns(
     """Return the columns that these checked options change. Raises `InvalidTask`."""
     columns: dict[str, Any] = {}
     if "metadata" in checked:
-        # It carries the span that enqueued it, which people neither see nor write.
+        # It contains the identity of the enqueueing span, which people neither see nor write.
         columns["metadata"] = dict(checked["metadata"]) | carried(task.metadata)
     if checked.keys().isdisjoint(("deadline", "expires_after")):
         return columns
@@ -86,10 +86,10 @@ def edited_call(
     *,
     queue_name: str,
 ) -> tuple[dict[str, Any], list[Difference], AnyDefinition | None]:
-    """Return the columns of a locked task that gets other arguments, and how they differ.
+    """Return the columns that a locked task gets with other arguments, and the differences.
 
-    None leaves those arguments as they are. Raises `ArgumentsDoNotBind` and `InvalidArguments`, as
-    an enqueue does, and `InvalidTask` where the arguments are part of something else.
+    If one is None, the task's own are kept. Raises `ArgumentsDoNotBind` and `InvalidArguments`, as
+    an enqueue does, and `InvalidTask` if the arguments depend on something else.
     """
     if task.step_id is not None:
         raise TransitionRefused(_(
@@ -103,7 +103,7 @@ def edited_call(
         ))  # fmt: skip
     old = Call(task.args, task.kwargs)
     call, definition = given_call(task, args, kwargs)
-    texts = texts_of(call)
+    texts = texts_of(call, definition)
     new = Call(*map(json.loads, texts))
     differences = differences_of(old, new, definition=definition)
     if (list(old.args), dict(old.kwargs)) == (list(new.args), dict(new.kwargs)):
@@ -124,7 +124,7 @@ def edited_call(
 
 
 def _check_key(task: Task, definition: AnyDefinition | None, old: Call, new: Call) -> None:
-    """Refuse arguments that would make another unique key than the one that the task holds."""
+    """Refuse arguments that would give another unique key than the one that the task holds."""
     if not task.holds_unique_key:
         return
     options = None if definition is None else definition.options
@@ -152,6 +152,6 @@ def _plain(call: Call) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _has_keys(limits: Mapping[str, Any]) -> bool:
-    """Return whether limits, as data, have keys, which arguments may have made."""
+    """Return whether limits, as data, have keys, which may have been made from arguments."""
     keys = [each["key"] for each in limits.get("limits", ())]
     return any(keys) or "tenant" in limits or "sequence" in limits

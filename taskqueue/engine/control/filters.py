@@ -26,9 +26,9 @@ from taskqueue.exceptions import TaskDoesNotExist
 from taskqueue.models import Task
 
 LIST, WORDS, TEXTS, PATHS, NUMBER, MOMENT, FLAG = FilterKind
-# One text, or several of which one fits.
+# One text, or several of which one must match.
 Texts = str | Collection[str]
-# Texts by a dotted path, of which one stands there.
+# Texts by a dotted path; one of them must be there.
 Paths = Mapping[str, Texts]
 
 STATUSES = [status.value for status in TaskStatus]
@@ -36,13 +36,13 @@ PRIORITIES = range(LOWEST_PRIORITY, HIGHEST_PRIORITY + 1)
 
 
 def is_storable(text: object) -> bool:
-    """Whether a database can hold the text, and can therefore be asked for it."""
+    """Return whether a database can store the text, and so can be asked for it."""
     return isinstance(text, str) and storable(text, limit=len(text)) == text
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFilter:
-    """Tasks that match all filters that are given. Raises ValueError if none is given.
+    """Tasks that match all given filters. Raises ValueError if none is given.
 
     An empty collection is a filter too: no task matches it.
     """
@@ -95,7 +95,7 @@ class TaskFilter:
         PATHS, "values by the path of an argument, such as `order.id`; sensitive arguments match"
         " nothing", qualifier="args",
     )  # fmt: skip
-    # Match arguments of unknown definitions too, of which nothing says which are sensitive.
+    # Match also arguments of unknown definitions, for which nothing says which are sensitive.
     arguments_of_unknown: bool = described(FLAG)
     metadata: Paths = described(
         PATHS, "values by a path in the metadata", conditions.metadata_is, qualifier="metadata"
@@ -128,7 +128,7 @@ class TaskFilter:
         MOMENT, "failed after this time", conditions.failed_since,
         qualifier="failed_after", parameter="failed_after", flag="--failed-after",
     )  # fmt: skip
-    # Say explicitly that all tasks are meant.
+    # Says explicitly that all tasks are meant.
     everything: bool = described(FLAG)
 
     def __post_init__(self) -> None:
@@ -166,12 +166,12 @@ class TaskFilter:
 
     @property
     def is_choice(self) -> bool:
-        """Whether some tasks may not match."""
+        """Whether it may exclude some tasks."""
         return bool(self.given.keys() - of_kind(FLAG))
 
     @property
     def given(self) -> dict[str, Any]:
-        """The filters that are given, by name."""
+        """The given filters, by name."""
         values = {name: getattr(self, name) for name in FILTERS}
         return {name: value for name, value in values.items() if _is_given(name, value)}
 
@@ -180,7 +180,7 @@ class TaskFilter:
         return self.among(Task.objects.using(connection.alias))
 
     def among(self, tasks: QuerySet[Task]) -> QuerySet[Task]:
-        """Return those of the rows that match."""
+        """Return the matching ones among these rows."""
         given = self.given
         if not all(is_storable(text) for texts in _texts(given) for text in each_of(texts)):
             return tasks.none()
@@ -195,7 +195,7 @@ class TaskFilter:
     def from_json(cls, document: Any) -> TaskFilter:
         """Return the filter that was stored, checked as if somebody had typed it.
 
-        Raises ValueError, also for an unknown name: without it, more tasks would match.
+        Raises ValueError, also for an unknown name: if it were ignored, more tasks would match.
         """
         if not isinstance(document, Mapping):
             raise ValueError(f"A filter is stored as an object, not as {document!r}.")
@@ -205,7 +205,7 @@ class TaskFilter:
         return cls(**{name: _loaded(name, value) for name, value in document.items()})
 
 
-# The description of each filter, by its name.
+# The descriptions of the filters, by name.
 FILTERS: Mapping[str, Described] = {
     field.name: field.metadata["filter"] for field in fields(TaskFilter)
 }
@@ -217,7 +217,7 @@ def of_kind(*kinds: FilterKind) -> set[str]:
 
 
 def each_of(texts: Texts) -> tuple[str, ...]:
-    """Return the texts, be it one or several."""
+    """Return one or several texts as a tuple."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 

@@ -1,8 +1,7 @@
-"""Override limits, limit queues, and release halted sequences."""
+"""Overriding limits, limiting queues, and releasing halted sequences."""
 
 from __future__ import annotations
 
-import logging
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -10,7 +9,6 @@ from uuid import UUID
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic, on_commit
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.limits import MOST_A_WINDOW, MOST_AT_ONCE
@@ -21,7 +19,7 @@ from taskqueue.engine import workers
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.locking import Seen, TaskId, id_of, require_seen
-from taskqueue.engine.control.unknown_names import unknown_queue
+from taskqueue.engine.control.unknown_names import unknown_queue, warn_of_unknown
 from taskqueue.engine.limits.changing import look_again
 from taskqueue.engine.limits.placing import take_places
 from taskqueue.engine.notify import ANYWHERE, wake
@@ -30,7 +28,6 @@ from taskqueue.exceptions import InvalidTask, LimitDoesNotExist, TaskDoesNotExis
 from taskqueue.models import Limit, Limiter, Partition, Queue, Task
 from taskqueue.models.limit import PartitionState, Per
 
-logger = logging.getLogger("taskqueue.engine")
 NO_PARTITION = UUID(int=0)
 
 
@@ -50,10 +47,10 @@ def limit_queue(
 ) -> None:
     """Limit how many tasks of a queue run at once, and how many start in every window.
 
-    It holds for all tasks that wait there, and for all that are claimed after this has committed;
-    what runs takes its places at once, and what was being claimed at that moment some seconds later
-    at most. Without a number the queue has no limit any more. A name that is unknown is logged as a
-    warning. Raises `InvalidTask`.
+    The limit applies to all waiting tasks, and to every claim after this has committed. Running
+    tasks take their places at once; tasks that were just being claimed take theirs within some
+    seconds. With neither number, the limit is removed. A warning is logged for an unknown name.
+    Raises `InvalidTask`.
     """
     check_options({"queue_name": name}, declared=False)
     number, parsed = _checked(concurrency, rate)
@@ -82,7 +79,7 @@ def limit_queue(
         )
         wake(connection, ANYWHERE)
     if hint := unknown_queue(connection, name):
-        logger.warning("Queue limited that is unknown name=%s hint=%s", one_line(name), hint)
+        warn_of_unknown("Queue limited that is unknown name=%s hint=%s", name, hint)
 
 
 def override_limit(
@@ -96,8 +93,8 @@ def override_limit(
 ) -> None:
     """Override the numbers that the code declares; with a concurrency of 0, all tasks wait.
 
-    What is not given stays as it is. Nothing that runs is stopped. Raises `LimitDoesNotExist`, and
-    `InvalidTask` where the limit has no such number.
+    Numbers that are not given stay as they are. Running tasks are not stopped. Raises
+    `LimitDoesNotExist`, and `InvalidTask` if the limit has no such number.
     """
     number, parsed = _checked(concurrency, rate, least=0)
     connection = project_connection()
@@ -107,9 +104,11 @@ def override_limit(
         if number is None and parsed is None:
             raise InvalidTask(_("Give a concurrency or a rate."))
         if number is not None and limit.concurrency is None:
-            raise InvalidTask(_("Limit {name} is one of a rate: it has no concurrency.", name=name))
+            told = _("Limit {name} is one of a rate: it has no concurrency.", name=name)
+            raise InvalidTask(told, path=("concurrency",))
         if parsed is not None and limit.rate is None:
-            raise InvalidTask(_("Limit {name} is one of concurrency: it has no rate.", name=name))
+            told = _("Limit {name} is one of concurrency: it has no rate.", name=name)
+            raise InvalidTask(told, path=("rate",))
         before = words_of(limit)
         if number is not None:
             limit.concurrency_override = number
@@ -124,7 +123,7 @@ def override_limit(
 def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Restore the numbers that the code declares. Raises `LimitDoesNotExist`.
 
-    Raises `TransitionRefused` if no others hold.
+    Raises `TransitionRefused` if they are not overridden.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -143,8 +142,8 @@ def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = No
 def release_sequence(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Let a halted sequence continue after its failed task.
 
-    `task` is that task, or one that waits behind it. Raises `TaskDoesNotExist`, and
-    `TransitionRefused` where its sequence is not halted.
+    `task` is the failed task, or one that waits behind it. Raises `TaskDoesNotExist`, and
+    `TransitionRefused` if its sequence is not halted.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -176,7 +175,7 @@ def is_halted(task: Task) -> bool:
 
 
 def words_of(limit: Limit) -> str:
-    """Return the numbers that hold, in words."""
+    """Return the current numbers in words."""
     numbers = {
         "concurrency": _held(limit.concurrency_override, limit.concurrency),
         "rate": _held(limit.rate_override, limit.rate),
@@ -205,13 +204,13 @@ def _checked(
                 "concurrency must be a whole number from {least} to {most_at_once:,}, not "
                 "{number!r}.",
                 least=least, most_at_once=MOST_AT_ONCE, number=number,
-            ))  # fmt: skip
+            ), path=("concurrency",))  # fmt: skip
     parsed = None if rate is None else rate_of("rate", rate, most=MOST_A_WINDOW)
     return number, parsed
 
 
 def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> Limit:
-    """Lock a limit that code declares, as the caller saw it."""
+    """Lock a limit that the code declares, and require that it is as the caller saw it."""
     take_write_lock(connection)
     rows = Limit.objects.using(connection.alias).exclude(per=Per.QUEUE)
     limit = rows.select_for_update().filter(name=name).first()
@@ -223,7 +222,7 @@ def _locked(connection: BaseDatabaseWrapper, name: str, seen: Seen) -> Limit:
 
 
 def _changed(connection: BaseDatabaseWrapper, limit: Limit) -> None:
-    """Save a limit, and have all that waits for it looked at again."""
+    """Save a limit, and have everything that waits for it checked again."""
     limit.save(using=connection.alias)
     look_again(connection, limit)
 
@@ -256,8 +255,8 @@ def _set(
         },
     )
     take_places(connection, queue.name)
-    # Once more for claims that were under way: they knew nothing of the limit. The sweep finds what
-    # comes later still.
+    # Again for claims that were under way and knew nothing of the limit. The sweep finds anything
+    # that comes even later.
     on_commit(partial(_take_places_again, queue.name), using=connection.alias, robust=True)
     _changed(connection, limit)
     return limit
@@ -271,13 +270,13 @@ def _take_places_again(queue_name: str) -> None:
 
 
 def lift_limit(connection: BaseDatabaseWrapper, queue: Queue) -> None:
-    """Lift the limit of a locked queue, in the caller's transaction."""
+    """Remove the limit of a locked queue, in the caller's transaction."""
     alias, limiter = connection.alias, limiter_of(name_of_queue(queue.name), "")
     Queue.objects.using(alias).filter(id=queue.id).update(limiter_id=None)
     partitions = Partition.objects.using(alias)
     partitions.filter(id=partition_of(queue.name, None)).delete()
-    # Whoever holds the limiter may close partitions for it still. Who waits for it holds partitions
-    # that are open, and finds it gone. Slots go with their leases.
+    # The session that holds the limiter may still close partitions for it. A session that waits for
+    # it holds open partitions, and finds that it is gone. Slots are deleted with their leases.
     limiters = Limiter.objects.using(alias).filter(id=limiter)
     list(limiters.select_for_update())
     waiting = partitions.filter(waits_for=limiter).select_for_update(skip_locked=True)

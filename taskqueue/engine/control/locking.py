@@ -1,4 +1,4 @@
-"""Lock tasks and their running attempts before they are changed by hand.
+"""Locking tasks and their running attempts before people change them.
 
 The order is: on SQLite the database (`take_write_lock`), then leases by id, then tasks by id.
 Recording attempts uses the same order. A verb on many tasks waits for none of these locks.
@@ -25,7 +25,7 @@ from taskqueue.exceptions import ChangedMeanwhile, TaskDoesNotExist
 from taskqueue.models import Lease, Task
 
 Statuses = frozenset[TaskStatus]
-# The row as the caller saw it: columns with their values, or a test of the locked row.
+# The row as the caller saw it: its columns' values, or a test of the locked row.
 Seen = Mapping[str, Any] | Callable[[Any], bool] | None
 
 
@@ -42,7 +42,7 @@ TaskId = UUID | str | Identified
 
 
 def id_of(task: object) -> UUID:
-    """Return the id of a task. Raises `TaskDoesNotExist` for what is none."""
+    """Return the id of a task. Raises `TaskDoesNotExist` for a value that is not an id."""
     given = getattr(task, "id", task)
     if isinstance(given, UUID):
         return given
@@ -56,18 +56,18 @@ def id_of(task: object) -> UUID:
 class Selection:
     """The tasks that a person has chosen for a verb, in the caller's transaction.
 
-    With `is_bulk` a verb leaves out what others hold, and what its arguments do not fit: who waits
-    for one task while holding others may meet somebody who waits for these.
+    With `is_bulk` a verb skips tasks that other sessions have locked, and tasks that its arguments
+    do not fit: waiting for a task while holding others could cause a deadlock.
     """
 
     connection: BaseDatabaseWrapper
     ids: Sequence[UUID]
-    statuses: Statuses  # Those that allow the verb.
+    statuses: Statuses  # The statuses that allow the verb.
     person: Person
     is_bulk: bool = False
 
     def of(self, ids: Iterable[UUID], statuses: Statuses = frozenset(TaskStatus)) -> Selection:
-        """Return the same with other ids, in these statuses."""
+        """Return this selection with other ids, in these statuses."""
         return replace(self, ids=list(ids), statuses=statuses)
 
     def now(self) -> datetime:
@@ -79,9 +79,10 @@ class Selection:
         return Task.objects.using(self.connection.alias).filter(id__in=self.ids)
 
     def locked(self) -> list[Task]:
-        """Lock those that have one of the statuses, by id; as they stand then, without arguments.
+        """Lock the tasks with one of the statuses, by id.
 
-        A bulk verb leaves out those that others hold.
+        Return them as they are then, without arguments. A bulk verb skips those that other sessions
+        have locked.
         """
         if not self.ids:
             return []
@@ -91,10 +92,10 @@ class Selection:
         return list(lean.select_for_update(skip_locked=self.is_bulk))
 
     def locked_leases(self) -> tuple[list[Lease], frozenset[UUID]]:
-        """Lock the running leases, by id; and the tasks of which somebody else has some.
+        """Lock the running leases by id. Also return the tasks of which others have locked some.
 
-        A bulk verb leaves a task out of which others hold a lease. They may hold a later one that
-        they locked first, for a batch is recorded in several steps.
+        A bulk verb skips a task if another session has locked one of its leases. That session may
+        have locked a later lease first, because a batch is recorded in several steps.
         """
         if not self.ids:
             return [], frozenset()
@@ -111,7 +112,7 @@ class Selection:
         return [lease for lease in running if lease.task_id not in missed], missed
 
     def audit(self, verb: str, acts: Iterable[Act]) -> None:
-        """Write an entry for each task to which the verb was done."""
+        """Write an entry for each task to which the verb was applied."""
         audit(self.connection, "task", verb, acts, person=self.person)
 
 
@@ -129,7 +130,7 @@ def require_seen(row: Any, seen: Seen, subject: str) -> None:
 
 
 def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:
-    """Return the status of a task at this moment. Raises `TaskDoesNotExist`."""
+    """Return the current status of a task. Raises `TaskDoesNotExist`."""
     tasks = Task.objects.using(connection.alias).filter(id=task_id)
     status = tasks.values_list("status", flat=True).first()
     if status is None:
@@ -138,6 +139,6 @@ def status_of(connection: BaseDatabaseWrapper, task_id: UUID) -> str:
 
 
 def task_of_step(connection: BaseDatabaseWrapper, task_id: UUID) -> Task | None:
-    """Return a task that belongs to a step of a workflow; none for another."""
+    """Return a task that belongs to a step of a workflow; None for other tasks."""
     tasks = Task.objects.using(connection.alias).filter(id=task_id, step__isnull=False)
     return tasks.first()

@@ -35,27 +35,27 @@ from taskqueue.engine.specs import claim_columns
 from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Task
 
-# Those that can be changed only while the task waits.
+# Options that can be changed only while the task waits.
 EDITED = options_for(Use.EDIT)
 MUTABLE = options_for(Use.CHANGE) | EDITED
 COLUMNS = tuple(name for name, option in MUTABLE.items() if option.carried == "column")
 SNAPSHOT = tuple(name for name, option in MUTABLE.items() if option.carried == "snapshot")
 # Columns of a task that are checked together with a change.
 TOGETHER = ("lease_duration", "ping_interval", "workers", "worker_names", "broadcast")
-# What `_check_fit` reads of a task.
+# The columns that `_check_fit` reads.
 FITTED = (*TOGETHER, "limits", "options")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewCall:
-    """Other arguments for a task; None leaves those as they are."""
+    """Other arguments for a task; with None the task keeps its own."""
 
     args: Sequence[Any] | None = None
     kwargs: Mapping[str, Any] | None = None
 
     @property
     def parts(self) -> list[str]:
-        """The parts of a task that change by it."""
+        """The parts of a task that this changes."""
         given = (self.args, self.kwargs) != (None, None)
         return ["arguments"] if given else []
 
@@ -64,7 +64,10 @@ NO_CALL = NewCall()
 
 
 def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes in their normal form. Raises `InvalidTask`, naming what may change."""
+    """Return the changes in their normal form.
+
+    Raises `InvalidTask`, listing the options that may change.
+    """
     for name in changes:
         if name in MUTABLE:
             continue
@@ -93,7 +96,7 @@ def check_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
 def refusals(
     connection: BaseDatabaseWrapper, ids: Sequence[UUID], changes: Mapping[str, Any]
 ) -> dict[UUID, str]:
-    """Return the tasks that the changes do not fit, and why; nothing is locked."""
+    """Return the tasks that the changes do not fit, with the reasons. Nothing is locked."""
     checked = check_changes(changes)
     reasons = {}
     columns = ("id", "status", "metadata", "started_at", *FITTED)
@@ -113,10 +116,10 @@ def apply_changes(
     checked: Mapping[str, Any],
     call: NewCall = NO_CALL,
 ) -> str:
-    """Write checked changes to a locked task; return what changed, in words, empty if nothing did.
+    """Write checked changes to a locked task. Return what changed, in words; empty if nothing did.
 
-    Raises `InvalidTask` where they do not fit the task, `TransitionRefused` where it runs and they
-    are for tasks that wait, and what an enqueue raises for the arguments.
+    Raises `InvalidTask` if the changes do not fit the task, `TransitionRefused` if it is running
+    and they are only for waiting tasks, and the errors of an enqueue for the arguments.
     """
     require_waiting(task, call.parts + [name for name in checked if name in EDITED])
     _check_fit(task, checked)
@@ -188,7 +191,10 @@ def _column_value(name: str, value: Any) -> Any:
 
 
 def _routing_columns(task: Task, names: tuple[str, ...] | None) -> dict[str, Any]:
-    """Return the columns that choose the claim: who may run the task decides, not how many have."""
+    """Return the columns that decide which claim takes the task.
+
+    They depend on who may run it, not on how many workers have run it.
+    """
     if task.broadcast:
         return {"worker_names": task.worker_names}
     if task.limits is not None:

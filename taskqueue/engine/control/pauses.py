@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -17,7 +16,7 @@ from taskqueue.engine.control.audit import Act, audit, person
 from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.locking import Seen, require_seen
-from taskqueue.engine.control.unknown_names import unknown_definitions
+from taskqueue.engine.control.unknown_names import unknown_definitions, warn_of_unknown
 from taskqueue.engine.dialect import dialect_for, execute
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.sessions import take_write_lock
@@ -26,9 +25,8 @@ from taskqueue.exceptions import InvalidTask, TransitionRefused
 from taskqueue.models import Pause
 from taskqueue.models.pause import EVERYTHING
 
-logger = logging.getLogger("taskqueue.engine")
 ALL_QUEUES = "all queues"
-# Claims have left it since its end, by their own clock.
+# Claims have ignored such a pause since its end.
 HAS_ENDED_PAUSES = Fact.of("EXISTS (SELECT 1 FROM taskqueue_pause WHERE paused_until <= {now})")
 LIFT = Statement.of("DELETE FROM taskqueue_pause WHERE paused_until <= {now}")
 
@@ -43,16 +41,16 @@ def pause_definition(
 ) -> None:
     """Pause a definition: later claims take none of its tasks, running ones continue.
 
-    Enqueues and schedules go on making tasks. `until`, a datetime or a duration from now, ends
-    the pause by itself. Pausing again replaces time and reason. The definition need not be known
-    here: a name that is unknown is logged as a warning. Raises `InvalidTask` for a name that none
-    can have, or a time in the past.
+    Enqueues and schedules still create tasks. `until`, a datetime or a duration from now, ends the
+    pause automatically. Pausing again replaces time and reason. The definition need not be known
+    here: a warning is logged for an unknown name. Raises `InvalidTask` for an impossible name, or a
+    time in the past.
     """
     if not (isinstance(name, str) and DEFINITION_NAME.fullmatch(name)):
         raise InvalidTask(_("{name!r} is not the name of a definition.", name=name))
     _pause("definition", name, until=until, by=by, reason=reason, seen=seen)
     if hint := unknown_definitions(project_connection(), [name]).get(name):
-        logger.warning("Definition paused that is unknown name=%s hint=%s", name, hint)
+        warn_of_unknown("Definition paused that is unknown name=%s hint=%s", name, hint)
 
 
 def resume_definition(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -82,7 +80,7 @@ def resume_all(*, by: object = "", reason: str = "", seen: Seen = None) -> None:
 
 
 def lift_pauses(connection: BaseDatabaseWrapper) -> int:
-    """Delete the pauses that are over; how many there were."""
+    """Delete the pauses that are over. Return how many there were."""
     return execute(connection, LIFT)
 
 
@@ -134,11 +132,11 @@ def _verb(name: str, verb: str) -> str:
 def _locked(
     connection: BaseDatabaseWrapper, name: str, seen: Seen
 ) -> tuple[Pause | None, datetime]:
-    """Lock the pause, if there is one, as the caller saw it; return it and the time."""
+    """Lock the pause, if there is one, as the caller saw it. Return it with the time."""
     take_write_lock(connection)
     rows = Pause.objects.using(connection.alias).filter(name=name)
     pause = rows.select_for_update().first() if is_storable(name) else None
-    # Where there is none, that is what the caller has to have seen.
+    # If there is none, the caller must have seen that.
     seen_row = pause or Pause(name=name)
     require_seen(seen_row, seen, _("The pause of {name}", name=seen_row))
     return pause, dialect_for(connection).now(connection)

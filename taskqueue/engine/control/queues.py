@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime, timedelta
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.transaction import atomic
 
-from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.options import check_options
@@ -20,7 +18,7 @@ from taskqueue.engine.control.changes import moment_of
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.engine.control.limits import lift_limit
 from taskqueue.engine.control.locking import Seen, require_seen
-from taskqueue.engine.control.unknown_names import unknown_queue
+from taskqueue.engine.control.unknown_names import unknown_queue, warn_of_unknown
 from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.notify import ANYWHERE, wake
 from taskqueue.engine.queue_tasks import Found, unfinished_in
@@ -29,10 +27,9 @@ from taskqueue.exceptions import InvalidTask, QueueDoesNotExist, TransitionRefus
 from taskqueue.models import Queue, Rollup, Worker
 from taskqueue.models.worker import WorkerStatus
 
-logger = logging.getLogger("taskqueue.engine")
 # A queue without a row is listed by what its tasks came to for so long, and a little longer.
 LISTED_FOR = timedelta(hours=2)
-# Tasks of each status, of all queues, that are looked at for those of a queue to be deleted.
+# The most tasks of each status, of all queues, that are searched for those of a deleted queue.
 MOST_LOOKED = 100_000
 
 
@@ -46,10 +43,9 @@ def pause(
 ) -> None:
     """Pause a queue: later claims take none of its tasks, running tasks continue.
 
-    The queue needs no row before: a name that is unknown is logged as a warning. `until`, a
-    datetime or a duration from now, ends the pause by itself. Pausing again replaces time and
-    reason. Raises `InvalidTask` for a name that no queue
-    can have, or a time in the past.
+    The queue needs no row: a warning is logged for an unknown name. `until`, a datetime or a
+    duration from now, ends the pause automatically. Pausing again replaces time and reason. Raises
+    `InvalidTask` for an impossible name, or a time in the past.
     """
     connection = project_connection()
     check_options({"queue_name": name}, declared=False)
@@ -70,7 +66,7 @@ def pause(
         act = Act(name, before, "" if ends is None else f"until {ends.isoformat()}")
         audit(connection, "queue", "pause", [act], person=who)
     if hint := unknown_queue(connection, name):
-        logger.warning("Queue paused that is unknown name=%s hint=%s", one_line(name), hint)
+        warn_of_unknown("Queue paused that is unknown name=%s hint=%s", name, hint)
 
 
 def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
@@ -97,11 +93,12 @@ def resume(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -
 def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Delete a queue with its pause and its limit; finished tasks are kept.
 
-    Raises `TransitionRefused` while it has tasks that have not finished, or while a live worker
-    serves it by its name, and `QueueDoesNotExist`. A queue is there again with its next task, and
-    within a minute if it had one that was not seen: of each status the newest 100,000 tasks of all
-    queues are looked at, and an enqueue may commit at the same time. Where not all were looked at,
-    a queue with a pause or a limit is not deleted, for tasks might run without it.
+    Raises `QueueDoesNotExist`, and `TransitionRefused` while it has unfinished tasks or a live
+    worker serves it by name. A queue exists again with its next task. It also reappears within a
+    minute if it had a task that this overlooked: only the newest 100,000 tasks of each status, of
+    all queues, are searched, and an enqueue may commit at the same time. If not all tasks were
+    searched, a queue with a pause or a limit is not deleted, because its tasks might run without
+    them.
     """
     connection = project_connection()
     who = person(by, reason)
@@ -150,13 +147,13 @@ def delete_queue(name: str, *, by: object = "", reason: str = "", seen: Seen = N
 
 
 def has_ended_lately(connection: BaseDatabaseWrapper, name: str, now: datetime) -> bool:
-    """Return whether attempts of a queue ended within the hour for which people see it by that."""
+    """Return whether attempts of a queue ended within the hour for which that keeps it listed."""
     rollups = Rollup.objects.using(connection.alias).filter(starts_at__gte=now - LISTED_FOR)
     return is_storable(name) and rollups.filter(queue_name=name).exists()
 
 
 def _serving_by_name(connection: BaseDatabaseWrapper, name: str, now: datetime) -> list[str]:
-    """Return the live workers that name the queue among those that they serve."""
+    """Return the live workers that name this queue among those that they serve."""
     live = Worker.objects.using(connection.alias).exclude(
         status__in=[WorkerStatus.STOPPED, WorkerStatus.LOST]
     )
@@ -167,7 +164,7 @@ def _serving_by_name(connection: BaseDatabaseWrapper, name: str, now: datetime) 
 def _locked(
     connection: BaseDatabaseWrapper, name: str, seen: Seen
 ) -> tuple[Queue | None, datetime]:
-    """Lock the queue, if it has a row, as the caller saw it; return it and the time."""
+    """Lock the queue, if it has a row, as the caller saw it. Return it with the time."""
     take_write_lock(connection)
     rows = Queue.objects.using(connection.alias).filter(name=name)
     queue = rows.select_for_update().first() if is_storable(name) else None

@@ -1,4 +1,4 @@
-"""Saved searches: save, change and delete them. Those that are shared are audited."""
+"""Saved searches: save, change and delete them. Changes of shared ones are audited."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from taskqueue.models import SavedSearch
 from taskqueue.models.search import LONGEST_SEARCH_NAME
 
 NOUN = "search"
-# Searches of one owner.
+# The most searches of one owner.
 MOST_SEARCHES = 50
 LONGEST_SEARCH = 2000
 
@@ -35,8 +35,8 @@ def save_search(
 ) -> SavedSearch:
     """Save the text of a search for the user `by`.
 
-    Raises `InvalidSavedSearch`, `SavedSearchExists` if the user has one of that name, and
-    PermissionDenied for one who may not share.
+    Raises `InvalidSavedSearch`, `SavedSearchExists` if the user has a search of that name, and
+    PermissionDenied if the user may not share it.
     """
     owner = _owner(by)
     _check(name, query)
@@ -74,10 +74,10 @@ def change_search(
     query: str | None = None,
     is_shared: bool | None = None,
 ) -> SavedSearch:
-    """Rename a saved search, give it another text, share it, or share it no longer.
+    """Rename a saved search, change its text, share it, or stop sharing it.
 
-    What is not given stays. Raises `SavedSearchDoesNotExist`, also for one that the user may not
-    see, `InvalidSavedSearch`, `SavedSearchExists`, and PermissionDenied.
+    Parts that are not given stay as they are. Raises `SavedSearchDoesNotExist`, also for a search
+    that the user may not see, `InvalidSavedSearch`, `SavedSearchExists`, and PermissionDenied.
     """
     connection = project_connection()
     given = {"name": name, "query": query, "is_shared": is_shared}
@@ -92,7 +92,7 @@ def change_search(
             }
             _check(changes.get("name", row.name), changes.get("query", row.query))
             if changes and changes.get("is_shared", row.is_shared):
-                _require_sharing(by)  # All see what a shared search is changed to.
+                _require_sharing(by)  # Everybody sees the new content of a shared search.
             if changes:
                 was_shared, former = row.is_shared, _told_name(row)
                 vars(row).update(changes, changed_at=dialect_for(connection).now(connection))
@@ -119,7 +119,7 @@ def delete_search(key: object, *, by: Any, reason: str = "", seen: Seen = None) 
 
 
 def may_change(row: SavedSearch, user: Any) -> bool:
-    """Whether it is the user's own, or one that is shared and that the user may manage."""
+    """Return whether it is the user's own, or is shared and the user may manage shared ones."""
     is_managed = row.is_shared and user.has_perm(MANAGE_SEARCHES)
     return row.owner == identity_of(user) or bool(is_managed)
 
@@ -160,7 +160,7 @@ def _check(name: str, query: str) -> None:
 
 
 def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen) -> SavedSearch:
-    """Lock the row that the user may change."""
+    """Lock a row that the user may change."""
     missing = SavedSearchDoesNotExist(_("There is no saved search {key}.", key=key))
     take_write_lock(connection)
     rows = SavedSearch.objects.using(connection.alias).select_for_update()
@@ -177,12 +177,12 @@ def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen)
 
 
 def _told_name(row: SavedSearch) -> str:
-    """Return the name for the audit; the id where the text of the search is the name."""
+    """Return the name for the audit; the id if the search's name is its text."""
     return f"search {row.pk}" if row.query.startswith(row.name) else row.name
 
 
 def _told(changes: dict[str, Any], row: SavedSearch) -> list[str]:
-    """Return the changes for the audit; a search may hold arguments, and is not told."""
+    """Return the changes for the audit; without the search text, which may contain arguments."""
     told = {"query": "another search", "name": f"name: {_told_name(row)}"}
     told["is_shared"] = "shared" if changes.get("is_shared") else "no longer shared"
     return [told[field] for field in changes]

@@ -46,10 +46,10 @@ COPIED = refusal(
         "definition with the arguments that it is to have."
     )
 )
-# To read it, the project's code is needed, which the process of an operation does not run.
+# Reading it requires the project's code, which the process of an operation does not run.
 NOT_IN_BACKGROUND = frozenset({"retry_for", "snooze_on"})
 IS_SHARED = Q(workers__gt=1) | Q(broadcast=True)
-# As `has_all_successes` says of a row.
+# The same condition as `has_all_successes` for a row.
 HAS_ALL_SUCCESSES = IS_SHARED & Q(workers__gt=0, successes__gte=F("workers"))
 
 
@@ -61,7 +61,7 @@ def _retriable(
 
 
 def _moment_to_json(value: Any) -> str:
-    """A duration counts from now, when it is asked for."""
+    """Return a moment as JSON; a duration counts from now, when the verb is requested."""
     connection = project_connection()
     return moment_of(value, dialect_for(connection).now(connection)).isoformat()
 
@@ -89,7 +89,7 @@ CHANGES = Parameter(
     name="changes", kind="changes", to_json=_changes_to_json, from_json=options_from_json
 )
 
-# By their names; buttons and actions stand in this order.
+# By name; buttons and actions appear in this order.
 TASK_VERBS: dict[str, TaskVerb] = {
     verb.name: verb
     for verb in (
@@ -105,7 +105,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
             nothing_left=refusal(
                 gettext_noop("has succeeded on all its workers: enqueue it again instead.")
             ),
-            # Its end has been counted: another one would be counted too.
+            # Its end was counted in the workflow; another end would be counted too.
             not_in_workflow=FINISHED,
             in_workflow=refusal(gettext_noop("belongs to a workflow, which has counted its end.")),
             of_step=retry_task,
@@ -178,7 +178,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
             parameters=(CHANGES,),
             refusals=refusals,
             label=_("Edit"),
-            title=_("Change tasks"),
+            title=_("Edit tasks"),
             effect=_("Gets the options that you fill in."),
             allowed=_("Only tasks that have not finished can be changed."),
             done=_("Task changed."),
@@ -275,7 +275,7 @@ TASK_VERBS: dict[str, TaskVerb] = {
         ),
     )
 }
-# Verbs for many tasks at once.
+# The verbs for many tasks at once.
 BULK_VERBS = {verb.name: verb for verb in TASK_VERBS.values() if verb.for_many}
 
 

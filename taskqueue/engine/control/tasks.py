@@ -1,4 +1,4 @@
-"""Cancel tasks, ask running ones to stop, and end attempts of lost workers at once.
+"""Cancelling tasks, asking running ones to stop, and ending attempts of lost workers at once.
 
 Normally the task of a lost worker waits until its lease expires, because a worker that is only
 disconnected may still be running the body. A person who knows that it is not can end the lease.
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
 
 
 def cancel_each(selection: Selection, *, ended_by: str = "cancel") -> dict[UUID, str]:
-    """Stop those that run and cancel those that wait; return their statuses then.
+    """Stop running tasks and cancel waiting ones. Return their new statuses.
 
     `ended_by` is as for `request_stop_each`. Locks leases, then tasks.
     """
@@ -51,11 +51,12 @@ def cancel_each(selection: Selection, *, ended_by: str = "cancel") -> dict[UUID,
 
 
 def request_stop_each(selection: Selection, *, ended_by: str = "stop") -> dict[UUID, str]:
-    """Ask attempts that run to stop, and end those of lost workers; the statuses of their tasks.
+    """Ask running attempts to stop, and end those of lost workers. Return the tasks' statuses.
 
-    A task of several workers takes no further ones; if nobody runs it, it ends as cancelled. Who
-    asked first is remembered, who asks later is audited. `ended_by` is the verb with which the end
-    of a lost worker's attempt is audited; if empty, such attempts keep their leases.
+    A task of several workers starts no further parts; if nobody runs it, it ends as cancelled. The
+    person who asked first is stored; later requests are only audited. `ended_by` is the verb with
+    which the end of a lost worker's attempt is audited; if it is empty, such attempts keep their
+    leases.
     """
     if TaskStatus.RUNNING not in selection.statuses:
         return {}
@@ -66,17 +67,18 @@ def request_stop_each(selection: Selection, *, ended_by: str = "stop") -> dict[U
         policy=EndPolicy.of(get_settings()),
         reason=selection.person.reason,
     )
-    # A worker may have taken one in between. Its lease is not waited for: the task is held by now.
+    # A worker may have claimed one meanwhile. Its lease is not waited for, as the task is locked
+    # now.
     late, _ = replace(selection, ids=list(closed), is_bulk=True).locked_leases()
     lost: list[LostAttempt] = []
     if ended_by:
-        # Without a wait, after those that may wait.
+        # Without waiting, after those for which it may wait.
         lost, held = lost_among(selection, running)
         running = [lease for lease in running if lease.task_id not in held]
     _ask(selection, [*running, *late])
     asked = {lease.task_id: TaskStatus.RUNNING.value for lease in running}
     ended = end_attempts(selection, lost, OutcomeKind.LOST)
-    # Those that waited for a next worker have no attempt that could be asked.
+    # A task that waited for its next worker has no attempt that could be asked to stop.
     details = _asked_anew(running, selection.person.by)
     details |= {task_id: "" for task_id in closed if task_id not in asked}
     selection.audit("stop", _acts({key: details[key] for key in details if key not in ended}))
@@ -87,10 +89,10 @@ def request_stop_each(selection: Selection, *, ended_by: str = "stop") -> dict[U
 def lost_among(
     selection: Selection, leases: Sequence[Lease]
 ) -> tuple[list[LostAttempt], frozenset[UUID]]:
-    """Return those of these locked leases whose worker is lost, and the tasks that others hold.
+    """Return which of these locked leases have lost workers, and the tasks that others have locked.
 
-    A bulk verb locks the tasks of the former, by id, and leaves out those that others hold: to end
-    their attempts would be to wait for them.
+    A bulk verb locks the tasks of the former by id, and skips those that others have locked,
+    because ending their attempts would mean waiting for them.
     """
     lease_ids = {lease.id for lease in leases}
     attempts = [
@@ -108,10 +110,10 @@ def lost_among(
 def end_attempts(
     selection: Selection, attempts: Sequence[LostAttempt], kind: OutcomeKind
 ) -> Mapping[UUID, Ended]:
-    """End these attempts, whose leases are locked, as lost; return what came of it, by task.
+    """End these attempts, whose leases are locked, as lost. Return the new statuses by task.
 
-    With `OutcomeKind.LOST` that counts as a crash, with `OutcomeKind.FENCED` it counts as nothing,
-    and the task is ready. Where a stop was asked for, the task is cancelled either way.
+    `OutcomeKind.LOST` counts as a crash; `OutcomeKind.FENCED` counts as nothing, and the task
+    becomes ready. If a stop was requested, the task is cancelled in both cases.
     """
     if not attempts:
         return {}
@@ -134,7 +136,7 @@ def end_attempts(
 
 
 def _ask(selection: Selection, leases: Iterable[Lease]) -> None:
-    """Ask the attempts of locked leases to stop, but for those that were asked before."""
+    """Ask the attempts of locked leases to stop, except those that were asked before."""
     unasked = [lease.id for lease in leases if lease.stop_requested_at is None]
     rows = Lease.objects.using(selection.connection.alias)
     if unasked and rows.filter(id__in=unasked, stop_requested_at=None).update(
@@ -146,7 +148,7 @@ def _ask(selection: Selection, leases: Iterable[Lease]) -> None:
 
 
 def _asked_anew(running: Iterable[Lease], by: str) -> dict[UUID, str]:
-    """Return the tasks for which this person is one more that asks, with who did before."""
+    """Return the tasks that this person is new to ask, with those who asked before, if any."""
     details: dict[UUID, str] = {}
     for lease in running:
         if lease.stop_requested_at is None:

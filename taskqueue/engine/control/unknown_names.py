@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.translation import gettext_noop as _
 
+from taskqueue.core.log_text import one_line
 from taskqueue.core.refusals import refusal
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.definition import registry
@@ -15,16 +17,25 @@ from taskqueue.models import Arrival, Total, Worker
 from taskqueue.models.rollup import NAME, QUEUE
 from taskqueue.models.worker import WorkerStatus
 
+logger = logging.getLogger("taskqueue.engine")
 DEFINITION = _("No definition here is named {name!r}, and no task of that name was enqueued.{hint}")
 LANE = _(
     "No definition or worker here names the queue {name!r}, and no task was enqueued there.{hint}"
 )
 
 
-def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -> dict[str, str]:
-    """Return a sentence for each name that no definition has, and that none was counted with.
+def warn_of_unknown(message: str, name: str, hint: str) -> None:
+    """Log that something was done to a name that nobody knows, as that of a record with a `hint`.
 
-    It tells the nearest known name.
+    The command line prints the hint itself.
+    """
+    logger.warning(message, one_line(name), hint, extra={"hint": hint})
+
+
+def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -> dict[str, str]:
+    """Return a warning for each name that no definition has and that appears in no totals.
+
+    It suggests the closest known name.
     """
     declared = {each.name for each in registry.all()}
     if not (strange := [name for name in names if name not in declared]):
@@ -36,7 +47,7 @@ def unknown_definitions(connection: BaseDatabaseWrapper, names: Iterable[str]) -
 
 
 def unknown_queue(connection: BaseDatabaseWrapper, name: str) -> str:
-    """Return the same of a queue: empty where a definition, a worker or a task has had it."""
+    """Return a warning for a queue name; empty if a definition, worker or task has used it."""
     declared = {each.options.queue_name for each in registry.all()}
     if name in declared:
         return ""
@@ -47,7 +58,7 @@ def unknown_queue(connection: BaseDatabaseWrapper, name: str) -> str:
     served = {queue for queues in living.values_list("queues", flat=True) for queue in queues}
     arrived = Arrival.objects.using(alias).filter(queue_name=name)
     known = declared | served | _counted(connection, QUEUE)
-    # Not the rows of queues: a pause of a mistyped name makes one too.
+    # Rows of queues do not count, because pausing a misspelled name creates one.
     known |= set(arrived.values_list("queue_name", flat=True)[:1])
     return _hints(LANE, [name], known).get(name, "")
 
@@ -58,7 +69,7 @@ def _counted(connection: BaseDatabaseWrapper, kind: str) -> set[str]:
 
 
 def _hints(sentence: str, names: Iterable[str], known: set[str]) -> dict[str, str]:
-    # Beyond so many names the totals no longer tell them apart.
+    # Beyond this number of names, totals no longer keep them apart.
     if REST in known:
         return {}
     return {

@@ -40,12 +40,12 @@ from taskqueue.models import Task
 
 # Text for people, translated when it is shown.
 Words = Any
-# `each(selection, **arguments)`: do it to those of the tasks that allow it; return the result for
-# each of these.
+# `each(selection, **arguments)`: apply the verb to those of the tasks that allow it. Return a
+# result for each.
 Each = Callable[..., Mapping[UUID, Any]]
 Arguments = Mapping[str, Any]
 
-# How often a verb follows a task that changes between its look and its act.
+# How often a verb tries again because its task changed between the check and the lock.
 TRIES = 10
 
 
@@ -54,58 +54,61 @@ class Parameter:
     """An argument of a verb, besides the person and the reason."""
 
     name: str
-    # Such as `moment` or `changes`: each face has one field for each kind.
+    # Such as `moment` or `changes`: each face has one form field for each kind.
     kind: str
-    # Check it and make it fit for JSON, for an operation. Raises `InvalidTask`.
+    # Check the value and convert it to JSON, for an operation. Raises `InvalidTask`.
     to_json: Callable[[Any], Any]
     from_json: Callable[[Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """One verb on one noun, with its words; `%(name)s` in them stands for the subject."""
+    """A verb on a noun, with its texts; `%(name)s` in them stands for the subject."""
 
     noun: str
     name: str
-    # All are needed.
+    # The permissions, all of which are required.
     permissions: tuple[str, ...]
-    # `function(key, *, by, reason, seen, **arguments)`; None where no face does it to one.
+    # `function(key, *, by, reason, seen, **arguments)`; None if no face applies it to one subject.
     function: Callable[..., Any] | None = None
     # The text of a button.
     label: Words
-    # Its words in an audit entry, such as `pause schedule`.
+    # Its name in an audit entry, such as `pause schedule`.
     entry: Words
     done: Words = ""
     # Its effect, for people who are about to confirm it.
     effect: Words = ""
     # One line for the command line and the REST schema, in English.
     help: str = ""
-    # Further sentences of the REST schema.
+    # Further sentences for the REST schema.
     details: str = ""
     is_grave: bool = False
 
     def is_for(self, user: Any) -> bool:
-        """Whether the user may do it at all."""
+        """Return whether the user may use it at all."""
         return all(user.has_perm(permission) for permission in self.permissions)
 
     def told(self, name: str) -> str:
-        """Return the message that it is done to the subject of that name."""
+        """Return the message that it was done to the subject of that name."""
         return str(self.done) % {"name": name}
 
     def act(
         self, key: Any, *, by: object = "", reason: str = "", seen: Seen = None, **arguments: Any
     ) -> Any:
-        """Do it to one subject. Raises `ChangedMeanwhile` if that is not as the caller saw it."""
+        """Apply it to one subject.
+
+        Raises `ChangedMeanwhile` if that is not as the caller saw it.
+        """
         assert self.function is not None
         return self.function(key, by=by, reason=reason, seen=seen, **arguments)
 
     def act_by(self, user: Any, key: Any, **arguments: Any) -> Any:
-        """Do it as far as the user may; permissions to do it at all are the caller's to check."""
+        """Apply it as far as the user may. The caller checks the permissions to use it at all."""
         return self.act(key, by=user, **arguments)
 
 
 def verb_table(*verbs: Verb) -> dict[str, Verb]:
-    """Return verbs on one noun by their names."""
+    """Return verbs on one noun, by name."""
     return {verb.name: verb for verb in verbs}
 
 
@@ -114,45 +117,45 @@ class TaskVerb(Verb):
     """A verb on tasks."""
 
     noun: str = "task"
-    # Statuses that allow it.
+    # The statuses that allow it.
     statuses: Statuses
-    # Further statuses that allow it if somebody asks for them: for one task, or in a filter.
+    # Further statuses that allow it on explicit request: for one task, or by a filter.
     also_of_one: Statuses = frozenset()
     each: Each
-    # Whether it is a bulk action and an operation too.
+    # Whether it is also a bulk action and an operation.
     for_many: bool = True
     parameters: tuple[Parameter, ...] = ()
-    # Whether it is needed at once, so that people get no time to undo it when done to many.
+    # Whether it is urgent, so that people get no time to undo it when it is applied to many.
     is_urgent: bool = False
-    # Whether it may end an attempt that runs, which takes the permission to stop tasks.
+    # Whether it may end a running attempt, which requires the permission to stop tasks.
     ends_attempt: bool = False
-    # Narrow tasks in these statuses to those that it can be done to.
+    # Narrow tasks in these statuses to those that it can be applied to.
     doable: Callable[[BaseDatabaseWrapper, QuerySet[Task], Collection[str]], QuerySet[Task]] = (
         lambda connection, tasks, statuses: tasks
     )
-    # Whether a task in an allowed status has nothing left for it to do.
+    # Whether it has nothing left to do for a task in an allowed status.
     is_done: Callable[[Task], bool] = lambda task: False
-    # The reason then, behind the task's id.
+    # The refusal in that case, as text after the task's id.
     nothing_left: str = ""
-    # Statuses in which a task of a workflow does not allow it, and why not, behind the task's id.
+    # Statuses in which it is refused for a task of a workflow, with the text after the task's id.
     not_in_workflow: Statuses = frozenset()
     in_workflow: str = ""
-    # `of_step(connection, task, *, by, reason, seen)`: do it to one such task, under the lock of
+    # `of_step(connection, task, *, by, reason, seen)`: apply it to one such task, under the lock of
     # its workflow. Raises `TransitionRefused`.
     of_step: Callable[..., Any] | None = None
-    # Return the tasks that the arguments do not fit, with the reasons, by id.
+    # Return by id the reasons why the arguments do not fit tasks.
     refusals: Callable[..., Mapping[UUID, str]] = lambda *given, **arguments: {}
-    # The title of the page that confirms it for many.
+    # The title of the page on which people confirm it for many tasks.
     title: Words = ""
-    # Which tasks allow it, as a sentence.
+    # A sentence that says which tasks allow it.
     allowed: Words
-    # Its words in the history of a task.
+    # Its name in the history of a task.
     past: Words
 
     def fitting(
         self, connection: BaseDatabaseWrapper, tasks: QuerySet[Task], statuses: Collection[str]
     ) -> QuerySet[Task]:
-        """Narrow tasks in these statuses to those that it can be done to."""
+        """Narrow tasks in these statuses to those that it can be applied to."""
         found = self.doable(connection, tasks, statuses)
         if self.not_in_workflow:
             found = found.exclude(step__isnull=False, status__in=sorted(self.not_in_workflow))
@@ -170,9 +173,9 @@ class TaskVerb(Verb):
         statuses: Statuses | None = None,
         **arguments: Any,
     ) -> Any:
-        """Do it to one task, if it is in one of `statuses`; return the result.
+        """Apply it to one task, if it is in one of `statuses`. Return the result.
 
-        Raises `TaskDoesNotExist`, `TransitionRefused` if the task does not allow it, and its
+        Raises `TaskDoesNotExist`, `TransitionRefused` if the task does not allow it, and
         `ChangedMeanwhile` if the task is not as the caller saw it.
         """
         task_id = id_of(key)
@@ -189,8 +192,9 @@ class TaskVerb(Verb):
                 _require_seen(selection, seen)
                 done = self.each(selection, **arguments)
                 if task_id not in done:
-                    # A task that was claimed meanwhile is locked by now. In a transaction of the
-                    # caller it would stay so, and who records it has its lease, which comes first.
+                    # A task that was claimed meanwhile is locked by now. In the caller's
+                    # transaction it would stay locked, and the session that records it has its
+                    # lease, which must be locked first.
                     set_rollback(True, using=connection.alias)
             if task_id in done:
                 return done[task_id]
@@ -203,23 +207,23 @@ class TaskVerb(Verb):
         ))  # fmt: skip
 
     def act_by(self, user: Any, key: Any, **arguments: Any) -> Any:
-        """Do it as far as the user may: what ends an attempt takes the permission to stop."""
+        """Apply it as far as the user may; ending an attempt needs the permission to stop."""
         return super().act_by(user, key, **{"statuses": self.statuses_of(user), **arguments})
 
     def statuses_of(self, user: Any) -> Statuses:
-        """The statuses in which the user may do it to one task."""
+        """Return the statuses in which the user may apply it to one task."""
         statuses = self.statuses | self.also_of_one
         if self.ends_attempt and not user.has_perm(STOP):
             return statuses - {TaskStatus.RUNNING}
         return statuses
 
     def is_for_task(self, user: Any, task: Task) -> bool:
-        """Whether the user may do it to the task as it stands."""
+        """Return whether the user may apply it to the task in its current state."""
         may = self.is_for(user) and task.status in self.statuses_of(user)
         return may and self.fits(task)
 
     def fits(self, task: Task) -> bool:
-        """Whether the task allows it as it stands."""
+        """Return whether the task allows it in its current state."""
         if task.status in self.also_of_one:
             return is_held_by_lost(project_connection(), task.id)
         if task.step_id is not None and task.status in self.not_in_workflow:
@@ -227,7 +231,7 @@ class TaskVerb(Verb):
         return task.status in self.statuses and not self.is_done(task)
 
     def _refusal(self, task_id: UUID, status: str, allowed: Statuses) -> str:
-        """The error for a task of that status; empty where another try may succeed."""
+        """Return the error for a task of that status; empty if another try may succeed."""
         connection = project_connection()
         if status in allowed & self.not_in_workflow and task_of_step(connection, task_id):
             return _("Task {task_id} {reason}", task_id=task_id, reason=self.in_workflow)
@@ -248,28 +252,28 @@ class TaskVerb(Verb):
     # Many
 
     def statuses_among(self, asked: Collection[str] | None) -> Statuses:
-        """The statuses that allow it and that a filter asks for.
+        """Return the statuses that allow it and that a filter asks for.
 
-        A filter that names no statuses does not end what runs in order to retry it.
+        If a filter names no statuses, running tasks are not ended in order to retry them.
         """
         if asked is None:
             return self.statuses
         return (self.statuses | self.also_of_one) & frozenset(map(TaskStatus, asked))
 
     def permitted(self, which: TaskFilter, user: Any) -> TaskFilter:
-        """Narrow a filter to what the user may change."""
+        """Narrow a filter to tasks that the user may change."""
         statuses = self.statuses_among(which.statuses)
         may = statuses & self.statuses_of(user)
         return which if may == statuses else replace(which, everything=False, statuses=sorted(may))
 
     def leaves_out_running(self, user: Any) -> bool:
-        """Whether running tasks are left out because the user may not stop tasks."""
+        """Return whether running tasks are left out because the user may not stop tasks."""
         return not self.statuses <= self.statuses_of(user)
 
     # As an operation
 
     def stored(self, arguments: Arguments) -> dict[str, Any]:
-        """Return the arguments as JSON has them. Raises `InvalidTask`."""
+        """Return the arguments as JSON. Raises `InvalidTask`."""
         names = {parameter.name for parameter in self.parameters}
         if set(arguments) != names:
             takes = " and ".join(map(repr, sorted(names))) or "no arguments"
@@ -280,7 +284,7 @@ class TaskVerb(Verb):
         return {each.name: each.to_json(arguments[each.name]) for each in self.parameters}
 
     def given(self, stored: Arguments) -> dict[str, Any]:
-        """Return the arguments of `each`, from what is stored."""
+        """Return the arguments of `each` from their stored form."""
         return {each.name: each.from_json(stored[each.name]) for each in self.parameters}
 
 

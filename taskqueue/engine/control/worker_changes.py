@@ -40,9 +40,9 @@ def change_worker(
 ) -> None:
     """Change the slots and queues of a running worker until it restarts; None keeps a value.
 
-    `queues` and `definition_slots` are texts as the flags of `runworker` take them; an empty text
-    stands for all queues, or for no limits. `strict`: whether it empties its queues in their order.
-    Running bodies end as they would have. Raises `InvalidTask`, and `WorkerDoesNotExist`.
+    `queues` and `definition_slots` are texts as for the flags of `runworker`; an empty text stands
+    for all queues, or for no limits. `strict`: whether it empties its queues in their order.
+    Running bodies are not affected. Raises `InvalidTask`, and `WorkerDoesNotExist`.
     """
     changes = checked_changes(
         {
@@ -75,7 +75,7 @@ def change_worker(
 
 
 def checked_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes that are not None, in their usual form. Raises `InvalidTask`."""
+    """Return the changes that are not None, in their normal form. Raises `InvalidTask`."""
     checked: dict[str, Any] = {}
     if (concurrency := changes["concurrency"]) is not None:
         checked["concurrency"] = check_concurrency(concurrency)

@@ -21,7 +21,7 @@ from taskqueue.exceptions import TransitionRefused, WorkerDoesNotExist
 from taskqueue.models import Worker
 from taskqueue.models.worker import WorkerRequest, WorkerStatus
 
-# A request is replaced by a stronger one only.
+# A request is replaced only by a stronger one.
 STRENGTH = ("", WorkerRequest.QUIET.value, WorkerRequest.STOP.value, WorkerRequest.KILL.value)
 RESUME = "resume"
 GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
@@ -31,12 +31,12 @@ GONE = frozenset({WorkerStatus.STOPPED, WorkerStatus.LOST})
 class WorkerFilter:
     """Workers that have not ended and match all conditions."""
 
-    # An empty one is a choice too: no worker matches.
+    # An empty set is a choice too: no worker matches it.
     names: Collection[str] | None = None
     host: str = ""
-    # Workers that take tasks from this queue, also because they serve all queues.
+    # Workers that serve this queue, by name or because they serve all queues.
     queue_name: str = ""
-    # Says that no other choice is meant.
+    # Says explicitly that all workers are meant.
     everyone: bool = False
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class WorkerFilter:
 
 
 def quiet_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Ask a worker to claim no more tasks, to finish running ones, and to stay until resumed.
+    """Ask a worker to claim no more tasks, finish running ones, and stay until it is resumed.
 
     Raises `WorkerDoesNotExist`.
     """
@@ -59,7 +59,7 @@ def quiet_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = N
 def resume_worker(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Let a quiet worker claim tasks again.
 
-    Raises `WorkerDoesNotExist`, and `TransitionRefused` if it is not quiet, or is asked to end.
+    Raises `WorkerDoesNotExist`, and `TransitionRefused` if it is not quiet or was asked to end.
     """
     if not resume_workers(WorkerFilter(names=[name]), by=by, reason=reason, seen=seen):
         rows = Worker.objects.using(project_connection().alias).filter(name=name)
@@ -91,8 +91,9 @@ def request_workers(
 ) -> list[str]:
     """Send workers a request; return the names of those that now have it, or a stronger one.
 
-    A weaker request never replaces a stronger one. Raises `WorkerDoesNotExist` if one is named
-    that is not there; then nobody is asked. Raises ValueError for what nobody can ask.
+    Return those that now have it or a stronger one. A weaker request never replaces a stronger one.
+    If a named worker does not exist, this raises `WorkerDoesNotExist` and sends nothing. Raises
+    ValueError for an unknown request.
     """
     try:
         request = WorkerRequest(request)
@@ -115,8 +116,8 @@ def resume_workers(
 ) -> list[str]:
     """Let quiet workers claim again; return the names of those that were asked to be quiet.
 
-    A worker that is asked to stop still stops. Raises `WorkerDoesNotExist` if one is named that
-    is not there; then nobody is resumed.
+    A worker that was asked to stop still stops. If a named worker does not exist, this raises
+    `WorkerDoesNotExist` and resumes nobody.
     """
     connection = project_connection()
     with atomic(using=connection.alias):
@@ -129,7 +130,7 @@ def resume_workers(
 def _write(
     connection: BaseDatabaseWrapper, workers: Sequence[Worker], verb: str, who: Person
 ) -> None:
-    """Write a request to locked workers, or take it back, with audit entries; and wake them."""
+    """Write or withdraw a request for locked workers, with audit entries, and wake the workers."""
     if not workers:
         return
     now = dialect_for(connection).now(connection)
@@ -152,7 +153,7 @@ def _write(
 def chosen_workers(
     connection: BaseDatabaseWrapper, which: WorkerFilter, seen: Seen
 ) -> list[Worker]:
-    """Lock the workers that match, by name. Raises `WorkerDoesNotExist`, `ChangedMeanwhile`."""
+    """Lock the matching workers, by name. Raises `WorkerDoesNotExist` and `ChangedMeanwhile`."""
     take_write_lock(connection)
     rows = Worker.objects.using(connection.alias).exclude(status__in=sorted(GONE))
     workers = rows.order_by("name").select_for_update()

@@ -1,4 +1,4 @@
-"""Bringing the handlers that the code declares to the database, and ending removed ones."""
+"""Writing the handlers that the code declares to the database, and ending removed ones."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ HAS_HANDLERS = Fact.of("""
 
 
 def sync_handlers() -> None:
-    """Subscribe the handlers that the code declares; a row that is as it should be stays.
+    """Subscribe the handlers that the code declares; rows that are up to date are not touched.
 
-    Their patterns, filters and options are those of the code that started last.
+    Patterns, filters and options of the worker that started last apply.
     """
     connection = project_connection()
     rows = Subscription.objects.using(connection.alias).filter(subscriber=Subscriber.HANDLER)
@@ -34,7 +34,7 @@ def sync_handlers() -> None:
             row = known.pop((name, place), None)
             if row is None or not _is_alike(row, handler):
                 _subscribe(connection, name, handler, place)
-    # Others of a definition that the code declares: it had more of them.
+    # Further subscriptions of a declared definition: it used to have more of them.
     for (name, _), row in known.items():
         if name in declared():
             row.delete(using=connection.alias)
@@ -46,8 +46,8 @@ def sync_handlers() -> None:
 def end_undeclared(connection: BaseDatabaseWrapper) -> None:
     """End subscriptions of handlers that no live worker's code declares any more.
 
-    A worker declares its handlers as it starts: one that was not declared since all live workers
-    started, and have declared theirs, is in the code of none.
+    A worker declares its handlers when it starts. So if a handler was not declared since all live
+    workers started and made their declarations, no worker's code contains it.
     """
     with orm_transaction(connection):
         rows = Subscription.objects.using(connection.alias).filter(subscriber=Subscriber.HANDLER)

@@ -22,15 +22,15 @@ from taskqueue.models.event import Subscriber
 
 logger = logging.getLogger("taskqueue.engine")
 
-# Definitions of this package itself, such as deliveries. What becomes of their tasks causes
-# nothing: an event of a delivery would cause the next one, for ever.
+# Definitions of this package, such as deliveries. Events of their tasks have no effects: an event
+# of a delivery would cause the next delivery, forever.
 INTERNAL = "taskqueue."
 
 
 Effect = Callable[[BaseDatabaseWrapper, Subscription, Sequence[Event]], None]
 
-# What is done for a subscription of each kind, with the events that fit it, in their order. It runs
-# in a savepoint, and may enqueue tasks and write rows. A kind that is not here causes nothing.
+# The effect of a subscription of each kind, called with the matching events in their order. It runs
+# in a savepoint, and may enqueue tasks and write rows. Other kinds have no effect.
 EFFECTS: Mapping[Subscriber, Effect] = {
     Subscriber.HANDLER: enqueue_handlers,
     Subscriber.ENDPOINT: deliver_events,
@@ -42,11 +42,11 @@ def bring_about(
     events: Sequence[Event],
     subscriptions: Sequence[Subscription],
 ) -> None:
-    """Bring about what the events cause by these subscriptions.
+    """Apply the effects that these subscriptions ask for.
 
-    An event whose effect fails is left out of that subscription, and is logged: it must not keep
-    back other events, nor other subscriptions. Raises what the database raises when it is in
-    trouble.
+    If the effect of an event fails, it is logged and the event is skipped for that subscription: it
+    must not hold back other events or subscriptions. Raises the database's error if the database is
+    in trouble.
     """
     own = handled_names(subscriptions)
     telling = [event for event in events if not causes_nothing(event, own)]
@@ -66,7 +66,7 @@ def bring_about(
 
 
 def causes_nothing(event: Event, handlers: set[str]) -> bool:
-    """Whether an event is that of a task of this package itself, or of a handler."""
+    """Return whether an event is about a task of this package or of a handler."""
     is_of_task = event.kind.startswith("task.")
     return is_of_task and (event.name in handlers or event.name.startswith(INTERNAL))
 
@@ -77,9 +77,9 @@ def _hand_on(
     subscription: Subscription,
     events: Sequence[Event],
 ) -> list[tuple[Event, Exception]]:
-    """Bring about the effect of all events but those that it fails for, which are returned.
+    """Apply the effect to all events; return those for which it fails, with the errors.
 
-    What fails is halved until single events are left.
+    A failing list is halved until single events are left.
     """
     try:
         with atomic(using=connection.alias):

@@ -1,4 +1,4 @@
-"""Following the feed: events as they come, for async code."""
+"""Following the feed: events as they are published, for async code."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from taskqueue.engine.reader_outages import Outage
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# Seconds after which a stream looks by itself, whatever it has heard.
+# Seconds after which a stream looks for events even if it was told of none.
 LONGEST_PAUSE = 5.0
-# Seconds for which a stream that is over waits for the numbers of its last events.
+# Seconds for which a finished stream waits for the numbers of its last events.
 LONGEST_END = 30.0
 
 
@@ -32,12 +32,12 @@ async def follow(
     is_over: Callable[[], Awaitable[bool]] | None = None,
     look_every: float = LONGEST_PAUSE,
 ) -> AsyncIterator[Page]:
-    """Yield pages of events behind a number, or from now on; empty ones while nothing happens.
+    """Yield pages of events after a number, or from now on; empty pages while nothing happens.
 
-    `is_over` is asked when nothing has come for `look_every` seconds, and ends the stream behind
-    the last event. Where the connection to the database is lost, the stream goes on behind its
-    last event once the database answers again; the wait is logged and bounded. Raises
-    `EventsGone` where events that were not read yet were deleted, and `TooManyReaders`.
+    `is_over` is asked when nothing has come for `look_every` seconds, and ends the stream after its
+    last event. If the database connection is lost, the stream continues after its last event once
+    the database answers again; this wait is logged and bounded. Raises `EventsGone` if unread
+    events were deleted, and `TooManyReaders`.
     """
     begin = await _in_thread(_begin, wanted, after)
     outage = Outage()
@@ -54,13 +54,13 @@ async def follow(
                     page = Page(events=events, next_seq=follower.position, has_more=False)
                 is_silent = not page.events and not page.has_more
                 if is_silent and ends_at is None and is_over is not None and await is_over():
-                    # What it tells last may still wait for its number.
+                    # The last events may still wait for their numbers.
                     ends_at = time.monotonic() + LONGEST_END
                     continue
                 outage.is_over(follower.position)
             except (OperationalError, InterfaceError) as error:
                 pause = await _in_thread(_pause_after, outage, error)
-                # Readers want to be able to say that they are still there.
+                # Readers use empty pages to keep their own connections alive.
                 yield Page(events=[], next_seq=follower.position, has_more=False)
                 await asyncio.sleep(pause)
                 continue
@@ -73,17 +73,17 @@ async def follow(
 
 
 async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run it in the thread that has the project's connection."""
+    """Run a function in the thread that has the project's connection."""
     return await sync_to_async(function, thread_sensitive=True)(*args, **kwargs)
 
 
 def _begin(wanted: EventFilter, after: int | None) -> int:
-    """Subscribe, and return the number behind which the stream begins."""
+    """Subscribe. Return the number after which the stream begins."""
     connection = project_connection()
     try:
         last = keep_reading(connection, wanted)
         if after is not None and after > last:
-            read(connection, wanted, after=after, limit=1)  # Raises where it is still ahead.
+            read(connection, wanted, after=after, limit=1)  # Raises if it is still ahead.
         return last if after is None else after
     finally:
         let_go()
@@ -93,7 +93,7 @@ def _read(wanted: EventFilter, after: int) -> tuple[Page, bool]:
     """Return the next page, and whether some events still wait for their numbers."""
     try:
         connection = project_connection()
-        # Asked first: what has its number by then is on the page.
+        # Asked first, so that events numbered by then are on the page.
         waits = waits_for_number(connection, wanted)
         return read(connection, wanted, after=after), waits
     finally:
@@ -105,7 +105,7 @@ def _pause_after(outage: Outage, error: Exception) -> float:
 
 
 def let_go() -> None:
-    """Give back the connection: a stream may be open for long, and needs it seldom."""
+    """Close the connection: a stream may be open for long and needs it rarely."""
     connection = project_connection()
     if connection.autocommit and not connection.in_atomic_block and connection.vendor != "sqlite":
         connection.close()

@@ -1,4 +1,4 @@
-"""The tasks of handlers: definitions under `@on`, one task for each event that fits."""
+"""The tasks of handlers: definitions under `@on`, one task for each matching event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taskqueue.engine.specs import EnqueueSpec
 from taskqueue.models import Event, Subscription
 from taskqueue.models.event import Subscriber
 
-# Of the JSON of an event, in bytes.
+# The most bytes of the JSON of an event.
 LARGEST = 16 * 1024
 
 
@@ -38,7 +38,7 @@ def enqueue_handlers(
 
 
 def handled_names(subscriptions: Sequence[Subscription]) -> set[str]:
-    """Return the names of all handlers: what becomes of their own tasks causes nothing."""
+    """Return the names of all handlers. Events of their own tasks have no effects."""
     return {
         subscription.subject
         for subscription in subscriptions
@@ -47,5 +47,5 @@ def handled_names(subscriptions: Sequence[Subscription]) -> set[str]:
 
 
 def stored(spec: EnqueueSpec) -> dict[str, Any]:
-    """Return the request that a handler's subscription keeps, from which its tasks are enqueued."""
+    """Return the request that a handler's subscription stores to enqueue its tasks."""
     return {"spec": spec.as_json()}

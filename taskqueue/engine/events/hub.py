@@ -34,11 +34,11 @@ from taskqueue.models import Event
 
 logger = logging.getLogger("taskqueue.engine")
 
-# Seconds between two looks, with a listener, without one, and on SQLite.
+# Seconds between two looks: with a listener, without one, and on SQLite.
 POLL_LISTENING, POLL_BLIND, POLL_SQLITE = 2.0, 0.5, 0.2
-# Events that are kept in memory; a stream that is further behind reads the database.
+# Events kept in memory; a stream that is further behind reads the database.
 KEPT = 2000
-# Seconds between two renewals of the subscriptions of streams.
+# Seconds between two renewals of the streams' subscriptions.
 RENEWAL = 15.0
 # Seconds without any stream after which the thread ends.
 IDLE = 20.0
@@ -47,7 +47,7 @@ SILENCE = 30.0
 
 
 class Follower:
-    """One stream: which events it wants, and how far it has come."""
+    """A stream: the events that it wants, and its position."""
 
     def __init__(self, wanted: EventFilter, position: int) -> None:
         self.wanted = wanted
@@ -56,7 +56,7 @@ class Follower:
         self._news = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait until there may be news, or for so many seconds."""
+        """Wait until there may be news, or until the seconds have passed."""
         try:
             await asyncio.wait_for(self._news.wait(), seconds)
         except TimeoutError:
@@ -64,39 +64,39 @@ class Follower:
         self._news.clear()
 
     def wake(self) -> None:
-        """Tell it from the thread that there are events."""
+        """Tell the stream, from the thread, that there are events."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
 
 
 class Hub:
-    """The followers of this process, and the thread that reads for them."""
+    """The streams of this process, and the thread that reads for them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._followers: set[Follower] = set()
         self._thread: threading.Thread | None = None
         self._process = 0
-        # Whether the thread has found nobody, and ends.
+        # Whether the thread has found no streams and is ending.
         self._is_leaving = False
-        # The rows behind `_floor`, in their order.
+        # The rows after `_floor`, in order.
         self._recent: deque[Event] = deque()
         self._floor: int | None = None
         self._renew_at = 0.0
-        # Since when the thread cannot read, and why.
+        # Since when the thread has been unable to read, and why.
         self._trouble: tuple[float, Exception] | None = None
 
     @property
     def has_ended(self) -> bool:
-        """Whether no thread reads."""
+        """Whether no thread is reading."""
         return self._thread is None or not self._thread.is_alive()
 
     @contextmanager
     def following(self, wanted: EventFilter, position: int) -> Iterator[Follower]:
-        """Let a stream hear of events during the block."""
+        """Let a stream receive events during the block."""
         follower = Follower(wanted, position)
         with self._lock:
-            if self._process != os.getpid():  # A copy of a process whose thread it has not.
+            if self._process != os.getpid():  # Forked, without the thread.
                 self._process, self._thread, self._followers = os.getpid(), None, set()
             self._followers.add(follower)
             self._renew_at = 0.0
@@ -115,9 +115,9 @@ class Hub:
                 self._followers.discard(follower)
 
     def take(self, follower: Follower) -> list[FeedEvent] | None:
-        """Return the next events of a stream; None where it must read the database itself.
+        """Return the next events of a stream; None if it must read the database itself.
 
-        Raises what the database raised, once the thread could not read for too long.
+        Raises the database's error once the thread has been unable to read for too long.
         """
         with self._lock:
             if self._trouble is not None:
@@ -133,7 +133,7 @@ class Hub:
 
     @property
     def _last(self) -> int:
-        """The number up to which the thread has read."""
+        """The number of the last event that the thread has read."""
         return (self._recent[-1].seq if self._recent else self._floor) or 0
 
     # In the thread
@@ -166,7 +166,7 @@ class Hub:
         connections.close_all()
 
     def _note(self, error: Exception | None) -> None:
-        """Note whether the thread can read; each change is logged once."""
+        """Record whether the thread can read; each change is logged once."""
         before = self._trouble
         if error is None:
             self._trouble = None
@@ -192,10 +192,11 @@ class Hub:
             for each in wanted:
                 try:
                     keep_reading(connection, each)
-                except TooManyReaders as error:  # Its subscription ended while we were away.
+                except TooManyReaders as error:  # Its subscription ended during the outage.
                     logger.warning("Stream not subscribed error=%s", one_line(error))
             if last is not None and last_seq(connection) < last:
-                # The database was restored or emptied: streams read it themselves, and are told.
+                # The database was restored or emptied: streams read it themselves, and get the
+                # error.
                 with self._lock:
                     self._forget()
                 last = None
@@ -210,7 +211,7 @@ class Hub:
                 return
             with self._lock:
                 if found[0].seq != last + 1:
-                    # What is between was deleted: streams read for themselves what is left.
+                    # The events between were deleted: streams read the rest themselves.
                     self._recent.clear()
                     self._floor = (found[0].seq or 1) - 1
                 self._recent.extend(found)
@@ -232,7 +233,7 @@ def _listener_on(connection: BaseDatabaseWrapper) -> Listener | None:
             return None
     except NoWitness:
         return None
-    # What was heard is found by the look that follows.
+    # The following look finds the events behind these notifications.
     listener = Listener(connection, lambda payload: None, channel=CHANNEL)
     listener.start()
     return listener

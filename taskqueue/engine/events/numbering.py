@@ -28,12 +28,12 @@ from taskqueue.models.event import Subscriber
 logger = logging.getLogger("taskqueue.engine")
 
 CHANNEL = "taskqueue_events"
-# Events of one transaction, and of one that only numbers them: each turn costs a worker some
-# milliseconds besides. The first worker has ten turns a second, and more while a turn of the first
-# size leaves some behind.
+# The most events of one transaction, and of one that only numbers events: each turn also costs a
+# worker some milliseconds. The first worker has ten turns a second, and more while a turn of the
+# first size leaves events behind.
 BATCH, PLAIN_BATCH = 1000, 5000
 
-# What anybody wants, as the worker's session is to know it.
+# The kinds that anybody wants, as the worker's session knows them.
 WANTED_KINDS = Fact.of("SELECT kinds FROM taskqueue_audience")
 HAS_NEW_EVENTS = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_event WHERE seq IS NULL)
@@ -41,10 +41,11 @@ HAS_NEW_EVENTS = Fact.of("""
 """)
 
 LOCK = Statement.of("SELECT last_seq FROM taskqueue_audience {skip_locked}")
-# By the partial index of events that have no number yet. On PostgreSQL no other index has their
-# ids: each row is found by its place, for nobody else changes or deletes what has no number.
-# Batches, which SQLite has not, give way to their events. One that is larger than the limit is
-# numbered alone. The statement returns how many events there were, and whether it saw more.
+# By the partial index of events that have no number yet. On PostgreSQL no other index contains
+# their ids: each row is found by its physical place, because no other session changes or deletes
+# unnumbered events. Batches, which SQLite does not have, are replaced by their events. A batch
+# larger than the limit is numbered alone. The statement returns how many events there were, and
+# whether it saw more.
 NUMBER = Statement(
     postgresql="""
         WITH single AS MATERIALIZED (
@@ -108,16 +109,16 @@ NUMBERED = Statement.of("""
     WHERE seq > %(last)s AND seq <= %(upto)s
     ORDER BY seq
 """)
-# Streams are read by others; nothing is to be done for them here.
+# Other processes read for streams; the pump does nothing for them.
 EFFECTIVE = [kind for kind in Subscriber if kind != Subscriber.STREAM]
 
 
 class Numbered(NamedTuple):
     """The result of one turn."""
 
-    # How many events got a number.
+    # How many events were numbered.
     number: int
-    # Whether some may be left that are visible, for they went beyond the limit.
+    # Whether visible events may be left, because they exceeded the limit.
     leaves_some: bool
 
 
@@ -125,9 +126,10 @@ NONE_NUMBERED = Numbered(0, False)
 
 
 def pump(connection: BaseDatabaseWrapper, *, limit: int | None = None) -> Numbered:
-    """Number the next events, with all that they cause.
+    """Number the next events, and apply their effects.
 
-    None while another worker is at it. Locks: the row of the audience, then what the effects lock.
+    Nothing is numbered while another worker does it. Locks: the row of the audience, then the locks
+    of the effects.
     """
     with orm_transaction(connection):
         take_write_lock(connection)

@@ -15,9 +15,9 @@ from taskqueue.engine.sessions import take_write_lock
 from taskqueue.engine.statement import Fact
 from taskqueue.models import Audience, Event
 
-# Rows of one transaction.
+# The most rows of one transaction.
 BATCH = 2000
-# By the numbers, for the entries of deleted events stay in the index for a while.
+# By number, because index entries of deleted events remain for a while.
 HAS_EVENTS = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_audience WHERE last_seq > pruned_seq)
     OR EXISTS (SELECT 1 FROM taskqueue_subscription)
@@ -25,10 +25,10 @@ HAS_EVENTS = Fact.of("""
 
 
 def prune_events(connection: BaseDatabaseWrapper) -> bool:
-    """Delete the first events that are past `EVENTS_KEPT`; whether there may be more of them.
+    """Delete the first events that are past `EVENTS_KEPT`. Return whether there may be more.
 
-    Readers that stand behind what was deleted are told, for the last number is kept. Also ends
-    subscriptions that were not renewed. Locks: the row of the audience.
+    A reader of deleted events gets an error, because the last deleted number is stored. It also
+    ends subscriptions that were not renewed. Locks: the row of the audience.
     """
     kept = get_settings().EVENTS_KEPT
     with orm_transaction(connection):
@@ -38,7 +38,7 @@ def prune_events(connection: BaseDatabaseWrapper) -> bool:
         audience = rows.select_for_update(skip_locked=True).first()
         if audience is None:
             return False
-        # Behind what was deleted before: its entries of the index may still be there.
+        # Start after the events deleted before: their index entries may remain.
         events = Event.objects.using(connection.alias).filter(seq__gt=audience.pruned_seq)
         numbered = events.order_by("seq").values_list("seq", "at", named=True)
         first: list[Any] = list(numbered[:BATCH])
@@ -50,8 +50,8 @@ def prune_events(connection: BaseDatabaseWrapper) -> bool:
             return bool(row.seq < least or (oldest and row.at < oldest))
 
         # Numbers rise in the order in which events became visible, which is nearly that of time: an
-        # old one of a long transaction waits until those before it are old too. A time that lies in
-        # the future, as after the clock was set back, says nothing: it goes with the next one.
+        # old event of a long transaction waits until those before it are old too. A time in the
+        # future, as after the clock was set back, says nothing: its event goes with the next one.
         looked_at = list(takewhile(lambda row: is_past(row) or row.at > now, first))
         is_whole = len(looked_at) == BATCH
         upto = max((row.seq for row in looked_at if is_past(row)), default=None)

@@ -16,16 +16,16 @@ from taskqueue.declarations.event_filters import EventFilter
 from taskqueue.exceptions import EventsGone
 from taskqueue.models import Audience, Event, EventBatch
 
-# Events of one answer.
+# The most events of one answer.
 MOST = 1000
-# As JSON keeps numbers exactly.
+# The largest number that JSON keeps exactly.
 LARGEST_SEQ = 2**53
 UTC_OFFSET = timedelta(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeedEvent:
-    """A change that was committed, as readers and handlers get it."""
+    """A committed change, as readers and handlers receive it."""
 
     # Its number: without gaps, in the order in which events became visible.
     seq: int
@@ -33,7 +33,7 @@ class FeedEvent:
     at: datetime
     task: UUID | None
     workflow: UUID | None
-    # Of the definition, workflow, schedule or alert rule; of an operation its verb.
+    # The name of the definition, workflow, schedule or alert rule; for an operation its verb.
     name: str
     queue: str
     worker: str
@@ -44,7 +44,7 @@ class FeedEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Events, and the number behind which the next ones come."""
+    """Events, and the number after which the next ones follow."""
 
     events: list[FeedEvent]
     next_seq: int
@@ -55,10 +55,10 @@ class Page:
 def read(
     connection: BaseDatabaseWrapper, wanted: EventFilter, *, after: int, limit: int = MOST
 ) -> Page:
-    """Return the first events behind that number which fit.
+    """Return the first matching events after that number.
 
-    Raises `EventsGone` where some of them were deleted, for they were kept for too long, and for a
-    number that no event has yet, of which the reader would hear nothing for a long time.
+    Raises `EventsGone` if some of them were deleted because of their age, and also for a number
+    that no event has yet, because such a reader would receive nothing for a long time.
     """
     audience = Audience.objects.using(connection.alias).first() or Audience()
     if after > audience.last_seq:
@@ -68,13 +68,13 @@ def read(
             oldest=audience.last_seq + 1,
         )
     _require_kept(audience.pruned_seq, after)
-    # Only up to what had its number before the rows are read: so `next_seq` passes over none.
+    # Only up to the last number before the rows are read, so that `next_seq` skips no event.
     rows = Event.objects.using(connection.alias).filter(
         _query(wanted), seq__gt=after, seq__lte=audience.last_seq
     )
     found = list(rows.order_by("seq")[: limit + 1])
     if after < audience.last_seq and (not found or found[0].seq != after + 1):
-        # What is missing in front may not fit, or may have been deleted since the first look.
+        # Missing rows at the front may not match, or may have been deleted since the first look.
         looked = Audience.objects.using(connection.alias).values_list("pruned_seq", flat=True)
         _require_kept(looked.get(), after)
     events = [feed_event(row) for row in found[:limit]]
@@ -84,7 +84,7 @@ def read(
 
 
 def _require_kept(pruned: int, after: int) -> None:
-    """Raise `EventsGone` where events behind that number were deleted."""
+    """Raise `EventsGone` if events after that number were deleted."""
     if after < pruned:
         raise EventsGone(
             f"The events behind number {after} are no longer kept: the oldest one is number "
@@ -94,7 +94,7 @@ def _require_kept(pruned: int, after: int) -> None:
 
 
 def waits_for_number(connection: BaseDatabaseWrapper, wanted: EventFilter) -> bool:
-    """Return whether an event that fits has no number yet; of batches, whichever its task."""
+    """Return whether a matching event has no number yet; for batches, whatever their tasks."""
     rows = Event.objects.using(connection.alias).filter(_query(wanted), seq__isnull=True)
     batches = EventBatch.objects.using(connection.alias)
     of_any_task = replace(wanted, task_id=None)
@@ -104,13 +104,13 @@ def waits_for_number(connection: BaseDatabaseWrapper, wanted: EventFilter) -> bo
 def read_last(
     connection: BaseDatabaseWrapper, wanted: EventFilter, *, limit: int
 ) -> list[FeedEvent]:
-    """Return the last events that fit, the oldest of them first."""
+    """Return the last matching events, oldest first."""
     rows = Event.objects.using(connection.alias).filter(_query(wanted), seq__isnull=False)
     return [feed_event(row) for row in rows.order_by("-seq")[:limit]][::-1]
 
 
 def feed_event(row: Event) -> FeedEvent:
-    """Return a numbered event as readers get it."""
+    """Return a numbered event in the form in which readers receive it."""
     assert row.seq is not None
     return FeedEvent(
         seq=row.seq,
@@ -127,7 +127,7 @@ def feed_event(row: Event) -> FeedEvent:
 
 
 def as_json(event: FeedEvent) -> dict[str, Any]:
-    """An event as plain JSON values, in the form that the API has too."""
+    """Return an event as plain JSON values, as the API shows it."""
     at = event.at.isoformat().removesuffix("+00:00")
     ids = {
         name: None if value is None else str(value)
@@ -154,9 +154,10 @@ def _any_of(column: str, patterns: Sequence[str]) -> Q:
 
 
 class FitsPattern(Lookup):
-    """Whether a column fits a pattern with `*` and `?`, as `fits` and the triggers have it.
+    """Whether a column matches a pattern with `*` and `?`, as `fits` and the triggers decide it.
 
-    SQLite has GLOB for it. Its regexes are Python's, which some patterns keep busy for minutes.
+    On SQLite this uses GLOB: its regexes are Python's, and some patterns keep those busy for
+    minutes.
     """
 
     prepare_rhs = False

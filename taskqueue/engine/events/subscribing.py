@@ -23,9 +23,10 @@ from taskqueue.exceptions import TooManyReaders
 from taskqueue.models import Audience, Subscription
 from taskqueue.models.event import Subscriber
 
-# For how long a reader's subscription lasts that is not renewed.
+# How long a reader's subscription lasts if it is not renewed.
 READING_SECONDS = 60.0
-# Readers with different filters. Each change that may be an event is compared with all of them.
+# The most readers with different filters. Each change that may be an event is compared with all of
+# them.
 MOST_READERS = 200
 
 
@@ -39,10 +40,10 @@ def subscribe(
     seconds: float | None = None,
     further: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write or replace a subscription; the number after which its events come.
+    """Write or replace a subscription. Return the number after which its events come.
 
-    It ends after so many seconds unless it is renewed. `further` are other columns. It holds at
-    once for callers, and for workers within two seconds.
+    It ends after `seconds` unless it is renewed. `further` are values of other columns. It takes
+    effect at once for callers, and within two seconds for workers.
     """
     with atomic(using=connection.alias):
         audience = _locked(connection)
@@ -60,10 +61,10 @@ def subscribe(
 
 
 def keep_reading(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
-    """Have the events written that a reader wants, until a minute from now; the last number.
+    """Have the events that a reader wants written until a minute from now. Return the last number.
 
-    All readers with the same filter share one subscription. It is written only where less than
-    half of its time is left, so that reading is seldom a change. Raises `TooManyReaders`.
+    All readers with the same filter share one subscription. It is renewed only when less than half
+    of its time is left, so that reading seldom writes. Raises `TooManyReaders`.
     """
     subject = hashlib.sha256(repr(wanted).encode()).hexdigest()[:32]
     now = dialect_for(connection).now(connection)
@@ -74,37 +75,37 @@ def keep_reading(connection: BaseDatabaseWrapper, wanted: EventFilter) -> int:
             rows.update(until=now + timedelta(seconds=READING_SECONDS))
         return last_seq(connection)
     with atomic(using=connection.alias):
-        _locked(connection)  # Before the readers are counted: there are never more than so many.
+        _locked(connection)  # Before the readers are counted, so that the bound holds.
         _require_room(connection)
         return subscribe(connection, Subscriber.STREAM, subject, wanted, seconds=READING_SECONDS)
 
 
 def unsubscribe(connection: BaseDatabaseWrapper, subscriber: Subscriber, *subjects: str) -> int:
-    """End all subscriptions of these subjects; how many there were."""
+    """End all subscriptions of these subjects. Return how many there were."""
     return _delete(connection, Q(subscriber=subscriber, subject__in=subjects))
 
 
 def end_overdue(connection: BaseDatabaseWrapper) -> int:
-    """End subscriptions that were not renewed; how many there were."""
+    """End subscriptions that were not renewed. Return how many there were."""
     overdue = Q(until__lte=dialect_for(connection).now(connection))
     return _delete(connection, overdue) if _rows(connection).filter(overdue).exists() else 0
 
 
 def last_seq(connection: BaseDatabaseWrapper) -> int:
-    """The number of the last event that has one; 0 before the first."""
+    """Return the number of the last numbered event; 0 if there is none."""
     row = Audience.objects.using(connection.alias).values_list("last_seq", flat=True).first()
     return row or 0
 
 
 def recount(connection: BaseDatabaseWrapper) -> None:
-    """Find out anew what anybody wants, after a change of subscriptions by other means."""
+    """Determine anew which events anybody wants, after other code changed subscriptions."""
     with atomic(using=connection.alias):
         _count(connection, _locked(connection))
 
 
 def _require_room(connection: BaseDatabaseWrapper) -> None:
     readers = _rows(connection).filter(subscriber=Subscriber.STREAM)
-    # Without a worker, nobody else ends those that are over.
+    # Without a worker, nothing else ends overdue subscriptions.
     if readers.count() < MOST_READERS or end_overdue(connection):
         return
     raise TooManyReaders(
@@ -123,7 +124,7 @@ def _delete(connection: BaseDatabaseWrapper, which: Q) -> int:
 
 
 def _locked(connection: BaseDatabaseWrapper) -> Audience:
-    """Make and lock the row of the audience."""
+    """Create the row of the audience if necessary, and lock it."""
     take_write_lock(connection)
     rows = Audience.objects.using(connection.alias)
     audience = rows.select_for_update().first()

@@ -11,7 +11,7 @@ from taskqueue.models import Event, Subscription
 
 
 def write_events(connection: BaseDatabaseWrapper, events: Sequence[Event]) -> None:
-    """Write those of the events that a subscription wants, in the caller's transaction.
+    """Write the events that a subscription wants, in the caller's transaction.
 
     Their details are words and numbers: never arguments, results, messages or tracebacks.
     """

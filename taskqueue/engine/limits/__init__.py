@@ -1,1 +1,1 @@
-"""Limits: the claim of tasks that are limited, or for which only some workers have the tags."""
+"""Limits: claiming tasks that are limited, or that only workers with certain tags may run."""

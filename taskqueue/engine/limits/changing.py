@@ -11,10 +11,11 @@ from taskqueue.engine.statement import Statement
 from taskqueue.models import Limit, Limiter, LimitNote
 from taskqueue.models.limit import Per
 
-# What waits for a token of one limit: it may come sooner now, and whoever waits for one says so
-# only by the time.
+# Partitions that wait for a token of one limit. The token may now come sooner, and the only record
+# of their wait is the time of the token.
 #
-# Locks: partitions, skipping locked ones, for who holds them may wait for these limiters.
+# Locks: partitions, skipping locked ones, because a session that holds them may wait for these
+# limiters.
 ASK_AGAIN = Statement(
     postgresql="""
         UPDATE taskqueue_partition AS partition
@@ -43,10 +44,11 @@ ASK_AGAIN = Statement(
 
 
 def look_again(connection: BaseDatabaseWrapper, limit: Limit) -> None:
-    """Note the limiters of a limit, and have those who wait for its tokens ask again.
+    """Note the limiters of a limit, and make partitions that wait for its tokens ask again.
 
-    The caller's transaction changes the limit. Locks its limiters by their ids, as claims do: one
-    that holds them before has written what waits, and one that comes later reads the new numbers.
+    The caller's transaction changes the limit. This locks its limiters by id, as claims do: a claim
+    that locked them earlier has already written which partitions wait, and a later claim reads the
+    new numbers.
     """
     rows = Limiter.objects.using(connection.alias).filter(limit_id=limit.id)
     ids = list(rows.order_by("id").select_for_update().values_list("id", flat=True))

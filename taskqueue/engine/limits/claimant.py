@@ -17,12 +17,12 @@ class Claimant:
     name: str
     host: str
     tags: frozenset[str]
-    # Of some queues, those that it serves; and how many tasks to take from each of them.
+    # Given some queues: those that the worker serves, and how many tasks to take from each.
     serving: Callable[[list[str]], list[str]]
     quotas: Callable[[list[str], int], list[tuple[str, int]]]
 
     def own_key(self, per: str) -> str:
-        """Return the key of its limiter of a limit that is counted for hosts or workers."""
+        """Return the key of its limiter for a limit that is counted for each host or worker."""
         return self.host if per == "host" else self.name
 
 
@@ -31,20 +31,20 @@ class Limited:
     """The result of a claim under limits."""
 
     claimed: list[Claimed]
-    # Whether something is left that could be taken as soon as others let go of it.
+    # Whether tasks are left that could be claimed as soon as other sessions release their locks.
     is_left: bool = False
-    # Whether a further transaction could take more.
+    # Whether another transaction could claim more.
     needs_another: bool = False
-    # Whether a task waits that belongs to no partition.
+    # Whether tasks wait that belong to no partition.
     has_others: bool = False
-    # Subjects of notes of which there is no row, and what limits partitions without their limiters:
-    # where the caller's transaction claimed, they are to be made after it.
+    # Subjects of notes that have no row, and limits of partitions whose limiters were pruned. Their
+    # rows must be made; after a claim in the caller's transaction, only once that has ended.
     missing: list[str] = field(default_factory=list)
     broken: list[Mapping[str, Any]] = field(default_factory=list)
-    # When the next token comes for what was left, by the monotonic clock; infinite: nothing waits
-    # for one.
+    # When the next token comes for tasks that are left, by the monotonic clock; infinite if no task
+    # waits for one.
     opens_at: float = math.inf
-    # The lanes of partitions that were opened.
+    # The lanes of partitions that this claim opened.
     opened: set[tuple[str, str]] = field(default_factory=set)
-    # The partitions of leases whose places may pass to the next task, by lease.
+    # The partitions of leases whose places may be handed to the next task, by lease.
     passing: dict[int, str] = field(default_factory=dict)

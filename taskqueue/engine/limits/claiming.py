@@ -25,7 +25,8 @@ from taskqueue.engine.limits.lanes import lane_from, served_lanes
 from taskqueue.engine.limits.making import make_missing, restore_limiters
 from taskqueue.engine.limits.turn import Turn
 
-# Transactions of one call: the first may make partitions, or find places that others wait for.
+# The most transactions of one call. The first may only make partitions, or find places that other
+# partitions wait for.
 MOST_ROUNDS = 3
 
 
@@ -45,12 +46,12 @@ def claim_limited(
 ) -> Limited:
     """Lease up to `want` tasks of partitions, in transactions of its own.
 
-    Of those that must not be claimed ahead of a free slot only up to `free`. `lanes` are those that
-    may have open partitions. `is_first`: none that stands behind a better ordinary task of its
-    queue. `is_within`: in the caller's transaction, once, for a second time it would lock limiters
-    out of their order; what needs more is left. `waits`: for limiters that others hold; otherwise
-    what they limit is left. `behind`: places in lanes before which nothing was for this worker;
-    kept up to date.
+    At most `free` of them are tasks that must not be claimed ahead of a free slot. `lanes` may have
+    open partitions. `is_first`: take no task that comes after a better ordinary task of its queue.
+    `is_within`: claim in the caller's transaction and only once, because a second claim would lock
+    limiters out of order; work that needs more is left. `waits`: wait for limiters that other
+    sessions have locked; otherwise skip the tasks under them. `behind`: places in lanes before
+    which there was nothing for this worker; kept up to date.
     """
     result, first = Limited(claimed=[]), uuid4()
     behind = {} if behind is None else behind
@@ -77,7 +78,7 @@ def claim_limited(
         result.passing |= turn.passing
         result.opens_at = min(result.opens_at, turn.opens_at)
         is_short = len(result.claimed) < want
-        # The limiters of a host or worker may have to be made before.
+        # The limiters of a host or worker may have to be made first.
         left_out = is_within and any(lane_from(text).per for _, text in served)
         result.needs_another = bool(
             turn.missing
@@ -93,7 +94,7 @@ def claim_limited(
 
 
 def make(connection: BaseDatabaseWrapper, limited: Limited) -> None:
-    """Make partitions and limiters that a claim has missed, in transactions of its own."""
+    """Make the partitions and limiters that a claim has missed, in transactions of its own."""
     make_missing(connection, limited.missing)
     restore_limiters(connection, limited.broken)
     limited.missing, limited.broken = [], []

@@ -7,12 +7,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.dialect import execute
 from taskqueue.engine.statement import Statement
 
-# Limiters that are looked at.
+# The most limiters that are looked at.
 MOST_LIMITERS = 10_000
-# Seconds between two looks at a limit, at most, for it to count as full in between.
+# The most seconds between two looks at a limit for it to count as full in between.
 LONGEST_GAP = 30
-# Any number of workers look in turn: each adds the time since the last look of any of them. The
-# limiters are found by a loose scan of the index of what waits, however many partitions there are.
+# Any number of workers take turns: each adds the time since the last look of any worker. The
+# limiters are found by a loose scan of the index of waiting partitions, however many there are.
 #
 # Locks: counts by their names.
 SATURATED = Statement.of(f"""
@@ -60,7 +60,7 @@ SET number = taskqueue_limitcount.number + %(number)s, counted_at = {now}
 
 
 def count_saturated(connection: BaseDatabaseWrapper) -> None:
-    """Count the time since the last look for limits for whose places tasks wait."""
+    """Add the time since the last look to the limits for whose places tasks wait."""
     execute(connection, SATURATED)
 
 

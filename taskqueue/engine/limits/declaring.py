@@ -28,18 +28,18 @@ from taskqueue.models.task import Route
 
 logger = logging.getLogger("taskqueue.engine")
 
-# Tasks of one transaction.
+# The most tasks of one transaction.
 BATCH = 500
-# What a declared limit may say, and what holds where it does not.
+# The settings that a declared limit may have, and their defaults.
 COLUMNS = {"per": "key", "concurrency": None, "rate": None, "seconds": None, "smooth": False}
 
 
 def sync_limits() -> None:
-    """Write the numbers of declared limits, and place anew what waits where the code has changed.
+    """Write the numbers of declared limits, and apply changed limits to the tasks that wait.
 
-    A plan is written once all that waits was placed by it, so that a worker that ends before leaves
-    the rest to the next one. A limit that no code declares any more stays for tasks of a call that
-    named it.
+    The plan of a definition is written only once all of its waiting tasks were placed by it, so
+    that if this worker ends early, the next one does the rest. A limit that no code declares any
+    more is kept for tasks whose call named it.
     """
     connection = project_connection()
     plans = dict(LimitPlan.objects.using(connection.alias).values_list("name", "plan"))
@@ -76,7 +76,7 @@ def _write(connection: BaseDatabaseWrapper, each: dict[str, Any]) -> None:
 
 
 def _keep(connection: BaseDatabaseWrapper, name: str, plan: Mapping[str, Any] | None) -> None:
-    """Remember that all that waits is placed as the plan says."""
+    """Record that all waiting tasks are placed as the plan says."""
     rows = LimitPlan.objects.using(connection.alias)
     if plan is None:
         rows.filter(name=name).delete()
@@ -94,10 +94,11 @@ def place_waiting(
     definition: BaseDefinition[Any, Any],
     before: Mapping[str, Any] | None = None,
 ) -> int:
-    """Bring tasks that wait under the limits of their definition; how many were moved.
+    """Put waiting tasks under the limits of their definition. Return how many tasks changed.
 
-    Those without limits, and those that the definition has placed by the plan `before`. In short
-    transactions, skipping what others hold. Until its turn comes a task is limited as it was.
+    These are tasks without limits, and tasks that the definition placed by the plan `before`. It
+    runs in short transactions that skip tasks locked by others. Until it is placed, a task keeps
+    its old limits.
     """
     number, last = 0, None
     routes = [Route.ORDINARY.value, *([] if before is None else [Route.PARTITION.value])]
@@ -130,12 +131,12 @@ def place_waiting(
 def _place(
     connection: BaseDatabaseWrapper, definition: BaseDefinition[Any, Any], task: Task
 ) -> bool:
-    """Place one locked task; whether it is limited otherwise than before."""
+    """Place one locked task. Return whether its limits have changed."""
     own = definition.using(queue_name=task.queue_name)
     stored = json.dumps(task.args), json.dumps(task.kwargs)
     try:
         placement = own.place(tuple(task.args), task.kwargs, stored=stored)
-    except Exception as error:  # The key is the project's, and may not know the arguments.
+    except Exception as error:  # The project's key function may fail.
         reason = str(error) if isinstance(error, TaskQueueError) else type(error).__name__
         logger.warning("Task not limited anew task=%s reason=%s", task.id, reason)
         return False

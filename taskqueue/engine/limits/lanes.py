@@ -9,17 +9,17 @@ from functools import lru_cache
 
 from taskqueue.engine.statement import Fact, Moment
 
-# When the next partition gets a token.
+# When a partition next gets a token.
 NEXT_TOKEN = Moment.of("""
     SELECT min(opens_at) FROM taskqueue_partition WHERE opens_at IS NOT NULL
 """)
-# Something is to be looked at: an open partition, or a note.
+# Whether there is anything to look at: an open partition, or a note.
 HAS_PARTITIONS = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_partition WHERE state = 'open')
     OR EXISTS (SELECT 1 FROM taskqueue_limitnote)
 """)
 # The queues and lanes with open partitions, as parts of a `WITH`: a loose scan of the index. A row
-# of an empty queue: something was noted, or is due.
+# with an empty queue name says that there is a note, or a partition whose token has come.
 _OPEN_LANES = """open_lane (queue_name, lane) AS (
             SELECT * FROM (
                 SELECT queue_name, lane
@@ -60,19 +60,19 @@ NEWS = ("", "")
 
 @dataclass(frozen=True)
 class Lane:
-    """The tags that a worker needs, and the limits that are counted for it or its host."""
+    """The tags that a worker needs, and the limits that are counted for the worker or its host."""
 
     tags: frozenset[str]
     per: tuple[tuple[str, str], ...]
 
     def suits(self, tags: frozenset[str]) -> bool:
-        """Return whether a worker with these tags may serve it."""
+        """Return whether a worker with these tags may serve the lane."""
         return self.tags <= tags
 
 
 @lru_cache(maxsize=1024)
 def lane_from(text: str) -> Lane:
-    """Return a lane that `declarations.placement` has written."""
+    """Return a lane from the text that `declarations.placement` has written."""
     data = json.loads(text) if text else {}
     per = tuple((name, per) for name, per in data.get("per", ()))
     return Lane(frozenset(data.get("tags", ())), per)
@@ -84,7 +84,7 @@ def served_lanes(
     tags: frozenset[str],
     serving: Callable[[list[str]], list[str]],
 ) -> set[tuple[str, str]]:
-    """Return the open lanes that a worker serves, by its queues and tags."""
+    """Return the open lanes that a worker serves, according to its queues and tags."""
     lanes = set(open_lanes) - {NEWS}
     queues = set(serving(sorted({queue_name for queue_name, _ in lanes})))
     return {

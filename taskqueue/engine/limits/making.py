@@ -17,13 +17,13 @@ from taskqueue.engine.limits.lanes import lane_from
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Limit, Limiter, LimitNote, Partition
 
-# The limiters of the worker that claims and of its host, by lane.
+# The limiters of the claiming worker and its host, by lane.
 Own = Mapping[str, tuple[str, ...]]
 
-# Notes that are read at once: there is one for each task of an enqueue of many.
+# The most notes that are read at once: an enqueue of many tasks writes one for each.
 MOST_NOTES = 5000
 
-# Of each partition that has a task which is ready.
+# One ready task of each of these partitions.
 FIRST_TASKS = Statement(
     postgresql="""
         SELECT asked.id, task.queue_name, task.limits::text
@@ -53,7 +53,7 @@ FIRST_TASKS = Statement(
 def own_limiters(
     connection: BaseDatabaseWrapper, claimant: Claimant, lanes: Iterable[tuple[str, str]]
 ) -> Own:
-    """Return a worker's and its host's limiters, by lane; they are made where missing."""
+    """Return the limiters of a worker and its host, by lane; missing ones are made."""
     found: dict[str, tuple[str, ...]] = {}
     wanted: dict[UUID, tuple[str, str]] = {}
     for text in {text for _, text in lanes}:
@@ -70,10 +70,11 @@ def own_limiters(
 
 
 def make_missing(connection: BaseDatabaseWrapper, subjects: Sequence[str]) -> None:
-    """Make the partitions of these notes, and what limits them.
+    """Make the partitions of these notes, and their limits and limiters.
 
-    A note of nothing is deleted: its task has gone on meanwhile, or its limiter was not used for
-    long. The notes were read before the tasks, so that each of these was there to be seen.
+    A note without a task is deleted: the task is no longer ready, or the note is about a limiter
+    that was pruned. The notes were read before the tasks, so the task of each note was visible if
+    it was still there.
     """
     if not subjects:
         return
@@ -104,13 +105,13 @@ def make_missing(connection: BaseDatabaseWrapper, subjects: Sequence[str]) -> No
         Partition.objects.using(connection.alias).bulk_create(rows, ignore_conflicts=True)
         gone = [id for subject, ids in seen.items() if subject not in specs for id in ids]
         if gone:
-            # Without waiting for others that delete some of them.
+            # Does not wait for other sessions that delete some of these notes.
             held = notes.filter(id__in=gone).select_for_update(skip_locked=True)
             notes.filter(id__in=list(held.values_list("id", flat=True))).delete()
 
 
 def restore_limiters(connection: BaseDatabaseWrapper, datas: Sequence[Mapping[str, Any]]) -> None:
-    """Make the limiters of partitions again that were pruned while nobody ran under them."""
+    """Make the limiters of partitions again that were pruned while nothing ran under them."""
     if not datas:
         return
     with orm_transaction(connection):
@@ -121,7 +122,7 @@ def restore_limiters(connection: BaseDatabaseWrapper, datas: Sequence[Mapping[st
 
 
 def _make_limits(connection: BaseDatabaseWrapper, limits: Iterable[Mapping[str, Any]]) -> None:
-    """Make the limits that are not there, with the numbers that a task carries."""
+    """Make the missing limits, with the numbers that a task carries."""
     named = {each["name"]: each for each in limits}
     columns = ("per", "concurrency", "rate", "seconds", "smooth")
     rows = [
@@ -132,7 +133,7 @@ def _make_limits(connection: BaseDatabaseWrapper, limits: Iterable[Mapping[str, 
 
 
 def make_limiters(connection: BaseDatabaseWrapper, wanted: Iterable[tuple[str, str]]) -> None:
-    """Make limiters by their limits' names and their keys. What is there stays as it is."""
+    """Make limiters by limit name and key. Existing ones stay as they are."""
     pairs = sorted(set(wanted))
     limits = Limit.objects.using(connection.alias).filter(name__in={name for name, _ in pairs})
     ids = dict(limits.values_list("name", "id"))
@@ -146,5 +147,5 @@ def make_limiters(connection: BaseDatabaseWrapper, wanted: Iterable[tuple[str, s
 
 
 def _keyed(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the limits that have a limiter whoever claims."""
+    """Return the limits whose limiter does not depend on the worker that claims."""
     return [each for each in data.get("limits", ()) if each["per"] == "key"]

@@ -21,7 +21,7 @@ from taskqueue.models.limit import PartitionState
 
 
 def tasks_of(row: PartitionRow, counted: Counted) -> list[ReadyTask]:
-    """Return what may be taken of a partition: of a sequence one, unless one is not over."""
+    """Return the tasks that a partition may give: of a sequence one, if no other is unfinished."""
     tasks = counted.tasks.get(row.id, [])
     sequence = (row.limits or {}).get("sequence")
     if sequence is None:
@@ -29,14 +29,15 @@ def tasks_of(row: PartitionRow, counted: Counted) -> list[ReadyTask]:
     holder = counted.holders.get(row.id)
     if _is_halted(row, holder) or (holder is not None and holder.status not in FINISHED):
         tasks = [task for task in tasks if task.id == row.holder]
-    # One that this worker does not know holds up the others.
+    # A task that this worker does not know holds up the others of its sequence.
     return [task for task in tasks[:1] if task.is_known]
 
 
 def as_now(row: LimiterRow, counted: Counted) -> LimiterRow:
-    """Return a limiter with the numbers of its limit that the count saw.
+    """Return a limiter with the numbers of its limit that the count has seen.
 
-    Whoever changes them writes a note, which the count forgets: it must not go by older ones.
+    A change of the numbers writes a note, which the count deletes, so older numbers must not be
+    used.
     """
     numbers = counted.bounds.get(row.limit_id)
     if numbers is None:
@@ -46,10 +47,10 @@ def as_now(row: LimiterRow, counted: Counted) -> LimiterRow:
 
 
 def lift_idle(shares: list[Share], floors: Mapping[tuple[str, str], float]) -> None:
-    """Have tenants that were idle begin where the others are.
+    """Let tenants that were idle start where the others are.
 
-    To have been idle earns no credit, and costs none: one is at most one task of its own ahead of
-    those that have work.
+    Idle time earns no credit and costs nothing: such a tenant is at most one of its tasks ahead of
+    the tenants that have work.
     """
     idle = [
         share for share in shares
@@ -68,7 +69,7 @@ def lift_idle(shares: list[Share], floors: Mapping[tuple[str, str], float]) -> N
 
 
 def move_of(share: Share, counted: Counted) -> Move:
-    """Return how a partition is left."""
+    """Return the new state of a partition."""
     row, holder = share.row, share.row.holder
     waits_for, opens_at = share.waits_for, share.opens_at
     is_closed = waits_for is not None or opens_at is not None
@@ -76,7 +77,7 @@ def move_of(share: Share, counted: Counted) -> Move:
     sequence = (row.limits or {}).get("sequence")
     if sequence is not None:
         before = counted.holders.get(row.id)
-        if share.taken:  # A note tells of its end.
+        if share.taken:  # The end of the taken task writes a note.
             state, holder, waits_for, opens_at = (
                 PartitionState.WAITING,
                 share.taken[0].id,
@@ -100,7 +101,7 @@ def move_of(share: Share, counted: Counted) -> Move:
 
 
 def is_same(row: PartitionRow, move: Move) -> bool:
-    """Return whether a partition that was waiting alone goes on so: then its rank says nothing."""
+    """Return whether a partition that waits alone keeps waiting, so its rank does not matter."""
     return (row.state, row.waits_for, row.opens_at, row.holder, None) == (
         move.state, move.waits_for, move.opens_at, move.holder, move.rank
     )  # fmt: skip
@@ -132,9 +133,10 @@ def pass_unknown(
     *,
     size: int,
 ) -> bool:
-    """Let the next claim look behind partitions that hold only tasks unknown to this worker.
+    """Let the next claim look behind partitions whose tasks are all unknown to this worker.
 
-    Without it they would hide all others of their lane from it. Return whether it has to.
+    Without this they would hide all other partitions of their lane from it. Return whether the next
+    claim must do so.
     """
     has_passed = False
     for lane in lanes:
@@ -146,7 +148,7 @@ def pass_unknown(
         if len(own) < size:
             behind.pop(lane, None)
         elif not any(share.tasks for share in own):
-            # Those that were noted may stand farther behind than what the lane was asked for.
+            # Partitions that were noted may stand farther behind than the range that was asked for.
             places = sorted((share.row.place for share in own), key=_order_in_lane)
             behind[lane] = places[size - 1]
             has_passed = True
@@ -171,7 +173,7 @@ def has_closed(lanes: Iterable[tuple[str, str]], shares: list[Share], *, size: i
 
 
 def reopened_of(shares: list[Share], got: set[str]) -> tuple[list[Share], list[Share]]:
-    """Return of which partitions tasks could not be had, and which were closed for their sake."""
+    """A sequence of which a task was taken stays closed."""
     lost = [share for share in shares if any(task.id not in got for task in share.taken)]
     # A sequence of which a task was taken stays closed.
     closed = [
@@ -192,7 +194,7 @@ def _order_in_lane(place: Place) -> tuple[int, float, str]:
 
 
 def _is_halted(row: PartitionRow, holder: Holder | None) -> bool:
-    """Return whether a failed task holds up the others; also one that was deleted since."""
+    """Return whether a failed task, which may have been deleted since, holds up the others."""
     if holder is None:
         return row.state == PartitionState.HALTED
     return holder.halts and holder.status == TaskStatus.FAILED

@@ -7,10 +7,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from taskqueue.engine.dialect import execute
 from taskqueue.engine.statement import Statement
 
-# A lease has none that was claimed before its queue was limited, or by a claim that was under way
-# when it was: an ordinary claim locks nothing that tells it of limits.
+# A lease has no place if it was claimed before its queue was limited, or by a claim that was under
+# way at that moment: an ordinary claim locks nothing that would tell it of limits.
 #
-# Locks: leases by their ids, as a record does.
+# Locks: leases by id, as a record does.
 TAKE_PLACES = Statement(
     postgresql="""
         WITH held AS MATERIALIZED (
@@ -61,7 +61,10 @@ ALL_QUEUES = ""
 
 
 def take_places(connection: BaseDatabaseWrapper, queue_name: str = ALL_QUEUES) -> int:
-    """Give what runs in a limited queue its places, in the caller's transaction; how many."""
+    """Give running leases of limited queues their places, in the caller's transaction.
+
+    Return how many.
+    """
     taken = execute(connection, TAKE_PLACES, queue_name=queue_name)
     if taken and connection.vendor == "sqlite":
         execute(connection, MARK_LIMITED)

@@ -1,4 +1,4 @@
-"""The limits of a definition as text, to be compared with those of later code."""
+"""The limits of a definition as data, to compare them with those of later code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from taskqueue.models import Task
 
 
 def plan_of(definition: BaseDefinition[Any, Any]) -> Data | None:
-    """Return what places the tasks of a definition, as data; None where nothing limits them.
+    """Return the limits by which tasks of a definition are placed; None if it has none.
 
-    The numbers of limits are not part of it: they hold for tasks that wait anyway. Of a callable it
-    tells the name, so that nobody sees a change inside of it.
+    The numbers of limits are left out, because they apply to waiting tasks in any case. A callable
+    is represented by its name, so a change of its code goes unnoticed.
     """
     limits = definition.limits
     if limits is None or not limits.has_any:
@@ -38,10 +38,9 @@ def plan_of(definition: BaseDefinition[Any, Any]) -> Data | None:
 
 
 def is_placed_by(plan: Mapping[str, Any], task: Task) -> bool:
-    """Return whether the limits of a task are those of its definition, as it was then.
+    """Return whether a task has the limits that its definition had then.
 
-    Those of a call that had its own stay as they are. A key that a callable makes may have been
-    None.
+    A task with limits of its own call keeps them. A callable may have returned None as the key.
     """
     data = task.limits or {}
     names = {name: _may_lack(key) for name, _, key in plan["limits"]}

@@ -1,4 +1,4 @@
-"""Partitions as a claim has read them, and what each of them gives. No database."""
+"""The partitions that a claim has read, and the tasks that each of them gives. No database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskqueue.engine.rows import Claimed
 
 
 def shares_of(rows: list[PartitionRow], locked: Locked, counted: Counted, own: Own) -> list[Share]:
-    """Return partitions as they stand: what they may give, and what is left of their limiters."""
+    """Return partitions with the tasks that they may give, and what is left of their limiters."""
     now = counted.now.timestamp()
     limiters = {
         row.id: Limiter.of(as_now(row, counted), running=counted.running.get(row.id, 0), now=now)
@@ -40,7 +40,7 @@ def shares_of(rows: list[PartitionRow], locked: Locked, counted: Counted, own: O
 def give(
     claimant: Claimant, shares: list[Share], counted: Counted, *, want: int, free: int
 ) -> list[Share]:
-    """Give each queue its quota; what one cannot give, the others may."""
+    """Give each queue its quota; other queues may have what a queue cannot use."""
     now = counted.now.timestamp()
 
     def goes(queue_name: str, task: ReadyTask) -> bool:
@@ -63,7 +63,7 @@ def give(
 
 
 def passing_of(given: list[Share], claimed: list[Claimed]) -> dict[int, str]:
-    """Return the partitions of leases whose places may pass to the next task, by lease."""
+    """Return the partitions of leases whose places may be handed to the next task, by lease."""
     partitions = {
         task.id: share.row.id for share in given if share.passes_on for task in share.taken
     }

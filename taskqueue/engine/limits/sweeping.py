@@ -26,12 +26,13 @@ from taskqueue.models.limit import PartitionState, Per
 
 logger = logging.getLogger("taskqueue.engine")
 
-# Partitions, and rows to delete, of one turn.
+# The most partitions to check, and rows to delete, in one turn.
 BATCH = 500
-# For how long a partition is kept without tasks, and a limiter without use.
+# How long a partition is kept without tasks, and a limiter without use.
 KEPT = timedelta(minutes=10)
 
-# What a sweep would look at: limits of queues, what waits for places, tasks under limits.
+# Whether a sweep has anything to look at: limits of queues, partitions that wait for places, or
+# tasks under limits.
 HAS_LIMITED = Fact.of("""
     EXISTS (SELECT 1 FROM taskqueue_queue WHERE limiter_id IS NOT NULL)
     OR EXISTS (SELECT 1 FROM taskqueue_partition WHERE waits_for IS NOT NULL)
@@ -48,9 +49,9 @@ HAS_LIMIT_ROWS = Fact.of("""
     OR EXISTS (SELECT 1 FROM taskqueue_limiter)
     OR EXISTS (SELECT 1 FROM taskqueue_slot)
 """)
-# Partitions that have a task which is ready, in the order of their ids: a loose scan of the claim's
-# index. One snapshot sees a task and its note, or neither; it also sees a place that came free with
-# its note. So what is closed here without a note would stay closed.
+# Partitions with a ready task, in the order of their ids: a loose scan of the claim's index. One
+# snapshot sees a task and its note or neither, and likewise a freed place and its note. So a
+# partition that is closed here without a note would stay closed.
 _LOST = """
 WITH RECURSIVE ready (id) AS (
     SELECT (
@@ -133,7 +134,7 @@ class Sweep:
         self.repairs = 0
 
     def step(self, connection: BaseDatabaseWrapper) -> bool:
-        """Look at the next partitions; whether there are more."""
+        """Check the next partitions. Return whether there are more."""
         with orm_transaction(connection):
             if Queue.objects.using(connection.alias).filter(limiter_id__isnull=False).exists():
                 take_places(connection)
@@ -157,7 +158,7 @@ class Sweep:
 
 
 def prune_limits(connection: BaseDatabaseWrapper) -> bool:
-    """Delete partitions without tasks and limiters without use; whether there may be more.
+    """Delete partitions without tasks and limiters without use. Return whether there may be more.
 
     A later task makes them again.
     """
@@ -189,7 +190,8 @@ def prune_limits(connection: BaseDatabaseWrapper) -> bool:
         )
         held = unused.select_for_update(skip_locked=True).values_list("id", flat=True)[:BATCH]
         limiters = list(held)
-        # Once more: who had them before may have taken places, or closed partitions for them.
+        # Check again: a session that held their locks may have taken places, or closed partitions,
+        # meanwhile.
         unused.filter(id__in=limiters).delete()
         forgotten = execute(connection, FORGOTTEN_SLOTS)
     return BATCH in (len(ids), len(limiters), forgotten)

@@ -34,7 +34,7 @@ from taskqueue.engine.notify import PLACES
 from taskqueue.engine.rows import Claimed
 from taskqueue.models.limit import PartitionState
 
-# Subjects of notes of one transaction, and partitions of a lane beyond those that are wanted.
+# The most notes of one transaction, and partitions of a lane to lock beyond the wanted tasks.
 MOST_NOTED, SPARE = 64, 4
 
 
@@ -63,32 +63,33 @@ class Turn:
         self._claimant = claimant
         self._lanes, self._first = sorted(lanes), first
         self._want, self._free = want, free
-        # Partitions of a lane, or of those that wait for a limiter, that are locked at most.
+        # The most partitions to lock of a lane, or of those that wait for a limiter.
         self._size = want + SPARE
         self._unknown = unknown
         self._lease_duration = lease_duration
         self._behind = behind
         self._counted_at = 0.0
-        # Whether the first partitions of a lane were nothing for this worker, or turned out to be
-        # closed, and others follow.
+        # Whether the first partitions of a lane had nothing for this worker or turned out to be
+        # closed, and more follow.
         self.has_passed = False
-        # Subjects of notes of which there is no row.
+        # Subjects of notes that have no row.
         self.missing: list[str] = []
-        # What limits partitions of which a limiter was pruned meanwhile.
+        # Limits of partitions that have lost a limiter to pruning.
         self.broken: list[Mapping[str, Any]] = []
-        # Whether something could be taken as soon as others let go of it.
+        # Whether tasks are left that could be claimed as soon as other sessions release their
+        # locks.
         self.is_left = False
         self.has_others = False
-        # When the next token comes for what was left, by the monotonic clock.
+        # When the next token comes for tasks that are left, by the monotonic clock.
         self.opens_at = math.inf
         # The lanes of partitions that were opened here and have tasks left.
         self.opened: set[tuple[str, str]] = set()
-        # The partitions of leases whose places may pass to the next task, by lease.
+        # The partitions of leases whose places may be handed to the next task, by lease.
         self.passing: dict[int, str] = {}
 
     def run(self) -> list[Claimed]:
-        """Lock, count, allot and take; the tasks that were leased."""
-        if self._is_within:  # They may have to be made, in another transaction.
+        """These lanes may need limiters, which another transaction makes."""
+        if self._is_within:  # These lanes may need limiters, which another transaction makes.
             self._lanes = [pair for pair in self._lanes if not lane_from(pair[1]).per]
         own = own_limiters(self._connection, self._claimant, self._lanes)
         claimed: list[Claimed] = []
@@ -110,7 +111,7 @@ class Turn:
         self.has_others = locked.has_others
         self.missing = locked.missing
         self.is_left = self.is_left or len(self.missing) < len(unseen)
-        # Whoever has them may leave something for a free slot.
+        # The sessions that hold the skipped rows may leave tasks for a free slot.
         is_short = len(claimed) < min(self._want, self._free)
         self.is_left = self.is_left or (locked.has_skipped and is_short)
         return claimed
@@ -126,8 +127,8 @@ class Turn:
             for row in rows.values()
             if row.limits and not locked.lacking.isdisjoint(row.limiters)
         ]
-        # Of many partitions few tasks of each are read. Where that is too few to tell which goes
-        # next, all that could be taken are.
+        # If there are many partitions, only few tasks of each are read. If those do not suffice to
+        # tell which task goes next, all that could be taken are read.
         want = max(self._want, 1)
         for depth in sorted({want, min(want, -(-want // max(1, len(rows))) + 1)}):
             counted = self._count(rows.values(), locked, depth)
@@ -146,7 +147,7 @@ class Turn:
         return self._write(shares, given, locked, counted)
 
     def _count(self, rows: Collection[PartitionRow], locked: Locked, depth: int) -> Counted:
-        """Count what runs, and read so many tasks of each partition."""
+        """Count the leases that run, and read up to `depth` tasks of each partition."""
         rivals = {queue_name for queue_name, _ in self._lanes} if self._is_first else ()
         counted = self._dialect.count_limits(
             self._connection,
@@ -162,7 +163,7 @@ class Turn:
         return counted
 
     def _may_serve(self, share: Share, locked: Locked, own: Own) -> bool:
-        """Return whether this worker may take of a partition, all of whose limiters are locked."""
+        """Return whether this worker may take a partition's tasks, with all limiters locked."""
         row = share.row
         number = len(row.limiters) + (row.queue_name in locked.of_queues)
         is_whole = len(share.limiters) == number and len(share.own) == len(own.get(row.lane, ()))
@@ -175,7 +176,7 @@ class Turn:
     def _write(
         self, shares: list[Share], given: list[Share], locked: Locked, counted: Counted
     ) -> list[Claimed]:
-        """Take what was allotted, and write how partitions and limiters are left."""
+        """Take the allotted tasks, and write the new state of partitions and limiters."""
         places: Counter[str] = Counter()
         tasks: list[tuple[str, tuple[str, ...]]] = []
         found_in: list[tuple[str | None, str]] = []
@@ -187,7 +188,7 @@ class Turn:
             found_in.append((partition, share.row.queue_name))
             places[share.row.id] += 1
         moves = []
-        # How many partitions wait for a limiter that was noted.
+        # How many partitions wait for each limiter that was noted.
         waiting: Counter[str | None] = Counter(row.waits_for for row in counted.freed)
         waiting.update(counted.skipped)
         for share in shares:
@@ -195,7 +196,8 @@ class Turn:
             if is_to_write(share, move, locked):
                 is_alone = waiting.get(move.waits_for) == 1
                 moves.append(move._replace(is_news=not (is_alone and is_same(share.row, move))))
-            # Of a limited queue the tasks are read once its partition is open.
+            # Without limits it belongs to a limited queue; its tasks are read only while it is
+            # open.
             has_tasks = share.next is not None or share.row.limits is None
             if move.state == PartitionState.OPEN != share.row.state and has_tasks:
                 self.opened.add((share.row.queue_name, share.row.lane))
@@ -229,9 +231,9 @@ class Turn:
             self._reopen(shares, {as_uuid(row.task_id).hex for row in claimed})
         self.is_left = self.is_left or bool(again)
         has_own_place = any(each.id in locked.noted for share in shares for each in share.own)
-        # What this claim could still take, its worker comes back for.
+        # Tasks that this worker could still take need no other: it comes back for them.
         is_for_others = len(given) >= self._want or not self.opened <= set(self._lanes)
-        # What must not be claimed ahead, and has places and tokens left when no slot is.
+        # Tasks that must not be claimed ahead may have places and tokens left when no slot is free.
         is_left_over = len(given) >= min(self._free, self._want) and any(
             share.is_for_others for share in given
         )
@@ -240,7 +242,7 @@ class Turn:
         return claimed
 
     def _reopen(self, shares: list[Share], got: set[str]) -> None:
-        """Open what was closed for the sake of tasks that somebody holds, or has ended."""
+        """Open partitions that were closed for tasks that another session has locked or ended."""
         lost, closed = reopened_of(shares, got)
         self._dialect.reopen_partitions(
             self._connection,

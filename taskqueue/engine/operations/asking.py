@@ -1,4 +1,7 @@
-"""Start, cancel and read operations; the first two are audited in the same transaction."""
+"""Starting, cancelling and reading operations.
+
+Starts and cancels are audited in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,10 @@ from taskqueue.exceptions import OperationDoesNotExist, TransitionRefused
 from taskqueue.models.operation import Operation, OperationStatus
 from taskqueue.models.parts import DatabaseClock
 
-# Tasks that may be chosen one by one.
+# The most tasks that may be chosen one by one.
 MOST_IDS = 10_000
 LONGEST_QUERY = 2000
-# Seconds before an operation begins: what is planned for later is a schedule.
+# The most seconds before an operation begins; for later times there are schedules.
 LONGEST_DELAY = 3600
 
 
@@ -51,13 +54,13 @@ def start_operation(
     """Start a verb on all matching tasks; workers carry it out in the background.
 
     `verb` is one of `BULK_VERBS`; `reschedule` takes `{"run_after": a datetime or a duration}`,
-    `update` takes `{"changes": {an option: its value}}`, the others no arguments. `query` is shown
-    where the filter was typed as a search. Tasks that are enqueued from now on are left out. It
-    begins after `delay`, in seconds or as a duration, at most an hour: `cancel_operation` undoes
-    it until then. Asked for again with the same `operation_id`, it is begun once, and the first is
-    given back, whose `is_new` is False. Raises ValueError or `InvalidTask` before anything is
-    written, ValueError too where the operation of that id is another: one with another verb, of
-    other tasks, or asked for by somebody else.
+    `update` takes `{"changes": {an option: its value}}`, the others take no arguments. `query` is
+    the text of the search, if the filter was typed as one; it is shown. Tasks that are enqueued
+    from now on are left out. The operation begins after `delay`, in seconds or as a duration, at
+    most an hour; until then `cancel_operation` undoes it. A second call with the same
+    `operation_id` starts nothing: it returns the first operation, with `is_new` False. Raises
+    ValueError or `InvalidTask` before anything is written; ValueError also if the operation of that
+    id is a different one: with another verb, for other tasks, or requested by somebody else.
     """
     stored = bulk_verb(verb).stored(arguments or {})
     if which.ids is not None and len(which.ids) > MOST_IDS:
@@ -109,7 +112,7 @@ def cancel_operation(
 ) -> Operation:
     """Cancel an operation; completed changes are kept.
 
-    Raises `OperationDoesNotExist`, and `TransitionRefused` for one that has ended.
+    Raises `OperationDoesNotExist`, and `TransitionRefused` if it has ended.
     """
     connection = project_connection()
     found = get_operation(operation_id)
@@ -145,7 +148,7 @@ def _delay_of(delay: float | timedelta) -> timedelta:
 
 
 def _is_same(found: Operation, asked: Operation) -> bool:
-    """Searches are compared as they were typed: what `after:2h` means is another each second."""
+    """Searches are compared as text, because `after:2h` means another time each second."""
     if found.verb != asked.verb or found.requester != asked.requester:
         return False
     if not asked.requester and found.requested_by != asked.requested_by:
@@ -161,7 +164,7 @@ def operations() -> QuerySet[Operation]:
 
 
 def requested_by(by: object) -> QuerySet[Operation]:
-    """Return those that this user, or whoever gave this name, has asked for, the newest first."""
+    """Return the operations that this user, or somebody by this name, requested, newest first."""
     identity = identity_of(by)
     if identity is None:
         return operations().filter(requester="", requested_by=person(by, "").by)
@@ -169,7 +172,7 @@ def requested_by(by: object) -> QuerySet[Operation]:
 
 
 def undoable(by: object) -> QuerySet[Operation]:
-    """Return those of them that have not begun."""
+    """Return those of the user's operations that have not begun."""
     open_ones = requested_by(by).filter(finished_at__isnull=True, started_at__isnull=True)
     return open_ones.filter(starts_at__gt=DatabaseClock())
 
@@ -185,40 +188,40 @@ def get_operation(operation_id: UUID | str) -> Operation:
 
 
 def which_of(operation: Operation) -> TaskFilter:
-    """Return the tasks of an operation. Raises ValueError where that cannot be read."""
+    """Return the filter of an operation's tasks. Raises ValueError if it cannot be read."""
     return TaskFilter.from_json(operation.chosen["which"])
 
 
 @dataclass(kw_only=True)
 class Walk:
-    """How far an operation is, beside `next_after`."""
+    """The progress of an operation, in addition to `next_after`."""
 
-    # Whether it has come to all of them once.
+    # Whether it has visited all tasks once.
     is_through: bool = False
-    # Tasks that somebody held when it came to them; it comes back to these at the end.
+    # Tasks that others had locked when it visited them; it retries them at the end.
     held: list[UUID] = field(default_factory=list)
-    # How often it has come back to them.
+    # How often it has retried them.
     tries: int = 0
-    # Chunks in a row that an error ended.
+    # How many chunks in a row an error has ended.
     failures: int = 0
-    # Tasks that could not take what they were given.
+    # How many tasks refused the changes.
     refused: int = 0
-    # Why the first of them could not.
+    # The reason of the first refusal.
     refusal: str = ""
 
     @classmethod
     def of(cls, operation: Operation) -> Self:
-        """Return it as the row has it."""
+        """Return the progress that the row stores."""
         walk = operation.chosen.get("walk", {})
         known = {name: walk[name] for name in vars(cls()) if name in walk}
         return cls(**known | {"held": [UUID(text) for text in walk.get("held", ())]})
 
     def write(self, operation: Operation) -> None:
-        """Put it into the row, which is not saved yet."""
+        """Write the progress to the row, without saving it."""
         held = [str(task_id) for task_id in self.held]
         operation.chosen = {**operation.chosen, "walk": {**vars(self), "held": held}}
 
 
 def held_count(operation: Operation) -> int:
-    """Return how many tasks it will come back to, because somebody held them."""
+    """Return how many tasks it will retry because others had locked them."""
     return len(operation.chosen.get("walk", {}).get("held", ()))

@@ -1,7 +1,7 @@
-"""Serve operations, a duty of every worker: one chunk of one operation in one transaction.
+"""Serving operations, a duty of every worker: one chunk of one operation in one transaction.
 
-A worker that is killed has done and recorded a whole chunk, or nothing. Two workers never serve the
-same operation, because its row is locked.
+If a worker is killed, its chunk has been done and recorded completely, or not at all. Two workers
+never serve the same operation, because its row is locked.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ logger = logging.getLogger("taskqueue.worker")
 NEXT_OPERATION = Moment.of(
     "SELECT min(COALESCE(starts_at, created_at)) FROM taskqueue_operation WHERE finished_at IS NULL"
 )
-# Tasks of one step; the worker claims and records between two.
+# The most tasks of one step; between two steps the worker claims and records.
 CHUNK = 200
-# Tasks that somebody holds that are remembered; then it comes back to them before it goes on.
+# The most locked tasks to remember; then the operation retries them before it goes on.
 MOST_HELD = CHUNK
-# How often it comes back to what somebody held, and after how many seconds.
+# How often it retries tasks that others had locked, and after how many seconds.
 HELD_TRIES, HELD_PAUSE = 5, 1.0
-# Errors in a row with which an operation fails.
+# An operation fails after this many errors in a row.
 ERROR_TRIES = 5
-# Seconds after the first error until another try, doubled with each.
+# Seconds after the first error until another try; they double with each error.
 ERROR_PAUSE, LONGEST_ERROR_PAUSE = 1.0, 30.0
 MOST_LOOKED_AT = 50
-# Those of tasks, and one of events, which is no verb on tasks.
+# The verbs on tasks, and one on events, which is not in the table of verbs on tasks.
 KNOWN_VERBS = frozenset({*BULK_VERBS, REPLAY})
 LONGEST_ERROR = 2000
 PROGRESS = (
@@ -57,18 +57,18 @@ PROGRESS = (
 
 
 def step(connection: BaseDatabaseWrapper) -> bool:
-    """Do a chunk of the operation whose turn it is; whether there was one to do.
+    """Run a chunk of the operation whose turn it is. Return whether there was one.
 
-    Raises what the database raises when it is in trouble.
+    Raises the database's error if the database is in trouble.
     """
     with installed(connection):
         return any(_serve(connection, operation_id) for operation_id in _in_turn(connection))
 
 
 def _in_turn(connection: BaseDatabaseWrapper) -> list[UUID]:
-    """The open ones that need not rest, whoever has waited longest first.
+    """Return the open operations that need not pause, those that have waited longest first.
 
-    A verb that a newer version brought is left to the workers of that version.
+    A verb that only a newer version knows is left to workers of that version.
     """
     now = dialect_for(connection).now(connection)
     rows = Operation.objects.using(connection.alias).filter(
@@ -97,13 +97,13 @@ def _pause(tries: int, failures: int) -> float:
 
 
 def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
-    """Do a chunk of one operation, unless somebody else does or it has ended."""
+    """Run a chunk of one operation, unless another worker does so or the operation has ended."""
     session = connection.connection
     try:
         return _with_lock(connection, operation_id, Chunk.advance)
     except Exception as error:  # One operation must not keep a worker from the others.
         if connection.connection is not session or is_busy(error) or not connection.is_usable():
-            raise  # Nobody's fault here: Django may have opened another session by now.
+            raise  # The session is in trouble, not the operation.
         logger.exception("Operation not advanced operation=%s", operation_id)
         _with_lock(connection, operation_id, partial(Chunk.note, error=error))
         return True
@@ -112,7 +112,7 @@ def _serve(connection: BaseDatabaseWrapper, operation_id: UUID) -> bool:
 def _with_lock(
     connection: BaseDatabaseWrapper, operation_id: UUID, act: Callable[[Chunk], None]
 ) -> bool:
-    """Lock an open operation and act on its next chunk, unless somebody else has the lock."""
+    """Lock an open operation and act on its next chunk, unless another session has the lock."""
     with orm_transaction(connection):
         rows = Operation.objects.using(connection.alias).filter(id=operation_id, finished_at=None)
         operation = rows.select_for_update(skip_locked=True).first()
@@ -130,7 +130,7 @@ class Chunk:
         self._walk = Walk.of(operation)
 
     def advance(self) -> None:
-        """Do it and save the progress. Locks what the verb locks."""
+        """Run the chunk and save the progress. Takes the locks of the verb."""
         if self._operation.verb == REPLAY:
             replay_chunk(self._connection, self._operation)
         else:
@@ -157,13 +157,13 @@ class Chunk:
         operation.error = ""
         if walk.is_through and not walk.held:
             operation.status = OperationStatus.FINISHED.value
-            if walk.refused:  # Why, as far as that lies in what the tasks were to be given.
+            if walk.refused:  # Give the reason if the tasks refused the changes.
                 tasks = counted(walk.refused, "task")
                 words = f"{tasks} refused the changes. {walk.refusal}"
                 operation.error = storable(words, limit=LONGEST_ERROR)
 
     def note(self, error: Exception) -> None:
-        """Save an error, with which the operation fails if there were too many in a row."""
+        """Save an error. After too many errors in a row, the operation fails."""
         self._walk.failures += 1
         text = f"{type(error).__name__}: {error}"
         self._operation.error = storable(text, limit=LONGEST_ERROR)
@@ -172,7 +172,7 @@ class Chunk:
         self._save()
 
     def _come_back(self, statuses: Statuses) -> None:
-        """Try tasks again that others held. After some tries they count as refused."""
+        """Retry tasks that others had locked. After some tries they count as refused."""
         walk = self._walk
         ids, rest = walk.held[:CHUNK], walk.held[CHUNK:]
         left = self._do(ids, statuses)
@@ -182,7 +182,10 @@ class Chunk:
         walk.held = left + rest
 
     def _do(self, ids: list[UUID], statuses: Statuses) -> list[UUID]:
-        """Do it to these tasks; return those that only a lock of others kept from it."""
+        """Apply the verb to these tasks.
+
+        Return those that were skipped only because they were locked.
+        """
         operation, walk, connection = self._operation, self._walk, self._connection
         selection = Selection(
             connection=connection,
@@ -205,7 +208,7 @@ class Chunk:
         return [task_id for task_id in ids if task_id not in refused]
 
     def _save(self) -> None:
-        """Save the progress, in the transaction of what was done."""
+        """Save the progress, in the transaction of the changes."""
         operation, now = self._operation, dialect_for(self._connection).now(self._connection)
         operation.started_at = operation.started_at or now
         operation.progressed_at = now

@@ -23,24 +23,24 @@ from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.models import Lease, Task
 
-# Rows that one statement reads at most.
+# The most rows that one statement reads.
 WINDOW = 20_000
 LEAST = UUID(int=0)
-# Tasks that an estimate counts at most.
+# The most tasks that an estimate counts.
 CAP = 10_000
-# Looks of an estimate; when they find fewer, it is left open how many there are.
+# The most looks of an estimate; if they do not suffice, the number stays open.
 MOST_LOOKS = 3
 
 
 class Look(NamedTuple):
-    """The next tasks that fit, and the id up to which all have been looked at; None: to the end."""
+    """The next matching tasks, and the id up to which all were checked; None if that is the end."""
 
     ids: list[UUID]
     reached: UUID | None
 
 
 class Walker:
-    """Finds the tasks of a filter that a verb may be done to, up to the id `last`."""
+    """Finds the tasks of a filter to which a verb may be applied, up to the id `last`."""
 
     def __init__(
         self, connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb, last: UUID | None
@@ -56,7 +56,7 @@ class Walker:
         self._last = last
 
     def look(self, after: UUID | None, *, limit: int) -> Look:
-        """Return the first matching tasks after `after`; for listed ids, those that exist."""
+        """Return the first matching tasks after `after`; for listed ids, the tasks that exist."""
         after = after or LEAST
         if self._which.ids is not None:
             return self._next_chosen(after, limit)
@@ -64,7 +64,7 @@ class Walker:
             return Look([], None)
         rest = Q(id__gt=after, id__lte=self._last)
         ids = self._all.filter(rest).order_by("id").values_list("id", flat=True)
-        # The id behind which a window ends; None where no window is needed.
+        # The last id of the window; None if no window is needed.
         edge = next(iter(ids[WINDOW - 1 : WINDOW]), None)
         if edge is not None and self._rare is not None:
             # Unordered: an ORDER BY id would make the planner walk the primary key.
@@ -82,9 +82,9 @@ class Walker:
 
     @cached_property
     def _rare(self) -> list[Q] | None:
-        """Conditions that an index answers and that few tasks meet: what fits meets one of them.
+        """Return conditions that an index answers and few tasks meet. Each match meets one of them.
 
-        SQLite takes a partial index only where the text of the statement says what it is for.
+        SQLite uses a partial index only if the statement contains the index's condition.
         """
         if is_sqlite(self._connection) and not FINISHED.issuperset(self._statuses):
             return None
@@ -93,7 +93,7 @@ class Walker:
         return parts if rows[: WINDOW + 1].count() <= WINDOW else None
 
     def _indexed(self, status: TaskStatus) -> list[Q]:
-        """Return what tells a status so that a partial index serves it."""
+        """Return conditions for a status with which a partial index can be used."""
         if status in FINISHED:
             return [Q(status=status, finished_at__isnull=False)]
         if status in WAITING or status == TaskStatus.BLOCKED:
@@ -106,12 +106,12 @@ class Walker:
 
 
 def fitting(connection: BaseDatabaseWrapper, which: TaskFilter, verb: TaskVerb) -> QuerySet[Task]:
-    """Return the rows of a filter that the verb may be done to, as far as a filter can tell."""
+    """Return the rows of a filter to which the verb may be applied, as far as a filter can tell."""
     return verb.fitting(connection, which.tasks(connection), which.statuses or ())
 
 
 def _united(tasks: QuerySet[Task], parts: list[Q]) -> QuerySet[Any, UUID]:
-    """Return the ids of each part, one behind the other, so that each is read by its own index."""
+    """Return the ids, one part after the other, so that each part is read by its own index."""
     first, *rest = (tasks.filter(part).order_by().values_list("id", flat=True) for part in parts)
     return first.union(*rest, all=True) if rest else first
 
@@ -120,18 +120,18 @@ def _united(tasks: QuerySet[Task], parts: list[Q]) -> QuerySet[Any, UUID]:
 class Estimate:
     """The tasks that an operation would find now."""
 
-    # For ids, the tasks that exist; for a filter, the same as `doable`.
+    # For listed ids, how many of the tasks exist; for a filter, the same as `doable`.
     fitting: int
-    # Tasks that allow the verb.
+    # How many tasks allow the verb.
     doable: int
     # Whether there may be more.
     is_capped: bool
-    # Some of those to which it may be done, the oldest first, without their arguments.
+    # Some of the tasks that allow it, oldest first, without their arguments.
     sample: list[Task]
 
 
 def estimate(verb_name: str, which: TaskFilter, *, sample: int = 10) -> Estimate:
-    """Count, in a bounded time whatever the table holds; writes nothing. Raises ValueError."""
+    """Count the tasks, in bounded time whatever the table holds. Raises ValueError."""
     verb = bulk_verb(verb_name)
     connection = project_connection()
     walker = Walker(connection, which, verb, newest_id(connection))

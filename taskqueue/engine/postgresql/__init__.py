@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PostgreSQL(metaclass=LateFunctions):
-    """The statements, by the verbs that use them; imported as they are needed."""
+    """The statements, named after the verbs that use them; imported when they are needed."""
 
     FUNCTIONS: ClassVar[Mapping[str, str]] = {
         "taskqueue.engine.postgresql.enqueue": "insert insert_keyed",

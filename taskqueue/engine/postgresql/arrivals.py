@@ -17,10 +17,12 @@ from taskqueue.engine.postgresql.events import LEAST, WISHES
 from taskqueue.engine.sessions import BEGIN_BULK
 from taskqueue.engine.statement import fetch
 
-# Tasks of one batch of events. With so many it fits into half a page, and is not stored apart.
+# The tasks of one batch of events. This many fit into half a page, so the row is not stored out of
+# line.
 MOST_TOGETHER = 225
-# Of tasks that differ in their ids and steps alone: a piece of an array for each batch. All of them
-# fit a subscription, or those with its task: who enqueues may choose the ids.
+# For tasks that differ only in their ids and steps: a slice of the array for each batch. A
+# subscription matches all of them, or those whose task id it names, because the ids may be chosen
+# by the caller of the enqueue.
 _EVENTS = f""", wish AS MATERIALIZED (
     SELECT task_id, workflow_id FROM {WISHES.format(kind=EventKind.TASK_ENQUEUED)}
             AND (names = '[]' OR taskqueue_fits(%(name)s, names))
@@ -66,8 +68,8 @@ _EVENTS = f""", wish AS MATERIALIZED (
     ) AS batch
     WHERE cardinality(ids) > 0
 )"""  # noqa: S608  (of constants)
-# The caller's transaction may be a long one: what it changes later must be heard by whoever has
-# subscribed until then. `set_config` gives back the text, which is not null.
+# The caller's transaction may be long: later changes in it must reach everybody who has subscribed
+# until then. `set_config` returns the text, which is not null.
 _END = """
 WITH counted AS (
     INSERT INTO taskqueue_arrival (id, queue_name, name, number)
@@ -84,18 +86,18 @@ END_WITH_EVENTS = _END.format(events=_EVENTS)
 
 
 class Bulk(NamedTuple):
-    """An insert of many tasks that has begun."""
+    """A bulk insert that has begun."""
 
-    # By the database's clock.
+    # The time of the insert, by the database's clock.
     moment: datetime
     # The kinds of events that the session knew to be wanted before.
     known: str
-    # Whether the end is to write the events: triggers leave them out.
+    # Whether `end_bulk` must write the events, because triggers leave them out.
     publishes: bool
 
 
 def begin_bulk(connection: BaseDatabaseWrapper, number: int) -> Bulk:
-    """Begin to insert so many tasks, within a transaction."""
+    """Begin to insert `number` tasks, within a transaction."""
     ((moment, known, wanted, _),) = fetch(connection, BEGIN_BULK, (number >= LEAST,))
     publishes = number >= LEAST and EventKind.TASK_ENQUEUED in wanted.split()
     return Bulk(moment, known or "", publishes)
@@ -112,10 +114,10 @@ def end_bulk(
     tasks: Iterable[tuple[int | None, Sequence[str]]],
     announced: str | None,
 ) -> None:
-    """Count the tasks that were inserted, and write their events where they are wanted.
+    """Count the inserted tasks, and write their events if anybody wants them.
 
-    `tasks` are steps with the ids of their tasks, in order, and are looked at for events alone.
-    `announced` is what sleeping workers are notified of.
+    `tasks` are steps with the ids of their tasks, in order, which are used only for events.
+    `announced` is the payload with which sleeping workers are notified.
     """
     parameters = {
         "queue_name": queue_name, "name": name, "number": number,
@@ -132,7 +134,7 @@ def end_bulk(
 def _pieces(
     tasks: Iterable[tuple[int | None, Sequence[str]]],
 ) -> Iterator[tuple[int | None, str]]:
-    """Yield the steps and ids of each batch; these as PostgreSQL reads an array."""
+    """Yield the step and the ids of each batch; the ids in PostgreSQL's notation for arrays."""
     for step_id, ids in tasks:
         for first in range(0, len(ids), MOST_TOGETHER):
             yield step_id, "{" + ",".join(ids[first : first + MOST_TOGETHER]) + "}"

@@ -15,7 +15,7 @@ from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
-# The definitions that are paused, and '' where everything is. It is read once, in the statement's
+# The definitions that are paused, and '' if everything is. They are read once, in the statement's
 # own snapshot, from a table that holds nothing else.
 PAUSES = """ARRAY(
     SELECT name::text
@@ -23,7 +23,7 @@ PAUSES = """ARRAY(
     WHERE paused_until IS NULL OR paused_until > clock_timestamp()
 )"""
 
-# The fields of `Claimed` between the id of the lease and the last.
+# The fields of `Claimed` between the id of the lease and the last field.
 CLAIMED = """
     task.id::text, task.name, task.attempt, task.args::text, task.kwargs::text,
     CASE WHEN task.options = '{{}}' THEN '' ELSE task.options::text END,
@@ -35,17 +35,17 @@ CLAIMED = """
     EXTRACT(epoch FROM task.ping_interval)::float8,
     EXTRACT(epoch FROM clock_timestamp() - task.ready_at)::float8"""
 
-# Locks: ready tasks in the order of the queue, skipping locked ones; inserts their leases.
-# The pick is materialised, or PostgreSQL may run it again and take more than the quota.
-# The id of a lease is made of the seconds since 2025 and 22 bits of the sequence. A standby that
-# lacks the last seconds would give out the ids of its sequence again, and a worker that still holds
-# one of those attempts would record it as another task's. The ids stay below 2^53 until 2093.
-# Which queues are paused or limited is read once, in the statement's own snapshot. A floor lets
-# PostgreSQL pass the dead entries at the head of the index: from version 18 on it skips their
-# pages, before it reads the pages and none of the rows.
-# The server keeps the plan, as that of RECORD_SUCCESSES.
+# Locks: ready tasks in the order of the queue, skipping locked ones; inserts their leases. The pick
+# is materialised, because otherwise PostgreSQL might run it again and take more than the quota. The
+# id of a lease consists of the seconds since 2025 and 22 bits of the sequence. A standby that lacks
+# the last seconds would otherwise give out ids of its sequence again, and a worker that still holds
+# one of those attempts would record it as another task's. The ids stay below 2^53 until 2093. Which
+# queues are paused or limited is read once, in the statement's own snapshot. A floor lets
+# PostgreSQL skip the dead entries at the head of the index: from version 18 on it skips their
+# pages; earlier versions read the pages but none of the rows. The server keeps the plan, like that
+# of RECORD_SUCCESSES.
 #
-# A claim is made of these parts, in their order.
+# A claim consists of these parts, in this order.
 _READY = f"""
 WITH clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now WHERE {KEEPS_PLAN}
@@ -61,7 +61,7 @@ WITH clock AS MATERIALIZED (
             AND queue_name = quota.queue_name
             AND run_after >= COALESCE(quota.floor, '-infinity')
 """  # noqa: S608  (of constants)
-# Of one priority alone, so that a floor is a place in the index on every version of PostgreSQL.
+# For one priority only, so that a floor is a position in the index on every version of PostgreSQL.
 _AT_PRIORITY = """\
             AND priority = %(priority)s
 """
@@ -102,7 +102,7 @@ _LEASED = f"""\
     FROM claimed CROSS JOIN clock
 )
 """  # noqa: S608  (of constants)
-# With the events of the starts.
+# The claim that also writes the events of the starts.
 _EVENTS = f"""\
 , published AS ({PUBLISH_STARTED})
 """
@@ -117,7 +117,7 @@ CLAIM_WITH_EVENTS = _READY + _LEASED + _EVENTS + _CLAIMED
 CLAIM_AT_PRIORITY = _READY + _AT_PRIORITY + _LEASED + _CLAIMED
 CLAIM_WITH_EVENTS_AT_PRIORITY = _READY + _AT_PRIORITY + _LEASED + _EVENTS + _CLAIMED
 
-# A loose scan of the claim's index: one probe a priority of each queue.
+# A loose scan of the claim's index: one probe for each priority of each queue.
 EARLIEST_READY = """
 SELECT queue.name, earliest.run_after
 FROM unnest(%s::text[]) AS queue (name)
@@ -158,9 +158,9 @@ def claim(
     floors: Mapping[str, datetime] = NO_FLOORS,
     priority: int | None = None,
 ) -> list[Claimed]:
-    """Lease up to the quota of each queue's ready tasks, of one priority where that is given.
+    """Lease ready tasks up to the quota of each queue, of one priority if that is given.
 
-    A queue's floor leaves out those that were due before it.
+    A queue's floor excludes tasks that were due before it.
     """
     parameters: dict[str, Any] = {
         "queues": [queue_name for queue_name, _ in quotas],
@@ -191,8 +191,8 @@ _claimed: Callable[[tuple[Any, ...]], Claimed] = partial(tuple.__new__, Claimed)
 def earliest_ready(
     connection: BaseDatabaseWrapper, queue_names: Sequence[str]
 ) -> dict[str, datetime]:
-    """Return when the earliest ready task of each queue was due: floors that leave nothing out.
+    """Return when the earliest ready task of each queue was due: floors that exclude nothing.
 
-    Empty where dead rows cost a claim nothing.
+    Empty if dead rows do not slow claims down.
     """
     return {row[0]: row[1] for row in fetch(connection, EARLIEST_READY, (list(queue_names),))}

@@ -12,8 +12,8 @@ from taskqueue.engine.postgresql.claim import CLAIMED, PAUSES
 from taskqueue.engine.rows import Candidate
 from taskqueue.engine.statement import fetch
 
-# Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index a queue:
-# one for what is pinned to this worker, one for what is pinned to none.
+# Locks: tasks in the order of the queue, skipping locked ones. Two probes of the index for each
+# queue: one for tasks pinned to this worker, one for tasks pinned to none.
 CANDIDATES = f"""
 SELECT
     {CLAIMED.format(failures=apart_conditions.OWN_FAILURES)},
@@ -66,7 +66,7 @@ def candidates(
     unknown: Sequence[str],
     limit: int,
 ) -> list[Candidate]:
-    """Lock tasks that not every worker may take, but this one may; up to `limit` a queue."""
+    """Lock tasks that not every worker may take, but this one may; up to `limit` in each queue."""
     parameters = {
         "worker": worker, "queues": list(queue_names), "unknown": list(unknown), "limit": limit,
     }  # fmt: skip
@@ -82,6 +82,6 @@ def insert_lease(
     is_shared: bool,
     duration: timedelta,
 ) -> int:
-    """Insert a running lease for a task that is locked; its id."""
+    """Insert a running lease for a locked task. Return its id."""
     rows = fetch(connection, LEASE, (task_id, worker, attempt, is_shared, duration))
     return int(rows[0][0])

@@ -38,9 +38,9 @@ from taskqueue.models.task import Route
 SHARED_COLUMNS = tuple(
     column for column in (*PLAIN_COLUMNS, *LIMIT_COLUMNS) if column not in OWN_COLUMNS
 )
-# Of a task of a partition, behind its own columns.
+# The further columns of a task that belongs to a partition.
 PLACED_COLUMNS = ("route", *PLACEMENT_COLUMNS)
-# Binary: the server reads a row of text a fifth slower.
+# Binary, because the server takes a fifth longer to read a row of text.
 COPY = f"""
 COPY taskqueue_task ({", ".join((*OWN_COLUMNS, *SHARED_COLUMNS))}) FROM STDIN (FORMAT binary)
 """
@@ -52,12 +52,12 @@ COPY_BEGINS = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 COPY_ENDS = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
 JSONB_VERSION = 1
-# A number of columns, a UUID, and how long the first JSON text is, with its version.
+# The number of columns, a UUID, and the length of the first JSON text, with its version.
 HEAD = Struct("!hi16siB")
 LENGTH = Struct("!iB")
-# A route, and the partition's UUID.
+# A route, and the UUID of a partition.
 PLACE = Struct("!ihi16s")
-# What binary timestamps count from.
+# The epoch of binary timestamps.
 YEAR_2000 = datetime(2000, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -67,8 +67,8 @@ def insert_many(
 ) -> Sequence[Enqueued]:
     """Insert tasks without unique keys.
 
-    By COPY: twice as fast as an INSERT from arrays. The server reads one block while the next is
-    made, with its payloads where they are late.
+    By COPY, which is twice as fast as an INSERT from arrays. The server reads one block while the
+    next is made; late payloads are made then too.
     """
     bulk = begin_bulk(connection, len(payloads))
     shared = spec.columns_at(utc(spec.at or bulk.moment))
@@ -76,7 +76,8 @@ def insert_many(
     with connection.cursor() as cursor:
         encoding = cast(Any, cursor).connection.info.encoding
         tail = binary(shared, encoding)
-        # Django's wrapper hands unknown names to psycopg's cursor, and does not wrap its errors.
+        # Django's wrapper passes unknown attributes to psycopg's cursor, and does not wrap its
+        # errors.
         statement = COPY_PLACED if is_placed else COPY
         with connection.wrap_database_errors, cast(Any, cursor).copy(statement) as copy:
             copy.write(COPY_BEGINS)
@@ -111,7 +112,7 @@ def _blocks(payloads: Sequence[Payload], tail: bytes, *, is_placed: bool) -> Ite
 
 
 def column_rows(columns: Columns, tail: bytes) -> bytes:
-    """The same as `plain_rows`, with next to no work for each row."""
+    """Return the rows that `plain_rows` makes, with next to no work for each row."""
     count = len(OWN_COLUMNS) + len(SHARED_COLUMNS)
     ids = (columns.ids[at : at + ID_BYTES] for at in range(0, len(columns.ids), ID_BYTES))
     args = [text.encode("ascii") for text in columns.args]
@@ -123,13 +124,16 @@ def column_rows(columns: Columns, tail: bytes) -> bytes:
 
 
 def plain_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
-    """Rows for a binary COPY; they differ in their payloads alone, whose JSON text is ASCII."""
+    """Return rows for a binary COPY.
+
+    They differ only in their payloads, whose JSON text is ASCII.
+    """
     count = len(OWN_COLUMNS) + len(SHARED_COLUMNS)
     parts: list[bytes] = []
     latest, rest = "", b""
     for id, args, kwargs, _, _ in payloads:
         if kwargs != latest:
-            # Most have none, or the same as the one before.
+            # Most tasks have none, or the same as the one before.
             latest = kwargs
             rest = LENGTH.pack(len(kwargs) + 1, JSONB_VERSION) + kwargs.encode("ascii") + tail
         parts += (
@@ -141,7 +145,7 @@ def plain_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
 
 
 def _placed_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
-    """The same for tasks that are limited, and those of the same definition that are not."""
+    """Return rows for limited tasks, and for tasks of the same definition that are not limited."""
     count = len(OWN_COLUMNS) + len(PLACED_COLUMNS) + len(SHARED_COLUMNS)
     parts: list[bytes] = []
     for id, args, kwargs, _, placement in payloads:
@@ -165,7 +169,7 @@ def _placed_rows(payloads: Sequence[Payload], tail: bytes) -> bytes:
 
 
 def binary(shared: Mapping[str, Any], encoding: str) -> bytes:
-    """The values of `SHARED_COLUMNS` as a binary COPY reads them."""
+    """Return the values of `SHARED_COLUMNS` in the format of a binary COPY."""
     return b"".join(_binary(column, shared[column], encoding) for column in SHARED_COLUMNS)
 
 

@@ -14,8 +14,8 @@ from taskqueue.engine.rows import RECOUNTED, Ended, Held, Renewal, RollupRow, St
 from taskqueue.engine.sessions import kept_plan
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
-# Locks: due tasks by run_after, skipping locked ones. `statement_timestamp()` lets the index
-# find them; the statement is a transaction of its own.
+# Locks: due tasks by run_after, skipping locked ones. With `statement_timestamp()` the index can be
+# used; the statement is a transaction by itself.
 PROMOTE = """
 WITH due AS MATERIALIZED (
     SELECT id
@@ -34,8 +34,8 @@ WITH due AS MATERIALIZED (
 SELECT (SELECT count(*) FROM promoted)
 """
 
-# Locks: overdue tasks, then expired ones, in the order of their indexes, skipping locked ones;
-# running ones are their worker's to end.
+# Locks: overdue tasks, then expired ones, in the order of their indexes, skipping locked ones.
+# Running tasks are left to their workers.
 END_OVERDUE = f"""
 WITH overdue AS MATERIALIZED (
     SELECT id
@@ -101,7 +101,10 @@ DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
 def promote(
     connection: BaseDatabaseWrapper, looks: tuple[Statement, ...], *, worker_id: int, limit: int
 ) -> tuple[Any, ...]:
-    """Make due tasks ready; how many, then what each look saw: for moments, seconds until."""
+    """Make due tasks ready.
+
+    Return how many, then the result of each look; for moments, the seconds left.
+    """
     columns = "".join(map(_column, looks))
     (row,) = fetch(connection, PROMOTE + columns, {"limit": limit, "worker": worker_id})
     return row
@@ -115,18 +118,18 @@ def _column(look: Statement) -> str:
 
 
 def end_overdue(connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolicy) -> list[Ended]:
-    """Fail tasks past their deadline and cancel those that expired, where none runs."""
+    """Fail tasks past their deadline and cancel expired ones, if nobody runs them."""
     parameters = limit, limit, policy.keep_failed, policy.keep_cancelled
     rows = fetch(connection, END_OVERDUE, parameters)
     return [Ended(*row) for row in rows]
 
 
 def prune(connection: BaseDatabaseWrapper, *, limit: int) -> int:
-    """Delete finished tasks whose retention is over, with their leases, lines and parts."""
+    """Delete finished tasks whose retention is over, with their leases, log lines and parts."""
     return change(connection, PRUNE, (limit,))
 
 
-# Locks: the rows of this process, which nobody else writes.
+# Locks: the rows of this process, which no other process writes.
 WRITE_ROLLUPS = f"""
 INSERT INTO taskqueue_rollup (
     id, resolution, starts_at, queue_name, name,
@@ -148,7 +151,8 @@ ON CONFLICT (id) DO UPDATE
 SET {RECOUNTED}
 """  # noqa: S608  (of constants)
 
-# Locks: any so many rows, skipping locked ones, found by their place for want of an index.
+# Locks: any rows up to the limit, skipping locked ones; found by physical place, as there is no
+# index.
 TAKE_ARRIVALS = """
 WITH taken AS (
     DELETE FROM taskqueue_arrival
@@ -162,7 +166,7 @@ SELECT queue_name, name, sum(number)::bigint, count(*) FROM taken GROUP BY queue
 
 
 def write_rollups(connection: BaseDatabaseWrapper, rows: Sequence[RollupRow]) -> None:
-    """Insert the rows, or set the figures of those that are there."""
+    """Insert rows, or overwrite the figures of existing ones."""
     with kept_plan(connection):
         change(connection, WRITE_ROLLUPS, {"rollups": rollups_text(rows)})
 
@@ -175,13 +179,13 @@ def rollups_text(rows: Sequence[RollupRow]) -> str:
 def take_arrivals(
     connection: BaseDatabaseWrapper, *, limit: int
 ) -> list[tuple[str, str, int, int]]:
-    """Delete up to so many arrivals: queues, names, how many tasks, and how many rows."""
+    """Delete up to `limit` arrivals. Return queues, names, and the numbers of tasks and of rows."""
     return [(row[0], row[1], row[2], row[3]) for row in fetch(connection, TAKE_ARRIVALS, (limit,))]
 
 
 # Each lease is found by LATERAL, as in `record`.
 #
-# Locks: leases by id, skipping those that are being recorded at this moment.
+# Locks: leases by id, skipping those that are just being recorded.
 RENEW = """
 WITH held AS MATERIALIZED (
     SELECT lease.id, ping.seconds, ping.started
@@ -238,7 +242,7 @@ WHERE lease.id = ANY (ARRAY[held.id])
 
 
 def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
-    """Extend leases, and bring what was asked of them."""
+    """Extend leases, and return the requests about them."""
     rows = fetch(connection, RENEW, tuple(map(list, zip(*held, strict=True))))
     renewed = frozenset(row[0] for row in rows)
     stops = tuple(StopRequest(row[0], row[2], row[3]) for row in rows if row[1])
@@ -255,5 +259,5 @@ def renew(connection: BaseDatabaseWrapper, held: Sequence[Held]) -> Renewal:
 
 
 def see_stops(connection: BaseDatabaseWrapper, lease_ids: Sequence[int]) -> None:
-    """Acknowledge stop requests: from here on these attempts cannot succeed."""
+    """Acknowledge stop requests: from now on these attempts cannot succeed."""
     change(connection, SEE_STOPS, (list(lease_ids),))

@@ -17,12 +17,12 @@ from taskqueue.models.task import Route
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A procedure of the migration inserts the row and its arrival, and notifies where a worker sleeps.
-# By position, in the order of `PLAIN_PARAMETERS`: to match names took the server a twentieth of the
-# call. The last two are `enqueued_at` and `microseconds`.
+# A procedure of the migration inserts the row and its arrival, and notifies if a worker sleeps.
+# Parameters are passed by position, in the order of `PLAIN_PARAMETERS`: matching names took the
+# server a twentieth of the call. The last two are `enqueued_at` and `microseconds`.
 INSERT_PLAIN = "CALL taskqueue_enqueue({arguments}, statement_timestamp(), NULL)"
 
-# The moments of new tasks, by the clock or where many share one.
+# The times of new tasks: by the clock, or one moment that many share.
 _TIMES = """
 clock AS MATERIALIZED (
     SELECT COALESCE(%(at)s::timestamptz, clock_timestamp()) AS now
@@ -85,7 +85,7 @@ _OWN = {
     "limits": "own.limits::jsonb",
     "route": f"CASE WHEN own.partition IS NULL THEN %(route)s ELSE {Route.PARTITION.value} END",
 }
-# Locks: the unique keys' index entries, in the order of the rows; waits as the above does.
+# Locks: the unique keys' index entries, in the order of the rows; waits in the same way.
 INSERT_KEYED = f"""
 WITH {_TIMES}, task AS (
     INSERT INTO taskqueue_task ({", ".join(_VALUES)})
@@ -112,11 +112,11 @@ FROM task
 
 
 def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload) -> Enqueued | None:
-    """Insert one task; None if another holds its unique key."""
+    """Insert one task. Return None if another task holds its unique key."""
     id, args, kwargs, unique_key, placement = payload
     if spec.is_plain and unique_key is None and placement is None:
         rows = fetch(connection, _call_of(spec.plain_values), (id, args, kwargs))
-        # Microseconds: Django's loader of datetimes costs as much as a tenth of the statement.
+        # In microseconds, because Django's conversion of datetimes costs a tenth of the statement.
         at = EPOCH + timedelta(microseconds=rows[0][0])
         return Enqueued(id, "ready", at, at)
     rows = fetch(connection, INSERT, spec.parameters | payload_columns(payload))
@@ -129,7 +129,10 @@ def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload)
 def insert_keyed(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
 ) -> list[Enqueued]:
-    """Insert tasks with unique keys that nobody holds, in this order; those that were inserted."""
+    """Insert tasks whose unique keys nobody holds, in this order.
+
+    Return those that were inserted.
+    """
     if not payloads:
         return []
     placements = [payload.placement for payload in payloads]
@@ -150,17 +153,17 @@ def insert_keyed(
 
 @lru_cache(maxsize=256)
 def _call_of(values: tuple[Any, ...]) -> str:
-    """The call for tasks that share these values.
+    """Return the call for tasks that share these values.
 
-    They stand in its text: to send them as parameters each time takes longer than all else that the
-    client does.
+    The values are part of its text: sending them as parameters each time takes longer than
+    everything else that the client does.
     """
-    from psycopg.sql import Literal  # SQLite does without it.
+    from psycopg.sql import Literal  # Imported here, because SQLite works without psycopg.
 
     literals = [Literal(value).as_string(None).replace("%", "%%") for value in values]
     return INSERT_PLAIN.format(arguments=", ".join(["%s"] * len(OWN_COLUMNS) + literals))
 
 
 def utc(moment: datetime) -> datetime:
-    """The same moment in UTC."""
+    """Return the moment in UTC."""
     return moment.astimezone(UTC)

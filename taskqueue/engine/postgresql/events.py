@@ -16,14 +16,14 @@ from taskqueue.engine.connections import is_in_transaction, transaction
 from taskqueue.engine.sessions import NO_EVENTS, WANTED, WANTED_EVENTS
 from taskqueue.engine.statement import fetch
 
-# Events of fewer rows cost less by triggers than two more statements do.
+# For fewer rows, events by triggers cost less than two more statements.
 LEAST = 10
 SET_WANTED = f"SELECT set_config('{WANTED_EVENTS}', %s, true)"
-# The subscriptions that want a kind of event, if it fits their further conditions.
+# Whether a subscription wants a kind of event, if it matches its further conditions.
 WISHES = """taskqueue_subscription AS wish
         WHERE kinds ? '{kind}' AND (until IS NULL OR until > clock_timestamp())"""
-# An event is written where a subscription wants it, as in the triggers. Whether somebody wants the
-# kind without a further condition is asked once for all rows.
+# An event is written if a subscription wants it, as in the triggers. Whether somebody wants the
+# kind without further conditions is checked once for all rows.
 _PUBLISH = f"""
     INSERT INTO taskqueue_eventbatch (
         id, kind, at, workflow_id, name, queue_name, worker, details,
@@ -54,7 +54,7 @@ _PUBLISH = f"""
     )
     GROUP BY change.workflow_id, change.name, change.queue_name, change.worker_id, change.step
 """  # noqa: S608  (of constants)
-# Of `claimed`: tasks with their lanes.
+# For `claimed`: tasks with their lanes.
 PUBLISH_STARTED = _PUBLISH.format(
     kind=EventKind.TASK_STARTED,
     changed="claimed",
@@ -63,7 +63,7 @@ PUBLISH_STARTED = _PUBLISH.format(
     order="change.lane, change.priority DESC, change.run_after, change.id",
     seconds="NULL::double precision[]",
 )
-# Of `done`: tasks with what their leases have.
+# For `done`: tasks with values of their leases.
 PUBLISH_SUCCEEDED = _PUBLISH.format(
     kind=EventKind.TASK_SUCCEEDED,
     changed="done",
@@ -78,10 +78,10 @@ PUBLISH_SUCCEEDED = _PUBLISH.format(
 def published_by_statement(
     connection: BaseDatabaseWrapper, kind: EventKind, most: int
 ) -> Iterator[bool]:
-    """Give whether the block's statement is to write the events of a kind that it causes.
+    """Yield whether the block's statement must write the events of a kind that it causes.
 
-    Then it is a transaction, and triggers leave that kind out. They write it where the session is
-    shared, or the rows are few.
+    If so, the block is a transaction, and triggers leave out that kind. Otherwise triggers write
+    the events: because the session is shared, or because there are few rows.
     """
     wanted = connection.settings_dict.get(WANTED, NO_EVENTS).split()
     if most < LEAST or kind not in wanted:

@@ -22,12 +22,14 @@ from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
 _COLUMNS = ", ".join(PartitionRow._fields)
-# A statement of its own: its snapshot sees all that was committed by those who held the locks.
-# Notes are deleted here, of what is locked, so that whoever writes one later is not forgotten. Of
-# very many some are left: a million took ten seconds, in which all others waited for the limiter.
+# A separate statement, whose snapshot sees everything that earlier holders of the locks have
+# committed. The notes of locked rows are deleted here, so a note that is written later is not lost.
+# If there are very many notes, some are left: a million took ten seconds, during which all other
+# claims waited for the limiter.
 #
-# What waits for a limiter is looked at as what is open: of each lane the first in its order. Across
-# lanes nothing tells them apart, for the virtual time of a tenant is no time of day.
+# Partitions that wait for a limiter are read like open ones: the first of each lane, in its order.
+# Partitions of different lanes cannot be compared, because the virtual time of a tenant is not a
+# time of day.
 #
 # Locks: partitions that wait for a limiter that the caller holds, skipping locked ones.
 COUNT = f"""
@@ -181,9 +183,9 @@ def count_limits(
     size: int,
     rivals: Sequence[str],
 ) -> Counted:
-    """Count what runs under locked limiters, and forget the notes of what is locked.
+    """Count the running leases of locked limiters, and delete the notes of locked rows.
 
-    `depth`: how many tasks of each partition are read at most; of a limited queue it is `want`.
+    `depth`: the most tasks to read of each partition; for a limited queue it is `want`.
     """
     limiters = [limiter.id for limiter in locked.limiters]
     places = {
@@ -196,13 +198,13 @@ def count_limits(
     fair = sorted({(row.queue_name, row.lane) for row in partitions if is_fair(row)})
     of_queues = [row for row in partitions if row.limits is None]
     parameters = {
-        # One that came meanwhile of another limiter is left: nothing is opened here that waits
-        # for it.
+        # A note of another limiter that was written meanwhile is left: nothing is opened here that
+        # waits for that limiter.
         "subjects": words([*noted, *(row.id for row in partitions)]),
         "noted": words(noted),
         "most": numbers([max(1, min(depth, places.get(id, depth))) for id in noted]),
         "partitions": words([row.id for row in own]),
-        # No more than could have a place.
+        # No more tasks than could get a place.
         "sizes": numbers(
             [max(1, min([depth, *(places.get(id, depth) for id in row.limiters)])) for row in own]
         ),
@@ -239,5 +241,5 @@ def count_limits(
 
 
 def is_fair(row: PartitionRow) -> bool:
-    """Return whether it is a tenant's."""
+    """Return whether the partition belongs to a tenant."""
     return row.limits is not None and "tenant" in row.limits

@@ -46,11 +46,11 @@ _OPEN = """FROM taskqueue_partition AS partition
         ORDER BY head_priority DESC, rank, id
         LIMIT %(size)s"""
 
-# Locks: partitions, skipping locked ones; then all their limiters, by id; then others that were
-# noted, skipping locked ones. Nobody waits for a partition, and who waits for limiters does so once
-# and in order, so that claims never wait for each other in a circle. Who waits for a limiter reads
-# it as it is then. Notes are read from a random subject on, so that claims at the same time begin
-# with different ones.
+# Locks: partitions, skipping locked ones; then all their limiters by id; then other noted rows,
+# skipping locked ones. Nobody waits for a partition, and each claim waits for limiters only once
+# and in order, so claims cannot deadlock. After waiting for a limiter, the statement reads its
+# current values. Notes are read from a random subject on, so that simultaneous claims begin with
+# different ones.
 _LOCK = f"""
 WITH RECURSIVE subject (id, is_again) AS (
     SELECT %(from)s::uuid, false
@@ -199,10 +199,10 @@ def lock_limits(
     first: UUID,
     behind: Mapping[tuple[str, str], Place],
 ) -> Locked:
-    """Lock open partitions of these queues and lanes, what was noted, and all their limiters.
+    """Lock open partitions of these queues and lanes, noted partitions, and all their limiters.
 
-    `waits`: for limiters that others hold. `first`: the subject behind which notes are read first.
-    Of the lanes in `behind` those that come after these places.
+    `waits`: wait for limiters that other sessions have locked. `first`: the subject after which
+    notes are read first. In lanes of `behind`, only partitions after these positions are locked.
     """
     statement = LOCK if waits else LOCK_AT_ONCE
     places = [behind.get(lane, NO_PLACE) for lane in lanes]
@@ -232,14 +232,14 @@ def lock_limits(
 
 
 def partitions_from(text: str | None) -> list[PartitionRow]:
-    """Return partitions that a statement gives as JSON."""
+    """Return partitions from a statement's JSON."""
     return [_partition(row) for row in json.loads(text or "[]")]
 
 
 def _partition(row: dict[str, Any]) -> PartitionRow:
     for name in ("id", "waits_for", "holder"):
         row[name] = row[name] and bare(row[name])
-    # JSON makes integers of whole ones, and the driver takes no lists of both.
+    # JSON turns whole numbers into integers, and the driver takes no lists with both types.
     row["rank"], row["changed_at"] = float(row["rank"]), float(row["changed_at"])
     row["opens_at"] = row["opens_at"] and float(row["opens_at"])
     row["limiters"] = tuple(map(bare, row["limiters"]))
@@ -247,5 +247,5 @@ def _partition(row: dict[str, Any]) -> PartitionRow:
 
 
 def bare(id: str) -> str:
-    """Return the 32 hexadecimal digits of an id."""
+    """Return an id as 32 hexadecimal digits."""
     return id.replace("-", "")

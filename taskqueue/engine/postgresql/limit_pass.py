@@ -16,24 +16,24 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
-# These leases were recorded in the same transaction, and their places left. Each goes to the next
-# task of the same partition. Places that are taken stay as many as they were, so that nothing is to
-# be locked but the tasks: whoever counts under the lock of a limiter sees either the one lease or
-# the other.
+# These leases were recorded in the same transaction, and still hold their places. The places of
+# each pass to the next task of the same partition. The number of taken places stays the same, so
+# only the tasks must be locked: a session that counts under the lock of a limiter sees either the
+# old lease or the new one.
 #
-# Not where another partition waits for one of the limiters, its limit allows fewer now (places that
-# leases of other partitions leave here count too, for these may pass on as well), or the queue is
-# limited or paused; and where a partition may be open or an ordinary task is ready, only
-# so many as the caller says. What is not passed on is given back with a note, as the trigger of the
-# end of a lease does it.
+# Places do not pass on if another partition waits for one of the limiters, if its limit allows
+# fewer now (places that other partitions' leases leave here count too, because they may also pass
+# on), or if the queue is limited or paused. If a partition may be open or an ordinary task is
+# ready, only as many pass on as the caller says. The other places are freed with a note, as the
+# trigger at the end of a lease does.
 #
-# A partition stays as it is. It waits for a limiter alone, so that its place among others says
-# nothing, and the end of the last of these leases opens it.
+# The partition's row does not change. It is the only one that waits for a limiter, so its position
+# among others does not matter, and the end of the last of these leases opens it.
 #
-# Locks: ready tasks by the order of the claim, skipping locked ones. The leases are locked already,
-# and with them their places.
+# Locks: ready tasks in claim order, skipping locked ones. The leases, and with them their places,
+# are locked already.
 #
-# The parts in double braces differ where the same statement records the leases: see
+# The parts in double braces differ if the same statement records the leases: see
 # `limit_pass_at_once`.
 PASSING = f"""\
 other AS MATERIALIZED (
@@ -200,21 +200,21 @@ WITH clock AS MATERIALIZED (
 
 
 class Passed(NamedTuple):
-    """The tasks that took the places of others, and what else there is to claim."""
+    """The tasks that took the places of others, and whether there is more to claim."""
 
     claimed: list[Claimed]
     # The partitions of their leases.
     passing: dict[int, str]
-    # Whether places were given back, or partitions may be open.
+    # Whether places were freed, or partitions may be open.
     has_news: bool
-    # Whether places were given back.
+    # Whether places were freed.
     has_freed: bool
-    # Whether a task waits that belongs to no partition.
+    # Whether tasks wait that belong to no partition.
     has_others: bool
 
 
 def passing_parameters(ended: Mapping[int, str], terms: PassingTerms) -> dict[str, Any]:
-    """Return the parameters of such a statement but for the leases."""
+    """Return the parameters of such a statement, without those about the leases."""
     return terms._asdict() | {
         "partitions": words(list(ended.values())),
         "served": texts(terms.served),
@@ -239,7 +239,7 @@ def pass_on(
 
 
 def passed_of(rows: Sequence[tuple[Any, ...]]) -> Passed:
-    """Return what such a statement has passed on."""
+    """Return the result of a statement that passes places on."""
     _, has_news, has_others, has_freed = rows[0][:4]
     found = [row for row in rows if row[5] is not None]
     return Passed(

@@ -19,17 +19,18 @@ from taskqueue.engine.rows import RollupRow
 from taskqueue.engine.sessions import NO_EVENTS, WANTED, kept_plan, owns_session
 from taskqueue.engine.statement import fetch
 
-# As `RECORD_SUCCESSES`, `WRITE_ROLLUPS` and `PASS_ON`, by one snapshot. It has seen these leases
-# run, and nothing that was committed while the statement waited for them: a pause, a lower limit, a
-# partition that waits. Who has waited passes nothing on, but gives the places back.
+# Combines `RECORD_SUCCESSES`, `WRITE_ROLLUPS` and `PASS_ON` in one snapshot. The snapshot has seen
+# these leases run, but nothing that was committed while the statement waited for them, such as a
+# pause, a lower limit, or a partition that waits. So a statement that has waited passes nothing on,
+# and frees the places.
 #
-# Counts are those of all leases. So it fails, and changes nothing, unless it records every one of
-# them, and none of a workflow, which would have to be told; or where it has waited for so long that
-# the counts may have been merged, and would be counted again.
+# The counts include all leases. So the statement fails and changes nothing unless it records every
+# lease, and none of a workflow, which would have to be notified. It also fails if it has waited so
+# long that the counts may have been merged, because they would be counted twice.
 #
-# Locks: leases by id, then their tasks; then ready tasks by the order of the claim, skipping locked
-# ones; last the rollups of this process, for nothing reads what `counted` writes. `clock` reads
-# what was recorded, and `given` sorts it, so that leases and their tasks are locked by then.
+# Locks: leases by id, then their tasks; then ready tasks in claim order, skipping locked ones; last
+# the rollups of this process, because nothing reads what `counted` writes. `clock` reads what was
+# recorded, and `given` sorts it, so the leases and their tasks are locked by then.
 RECORD_AND_PASS = passing(
     f"""{ENDED}, done AS (
 {SUCCEEDED}RETURNING held.id AS lease_id, task.step_id
@@ -51,9 +52,10 @@ RECORD_AND_PASS = passing(
 
 
 def may_pass_at_once(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether this session may record in a transaction of one statement.
+    """Return whether this session may record in a single-statement transaction.
 
-    It keeps the plan, and nobody wants events, of which that writes none of many at once.
+    It must keep plans, and nobody may want events, because this statement does not write events in
+    bulk.
     """
     return owns_session(connection) and connection.settings_dict.get(WANTED) == NO_EVENTS
 
@@ -69,8 +71,8 @@ def record_and_pass(
 ) -> Passed:
     """Record these successes, write rollups, and pass places on as `pass_on` does.
 
-    `ended`: all of their leases, with their partitions. Raises what the database raises, also where
-    not all are recorded. Then nothing is.
+    `ended`: all of their leases, with their partitions. Raises the database's error, also if not
+    all successes can be recorded; then nothing is.
     """
     parameters = successes_parameters(outcomes, kept_for, list(ended)) | {
         "expected": len(outcomes),

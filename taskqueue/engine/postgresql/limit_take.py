@@ -1,4 +1,4 @@
-"""Taking tasks under limits on PostgreSQL, and writing how partitions and limiters are left."""
+"""Taking tasks under limits on PostgreSQL, and writing the new state of partitions and limiters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from taskqueue.engine.rows import Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import change, fetch
 
-# Locks: ready tasks by the order of the claim, skipping locked ones. The caller holds partitions
-# and limiters. A partition is empty where this snapshot sees no other ready task of it: of one that
-# is committed later the note is still there. One that somebody holds is ready too.
+# Locks: ready tasks in claim order, skipping locked ones. The caller holds partitions and limiters.
+# A partition becomes empty if this snapshot sees no other ready task of it: if a task is committed
+# later, its note still exists. A task that another session has locked counts as ready.
 TAKE = f"""
 WITH picked AS MATERIALIZED (
     SELECT task.id, wanted.turn
@@ -113,7 +113,7 @@ WHERE {KEEPS_PLAN}
 ORDER BY turn
 """  # noqa: S608  (of constants)
 
-# What was to be taken and was not may have left places, also for others that wait for them.
+# Tasks that were allotted but not taken may have left places, which other partitions may wait for.
 REOPEN = """
 WITH noted AS (
     INSERT INTO taskqueue_limitnote (subject) SELECT unnest(%s::uuid[])
@@ -133,7 +133,7 @@ def take_limited(
     worker: str,
     lease_duration: timedelta,
 ) -> list[Claimed]:
-    """Lease the tasks that can still be had, and write partitions and limiters."""
+    """Lease the tasks that are still available, and write partitions and limiters."""
     places = [(id, limiter) for id, limiters in taking.tasks for limiter in limiters]
     moves = taking.moves
     parameters = {
@@ -165,6 +165,6 @@ def take_limited(
 def reopen_partitions(
     connection: BaseDatabaseWrapper, before: Sequence[PartitionRow], *, limiters: Sequence[str]
 ) -> None:
-    """Open partitions again, and note these limiters, where less was taken than allotted."""
+    """Open partitions again, and note these limiters, as fewer tasks were taken than allotted."""
     ids, holders = [row.id for row in before], [row.holder for row in before]
     change(connection, REOPEN, (list(limiters), ids, holders))

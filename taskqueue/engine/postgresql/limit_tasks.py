@@ -58,7 +58,7 @@ TASKS = f"""
     ) AS ready
 """  # noqa: S608  (of constants)
 
-# The best ordinary task of the first ones, or else the last of them: nothing behind is better.
+# The best of the first ordinary tasks, or else the last of them: no later task is better.
 RIVALS = f"""(
         SELECT json_agg(json_build_array(queue.name, best.priority, best.due))
         FROM unnest(%(rivals)s::text[]) AS queue (name)

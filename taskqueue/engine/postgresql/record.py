@@ -17,24 +17,24 @@ from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
 
-# A lease runs as long as it has no `finished_at`, says a CHECK constraint. These statements ask for
-# that, not for the status: while the statistics say that few leases run, PostgreSQL would walk the
-# partial index of all running ones for each outcome.
+# A CHECK constraint ensures that a lease is running as long as it has no `finished_at`. These
+# statements test that instead of the status: while the statistics say that few leases are running,
+# PostgreSQL would read the partial index of all running leases for each outcome.
 #
 # Each lease is found by LATERAL with a LIMIT, which PostgreSQL cannot turn into a join over the
-# whole table, whatever the statistics say. The condition of the JOIN says no more, but keeps the
-# estimate of `held` small: what is joined to it is found by its key too.
+# whole table, whatever the statistics say. The condition of the JOIN is redundant, but keeps the
+# estimate of `held` small, so that rows joined to it are found by key too.
 #
-# By `= ANY (ARRAY[...])` PostgreSQL can neither sort nor hash, so that no order of an index is of
-# use to it: a key for each row is the only plan left, also in those that the server keeps, and
-# behind a pooler, where a session cannot forbid the others.
+# With `= ANY (ARRAY[...])` PostgreSQL can neither sort nor hash, so the order of an index is of no
+# use: a lookup by key for each row is the only plan left, also in plans that the server keeps, and
+# behind a pooler, where a session cannot forbid other plans.
 #
-# Locks: leases by id, then their tasks. A lease that no longer runs, or whose stop was seen,
+# Locks: leases by id, then their tasks. A lease that is no longer running, or whose stop was seen,
 # drops out of `held`, and with it everything that its attempt would have written.
 PRUNE_SUCCEEDED = PRUNE_AFTER.format(
     finished_at="held.finished_at", kept_for="%(kept_for)s::interval"
 )
-# A record of successes is made of these parts, in their order.
+# A record of successes consists of these parts, in this order.
 ENDED = f"""
 WITH held AS MATERIALIZED (
     SELECT
@@ -94,7 +94,7 @@ FROM done
 """  # noqa: S608  (of constants)
 
 RECORD_SUCCESSES = ENDED + SUCCEEDED + _RETURNED
-# With their events.
+# The record that also writes the events of the successes.
 RECORD_WITH_EVENTS = ENDED + ", done AS (\n" + SUCCEEDED + _EVENTS
 
 PRUNE_ENDED = PRUNE_AFTER.format(
@@ -103,9 +103,9 @@ PRUNE_ENDED = PRUNE_AFTER.format(
                 WHEN 'failed' THEN %(keep_failed)s::interval ELSE %(keep_cancelled)s::interval
             END""",
 )
-# Locks: leases by id, then their tasks by id. Decides under these locks whether attempts remain.
-# A body that never began may have been noted to run, for its order had been sent: that is undone.
-# `effect` is a row of the table of outcomes, which comes as a parameter; a join with that table
+# Locks: leases by id, then their tasks by id. Decides under these locks whether attempts remain. A
+# body that never began may be noted as running, because its order had been sent: that is undone.
+# `effect` is a row of the table of outcomes, which is passed as a parameter; a join with that table
 # could become a loop over all of it for each outcome.
 RECORD_ENDINGS = f"""
 WITH held AS MATERIALIZED (
@@ -234,9 +234,9 @@ def record_successes(
     kept_for: timedelta | None,
     passing: Collection[int] = (),
 ) -> dict[int, Recorded]:
-    """Record successes, where the lease still runs and no stop was seen; by lease.
+    """Record successes of leases that still run and whose stop was not seen.
 
-    The places of the leases `passing` are left to the caller.
+    Return records by lease. The places of the leases `passing` are left to the caller.
     """
     parameters = successes_parameters(outcomes, kept_for, passing)
     with (
@@ -268,7 +268,7 @@ def successes_parameters(
 def record_endings(
     connection: BaseDatabaseWrapper, outcomes: Sequence[Outcome], policy: EndPolicy
 ) -> dict[int, Recorded]:
-    """Record every other outcome, where the lease still runs; by lease."""
+    """Record every other outcome whose lease still runs. Return records by lease."""
     parameters = {name: list(values) for name, values in _columns(outcomes).items()}
     parameters["kind"] = list(map(str, parameters["kind"]))
     parameters |= policy._asdict() | {"effects": EFFECTS_JSON}

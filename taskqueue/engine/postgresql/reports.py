@@ -68,10 +68,10 @@ WHERE task.id = ANY (ARRAY[held.task_id]) AND task.started_at IS NULL
 
 
 def insert_logs(connection: BaseDatabaseWrapper, lines: Sequence[LogLine]) -> None:
-    """Keep captured lines of attempts whose lease still runs."""
+    """Store captured lines of attempts whose lease still runs."""
     change(connection, INSERT_LOGS, tuple(map(list, zip(*lines, strict=True))))
 
 
 def write_notes(connection: BaseDatabaseWrapper, notes: Sequence[Note]) -> None:
-    """Write starts and progress of attempts whose lease still runs."""
+    """Store starts and progress of attempts whose lease still runs."""
     change(connection, WRITE_NOTES, tuple(map(list, zip(*notes, strict=True))))

@@ -1,4 +1,4 @@
-"""The database's clock, and arrays as text for PostgreSQL: those that every batch sends."""
+"""The database's clock, and text for PostgreSQL's arrays, which every batch of outcomes sends."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from taskqueue.engine.statement import fetch
 
 
 def now(connection: BaseDatabaseWrapper) -> datetime:
-    """The moment by the database's clock."""
+    """Return the current time by the database's clock."""
     return cast(datetime, fetch(connection, "SELECT clock_timestamp()")[0][0])
 
 
 def numbers(values: Sequence[float | None]) -> str:
-    """An array of numbers as PostgreSQL reads it; psycopg's own dumper costs five times that."""
+    """Return an array of numbers as text; psycopg's own dumper takes five times as long."""
     if None in values:
         return "{" + ",".join(["NULL" if value is None else repr(value) for value in values]) + "}"
     return "{" + ",".join(map(repr, values)) + "}"
 
 
 def microseconds(values: Sequence[float | None]) -> str:
-    """An array of durations in seconds as whole microseconds, which cost half to write and read."""
+    """Return seconds as an array of microseconds, which cost half to write and read."""
     return numbers([None if value is None else int(value * 1e6) for value in values])
 
 
 def words(values: Sequence[str | None]) -> str:
-    """An array of ids and other words of letters, digits and `-`, as `numbers` makes its own."""
+    """Return an array of words of letters, digits and `-`, such as ids, as text."""
     return "{" + ",".join(["NULL" if value is None else value for value in values]) + "}"
 
 
 def texts(values: Sequence[str | None]) -> str:
-    """An array of any texts."""
+    """Return an array of any texts."""
     return words([None if value is None else _quoted(value) for value in values])
 
 

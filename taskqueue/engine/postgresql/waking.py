@@ -6,10 +6,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.statement import fetch
 
-# The server shares a lock among all that notify at commit: only where a worker sleeps.
+# The server shares one lock among all sessions that notify, so notify only if a worker sleeps.
 WAKE = "SELECT pg_notify('taskqueue', %s) FROM taskqueue_worker WHERE is_idle LIMIT 1"
 
 
 def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
-    """Wake workers at commit, where any sleeps."""
+    """Wake workers at commit, if any is sleeping."""
     fetch(connection, WAKE, (payload,))

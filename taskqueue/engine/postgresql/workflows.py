@@ -29,13 +29,13 @@ from taskqueue.engine.specs import CLAIM_COLUMNS, LIMIT_COLUMNS, PLAIN_COLUMNS, 
 from taskqueue.engine.statement import change, fetch
 from taskqueue.models.task import Route
 
-# Locks: steps by id, skipping locked ones, then the notes of these that were there before. What is
-# noted meanwhile is left to the next fold. Counts start from the row as it was when it was locked.
-# Notes that do more than count are left to the advance, which the answer calls for; they mean
-# nothing for a step that has ended.
+# Locks: steps by id, skipping locked ones, then the notes of these steps that existed before. Notes
+# that are written meanwhile are left to the next fold. Counts start from the row as it was when it
+# was locked. Notes that do more than count are left to the advance, which the result asks for; for
+# a step that has ended they have no effect.
 #
-# The server keeps the plan: joins by `= ANY (ARRAY[key])` leave nothing but the key, and what could
-# be hashed, as an EXISTS, might one day read all notes.
+# The server keeps the plan: joins by `= ANY (ARRAY[key])` leave it nothing but the key, whereas a
+# condition that can be hashed, such as an EXISTS, might one day read all notes.
 FOLD = f"""
 WITH clock AS MATERIALIZED (
     SELECT 1 WHERE {KEEPS_PLAN}
@@ -95,7 +95,7 @@ _SHARED = tuple(
 _VALUES = {column: f"%({column})s" for column in _SHARED} | {
     "route": f"CASE WHEN row.partition IS NULL THEN %(route)s ELSE {Route.PARTITION.value} END"
 }
-# Locks: the keys of members, which nobody else inserts: the caller holds the workflow.
+# Locks: the keys of members, which no other session inserts, because the caller holds the workflow.
 INSERT_TASKS = f"""
 WITH inserted AS (
     INSERT INTO taskqueue_task (
@@ -122,8 +122,8 @@ FROM inserted
 # Its arrays, in the order of the fields of `StepTasks`.
 ARRAYS = ("ids", "arguments", "keywords", "steps", "places", "partitions", "limits")
 
-# By COPY, binary as in `postgresql.copying`, from so many on; so many batches by one statement,
-# which then takes some tenths of a second.
+# From this number on by a binary COPY, as in `postgresql.copying`; this many batches by one
+# statement, which then takes some tenths of a second.
 FEWEST_COPIED, MOST_BATCHES = 50, 40
 COPY_TASKS = f"""
 COPY taskqueue_task ({", ".join((*OWN_COLUMNS, "step_id", "place", *SHARED_COLUMNS))})
@@ -131,12 +131,12 @@ FROM STDIN (FORMAT binary)
 """
 COPY_MEMBERS = "COPY taskqueue_member (step_id, place, task_id) FROM STDIN (FORMAT binary)"
 COPIED = len(OWN_COLUMNS) + 2 + len(SHARED_COLUMNS)
-# The id of a step and a place; of a member the number of its columns before them, and its task.
+# The id of a step and a place; for a member, the number of its columns, these two, and its task.
 PLACE, MEMBER = Struct("!iqii"), Struct("!hiqiii16s")
 
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> list[Folded]:
-    """Count the notes of these steps; the steps, without those that somebody else has locked."""
+    """Count the notes of these steps. Return the steps, without those that others have locked."""
     with kept_plan(connection) as series:
         rows = fetch(connection, FOLD, {"steps": numbers(step_ids), "series": series})
     return [Folded(*row) for row in rows]
@@ -171,7 +171,7 @@ def _copy(
     batches: Iterable[StepTasks],
     shared: Mapping[str, Any],
 ) -> None:
-    """Insert many tasks that any worker may run, twice as fast as by an INSERT from arrays."""
+    """Insert many tasks that any worker may run; twice as fast as an INSERT from arrays."""
     number = 0
     bulk = begin_bulk(connection, FEWEST_COPIED)
     inserted: list[tuple[int, list[str]]] = []
@@ -193,7 +193,7 @@ def _copy(
 def _noted(
     batches: Iterable[StepTasks], inserted: list[tuple[int, list[str]]]
 ) -> Iterator[StepTasks]:
-    """Give the batches, and note their steps with the ids of the tasks."""
+    """Yield the batches, and record their steps with the ids of the tasks."""
     for tasks in batches:
         pairs = zip(tasks.step_ids, tasks.ids, strict=True)
         for step_id, own in groupby(pairs, key=itemgetter(0)):
@@ -204,13 +204,13 @@ def _noted(
 def _copy_some(
     connection: BaseDatabaseWrapper, cursor: Any, batches: Iterable[StepTasks], tail: bytes
 ) -> int:
-    """Copy batches of tasks, then their members; how many tasks there were.
+    """Copy batches of tasks, then their members. Return how many tasks there were.
 
     The server reads one batch while the next is made.
     """
     number = 0
     members = bytearray(COPY_BEGINS)
-    # Django's wrapper hands unknown names to psycopg's cursor, and wraps no errors of it.
+    # Django's wrapper passes unknown attributes to psycopg's cursor, and does not wrap its errors.
     with connection.wrap_database_errors, cursor.copy(COPY_TASKS) as copy:
         copy.write(COPY_BEGINS)
         for tasks in batches:
@@ -225,11 +225,11 @@ def _copy_some(
 
 
 def _rows(tasks: StepTasks, tail: bytes) -> tuple[bytes, bytes]:
-    """The rows of tasks and of members for a binary COPY, made by columns as `column_rows` does."""
+    """Return rows of tasks and members for a binary COPY, made by columns as in `column_rows`."""
     ids, step_ids, places = list(map(bytes.fromhex, tasks.ids)), tasks.step_ids, tasks.places
     args = [text.encode("ascii") for text in tasks.args]
     lengths = [len(text) + 1 for text in args]
-    # Most have none, or the same.
+    # Most tasks have none, or the same.
     keywords = {
         text: LENGTH.pack(len(text) + 1, JSONB_VERSION) + text.encode("ascii")
         for text in set(tasks.kwargs)

@@ -28,32 +28,32 @@ from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import OccurrenceStatus
 from taskqueue.rules import Rule
 
-# A nominal time that is served no later than this, and before the next one, was not missed.
+# A nominal time counts as missed if it is served later than this, or after the next one has come.
 ON_TIME = timedelta(seconds=60)
-# The beginning of trouble that is over with the next time that is served.
+# The prefix of a trouble that is cleared when the schedule is next served.
 NOT_SERVED = "Not served: "
 MOVED = (
     "served_until", "next_at", "run_count", "failures_in_row", "trouble", "last_nominal_at",
     "last_task", "last_workflow", "paused_at", "paused_by", "pause_reason",
 )  # fmt: skip
-# The columns that are written only when a run has ended: a result may be large.
+# Columns that are written only when a run has ended, because a result may be large.
 RESULT = ("last_status", "last_finished_at", "last_return_value", "last_error")
-# Nominal times that are served in one transaction, and how many of them may run.
+# The most nominal times that one transaction serves, and the most of them that may run.
 #
-# Where more have come, others follow. A workflow may have thousands of rows.
+# If more have come, further transactions follow. A workflow may have thousands of rows.
 BATCH, MOST_RUNS, MOST_WORKFLOWS = 500, 50, 5
-# Transactions' worth of nominal times that are served at once: whoever asked is waiting.
+# The most transactions of nominal times that are served at once while a caller waits.
 MOST_BATCHES = 20
 
 logger = logging.getLogger("taskqueue")
 
 
 def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
-    """Note what has ended, begin what waited for that, serve what has come; and save the row.
+    """Record ended runs, begin runs that waited for them, serve due times, and save the row.
 
-    The caller has locked the row, and holds the transaction. Where more nominal times have come
-    than one transaction serves, `next_at` says so: it is not later than `now`. Raises
-    `InvalidSchedule` if this version cannot read the rule or the request.
+    The caller has locked the row in its transaction. If more nominal times have come than one
+    transaction serves, `next_at` shows it by not being later than `now`. Raises `InvalidSchedule`
+    if this version cannot read the rule or the request.
     """
     rule = rules.from_json(schedule.rule)
     ended_at = settle_ended(connection, schedule, now)
@@ -72,12 +72,12 @@ def advance(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) 
 def save(
     connection: BaseDatabaseWrapper, schedule: Schedule, further: Collection[str] = ()
 ) -> None:
-    """Write what advancing a schedule changes, and nothing of what others write."""
+    """Write the columns that advancing changes, and no others."""
     schedule.save(using=connection.alias, update_fields=[*MOVED, *further])
 
 
 def begin_from(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
-    """Let the schedule count from `now` on: what the rule had before that is not made up for."""
+    """Let the schedule count from `now` on: earlier times of the rule are not made up for."""
     rule = rules.from_json(schedule.rule)
     schedule.served_until = now
     if not rule.waits_for_end:
@@ -95,7 +95,7 @@ def begin_from(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetim
 
 
 def move_next(schedule: Schedule) -> None:
-    """Work out its next time anew, for another jitter or number of runs; no time is forgotten."""
+    """Compute its next time anew, after a change of jitter or number of runs. No time is lost."""
     rule = rules.from_json(schedule.rule)
     if is_exhausted(schedule):
         schedule.next_at = None
@@ -116,7 +116,8 @@ def _serve_times(runs: Runs, rule: Rule) -> None:
     if due:
         reasons = decide(schedule, due, now, has_more=has_more)
         if schedule.overlap == Overlap.CANCEL:
-            # Each run cancels the one before: of those that come together the last one begins.
+            # Each run cancels the one before: of those that come together, only the last one
+            # begins.
             running = [nominal_at for nominal_at, reason in reasons.items() if not reason]
             reasons |= {
                 nominal_at: f"The run of {running[-1].isoformat()} has come."
@@ -135,15 +136,15 @@ def _size(schedule: Schedule, due: Sequence[Time], now: datetime) -> int:
         most = MOST_WORKFLOWS if schedule.is_workflow else MOST_RUNS
         if len(running) >= most:
             return running[most - 1]
-    return BATCH  # By the other policies one or two of them run.
+    return BATCH  # With the other policies, only one or two of them run.
 
 
 def decide(
     schedule: Schedule, due: Sequence[Time], now: datetime, *, has_more: bool = False
 ) -> dict[datetime, str]:
-    """Return why each of these nominal times, in order, does not run; empty where it runs.
+    """Return for each of these ordered nominal times why it does not run; empty if it runs.
 
-    `has_more`: later ones have come too.
+    `has_more`: later nominal times have come too.
     """
     if resting := resting_reason(schedule):
         return {time.nominal_at: resting for time in due}
@@ -155,7 +156,7 @@ def decide(
 
 
 def _missed_reason(schedule: Schedule, late: timedelta) -> str:
-    """Return why one that was missed, and is not the latest, does not run; empty where it does."""
+    """Return why a missed time that is not the latest does not run; empty if it runs."""
     window = schedule.missed_window
     if schedule.missed == Missed.ALL:
         return ""
@@ -167,7 +168,7 @@ def _missed_reason(schedule: Schedule, late: timedelta) -> str:
 
 
 def _serve_after_end(runs: Runs, rule: Rule, ended_at: datetime | None) -> None:
-    """Serve the one nominal time that there is at most: so long after the last end."""
+    """Serve the only possible nominal time: the one that follows the last end."""
     schedule, now = runs.schedule, runs.now
     if runs.has_open:
         schedule.next_at = None
@@ -179,22 +180,23 @@ def _serve_after_end(runs: Runs, rule: Rule, ended_at: datetime | None) -> None:
         return
     _carry_out(runs, decide(schedule, [Time(nominal_at, nominal_at)], now), in_bulk=False)
     schedule.served_until = max(schedule.served_until, nominal_at)
-    # One that did not run has no end to count from.
+    # A time that did not run has no end to count from.
     schedule.next_at = None if runs.has_open else start_after(schedule, rule, now)
 
 
 def _carry_out(
     runs: Runs, reasons: Mapping[datetime, str], *, in_bulk: bool, joins_last: bool = False
 ) -> None:
-    """Begin the runs, and record those with a reason as skipped; in bulk, like neighbours as one.
+    """Begin the runs, and record times with a reason as skipped.
 
-    With `joins_last` the first of these are added to the last row, where that was skipped for the
-    same reason: a rule with twenty times a second must not write as many rows.
+    In bulk, equal neighbours become one row. With `joins_last`, the first skipped times are added
+    to the last row if that was skipped for the same reason: a rule with twenty times a second must
+    not write as many rows.
 
-    An overlap is decided before anything is written, so that many can be kept as one.
+    Overlaps are decided before anything is written, so that many skipped times can become one row.
     """
     occurrences = Occurrence.objects.using(runs.connection.alias)
-    # None exists, unless the row was brought back from an older copy of the database.
+    # There are none, unless the schedule's row was restored from an older copy of the database.
     known = occurrences.filter(schedule_id=runs.schedule.id, nominal_at__in=list(reasons))
     known_times = frozenset(known.values_list("nominal_at", flat=True))
     skipped: list[Occurrence] = []
@@ -202,7 +204,7 @@ def _carry_out(
     joined = 0
     for nominal_at, decided in reasons.items():
         if is_exhausted(runs.schedule):
-            break  # Its times are over: what would have come later is no time of it.
+            break  # The rule has had all its runs, so later times are none of its times.
         if nominal_at in known_times:
             continue
         reason = decided or runs.refusal()
@@ -225,7 +227,7 @@ def _carry_out(
 
 
 def _last_skipped(runs: Runs, occurrences: QuerySet[Occurrence]) -> Occurrence | None:
-    """Return the row of the latest time, if that was skipped."""
+    """Return the row of the latest time if it was skipped."""
     last = occurrences.filter(schedule_id=runs.schedule.id).order_by("-nominal_at").first()
     return last if last is not None and last.status == OccurrenceStatus.SKIPPED else None
 
@@ -233,11 +235,11 @@ def _last_skipped(runs: Runs, occurrences: QuerySet[Occurrence]) -> Occurrence |
 def catch_up(
     connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime, written_off: str = ""
 ) -> None:
-    """Serve a locked schedule as it stands, up to now, in the caller's transaction.
+    """Serve a locked schedule up to now, in the caller's transaction.
 
-    After a long outage that may be too much to wait for: with a reason in `written_off` the rest
-    is recorded as skipped for it, in one row; without one it is left for the workers. Changes
-    nothing of a schedule that this version cannot serve.
+    After a long outage there may be too much to wait for. With a reason in `written_off`, the rest
+    is then recorded as skipped, in one row; without one it is left to the workers. A schedule that
+    this version cannot serve is not changed.
     """
     if not schedule.is_active:
         return
@@ -247,7 +249,7 @@ def catch_up(
                 advance(connection, schedule, now)
         except (DatabaseError, InterfaceError):
             raise
-        except Exception:  # Whatever is odd about it may be why it is changed.
+        except Exception:  # The schedule may be changed just because something is wrong with it.
             logger.exception("Schedule not served schedule=%s", schedule.name)
             schedule.refresh_from_db(using=connection.alias)
             return

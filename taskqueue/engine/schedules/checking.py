@@ -1,4 +1,4 @@
-"""The checks of a schedule that is created, changed or run by hand."""
+"""Checks of a schedule that is created, changed or run by hand."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from taskqueue.rules import Rule
 
 
 def target_from(task: Target | str) -> Target:
-    """The registered definition or workflow. Raises `UnknownTask`."""
+    """Return the registered definition or workflow. Raises `UnknownTask`."""
     if isinstance(task, BaseWorkflow):
         return workflows.get(task.name)
-    # The path of a module is where a task of Django's stands.
+    # Django's own tasks are known by the path of their module.
     name = task.name if isinstance(task, BaseDefinition) else getattr(task, "module_path", task)
     if not isinstance(name, str):
         raise UnknownTask(_(
@@ -40,13 +40,13 @@ def target_from(task: Target | str) -> Target:
 
 
 def changed(schedule: Schedule, changes: Mapping[str, Any]) -> tuple[Scheduled, Target]:
-    """Return the schedule with these changes as a declaration, and what it is to run.
+    """Return the schedule with these changes as a declaration, and the definition that it will run.
 
-    Raises `UnknownTask`, and `InvalidSchedule` where another task would get its arguments.
+    Raises `UnknownTask`, and `InvalidSchedule` if another task would get its arguments.
     """
     changes = dict(changes)
     task = changes.pop("task", None)
-    # Another one may have the name as well: without a new name it stays what it is.
+    # Another definition may have the same name: without a new name the schedule keeps its own.
     kept = target_of(schedule) if task in (None, schedule.task_name) else None
     target = kept or target_from(task or schedule.task_name)
     require_call(schedule, target, changes)
@@ -72,7 +72,7 @@ def checked_fields(scheduled: Scheduled, target: Target) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether JSON keeps the value, as it keeps a timedelta by its seconds."""
+    """Return whether JSON keeps the value; a timedelta is kept as seconds."""
     if isinstance(value, Mapping):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -84,7 +84,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def require_future(rule: Rule, now: datetime) -> None:
-    """Raise `InvalidSchedule` for a rule without a time to come."""
+    """Raise `InvalidSchedule` for a rule without a future time."""
     if rule.waits_for_end:
         is_over = rule.end is not None and rule.end <= now
     else:
@@ -106,7 +106,7 @@ def refuse_declared(schedule: Schedule, what: str) -> None:
 def request_with(
     schedule: Schedule, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return what a run with other arguments is made of. Raises `InvalidSchedule`."""
+    """Return the request of a run with other arguments. Raises `InvalidSchedule`."""
     target = target_of(schedule)
     if target is None:
         raise InvalidSchedule(_(

@@ -16,9 +16,9 @@ def copy_schedule(
 ) -> Schedule:
     """Create the schedule `to` as a copy with these changes; return its row.
 
-    It counts from now on, and has no pause and no runs of the other one, which may be declared in
-    code. The changes are those of `edit_schedule`: another task is not given the arguments of the
-    one before. Raises `ScheduleDoesNotExist`, and what `create_schedule` raises.
+    The copy counts from now on, and has neither the pause nor the runs of the original, which may
+    be declared in code. The changes are those of `edit_schedule`: another task does not get the
+    arguments of the original. Raises `ScheduleDoesNotExist`, and the errors of `create_schedule`.
     """
     check_changes(changes)
     source = find(Schedule.objects.using(project_connection().alias), name)

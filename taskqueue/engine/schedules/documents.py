@@ -40,7 +40,7 @@ from taskqueue.rules.values import seconds
 
 VERSION = 1
 MOST_SCHEDULES = 1_000
-# The fields of an entry, by the columns that they come from.
+# The fields of an entry, by the columns that hold them.
 FIELDS = {
     "name": "name", "task_name": "task", "rule": "rule", "args": "args", "kwargs": "kwargs",
     "options": "options", "missed": "missed", "missed_window": "missed_window",
@@ -51,11 +51,11 @@ REQUIRED = ("name", "task", "rule")
 # The fields that are objects or lists; all others are checked with the schedule.
 SHAPES: Mapping[str, type] = {"task": str, "rule": dict, "options": dict}
 
-# What the verbs take.
+# The arguments of the verbs.
 GIVEN = [each for each in fields_of_class(Scheduled) if each.name != "name"]
 
 Entry = Mapping[str, Any]
-# The arguments of a schedule as somebody may see them; None: they are hidden.
+# The arguments of a schedule that somebody may see; None if they are hidden.
 ArgumentsOf = Callable[[Schedule], tuple[list[Any], dict[str, Any]] | None]
 
 
@@ -66,8 +66,8 @@ class Imported:
     name: str
     # `create`, `change` or `none`.
     action: str
-    # What is there and what comes in its place, by field. Sensitive arguments are redacted; None
-    # stands for all arguments of a task that is not known here.
+    # The old and the new value of each field. Sensitive arguments are redacted; None stands for all
+    # arguments of a task that is not known here.
     changes: dict[str, list[Any]]
 
 
@@ -76,8 +76,9 @@ def export_document(
 ) -> dict[str, Any]:
     """Return the schedules that were created at run time, or those with these names.
 
-    What is declared in code is imported by its code. The arguments are whole, unless
-    `arguments_of` says otherwise. Raises `InvalidSchedule` for a name that is none of theirs.
+    Schedules that are declared in code are left out: their code creates them. Arguments are
+    complete unless `arguments_of` says otherwise. Raises `InvalidSchedule` for a name that is not
+    among them.
     """
     rows = Schedule.objects.using(project_connection().alias).filter(source=ScheduleSource.ROW)
     found = list(rows.order_by("name").defer("request"))
@@ -114,10 +115,10 @@ def import_document(
 ) -> list[Imported]:
     """Create and change schedules as a document says; return what was done to each.
 
-    By their names: importing twice changes nothing. Schedules that the document does not name stay.
-    With `dry_run` all of it is done and undone again. `check` may refuse what somebody may not
-    have run, by an exception. Raises `InvalidSchedule`, which names all that is wrong; nothing is
-    written then.
+    Schedules are matched by name, so importing twice changes nothing. Schedules that the document
+    does not name are kept. With `dry_run` everything is applied and rolled back. `check` may raise
+    to refuse what a user may not run. Raises `InvalidSchedule`, which lists all problems; nothing
+    is written then.
     """
     entries = _entries(document)
     connection = project_connection()
@@ -139,7 +140,7 @@ def import_document(
 
 
 def _entries(document: Any) -> dict[str, Entry]:
-    """Return the entries by name. Raises `InvalidSchedule` for what is no such document."""
+    """Return the entries by name. Raises `InvalidSchedule` if the document is not valid."""
     if not isinstance(document, Mapping):
         raise InvalidSchedule(_(
             "A document of schedules is a JSON object with version and schedules."
@@ -239,7 +240,7 @@ def _import(
 
 
 def _declared(row: Schedule | None, target: Target, entry: Entry) -> dict[str, Any]:
-    """Return what a declaration takes, with the arguments that were hidden or redacted."""
+    """Return the arguments of a declaration, with the stored values for hidden or redacted ones."""
     args, kwargs = entry.get("args", []), entry.get("kwargs", {})
     if args is None and kwargs is None:
         if row is None or target_of(row) is not target:

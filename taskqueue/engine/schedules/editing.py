@@ -1,4 +1,4 @@
-"""The columns of a schedule from its declaration, and changing a live schedule."""
+"""The columns of a schedule from its declaration, and changing an existing schedule."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from taskqueue.models import Schedule
 from taskqueue.models.schedule import ScheduleSource
 from taskqueue.rules import Rule
 
-# The columns that a declaration has by the same names.
+# The columns with the same names as in a declaration.
 SAME = (
     "name", "args", "kwargs", "options", "missed", "missed_window", "overlap",
     "pause_after_failures", "jitter", "max_runs",
 )  # fmt: skip
-# The columns whose change lets a schedule count from now on.
+# A change of these columns makes a schedule count from now on.
 COUNTING = frozenset({"rule", "is_enabled"})
-# The columns whose change moves its next time, and forgets none.
+# A change of these columns moves its next time, without losing any.
 MOVING = frozenset({"jitter", "max_runs"})
-# The columns that decide whether a jitter is too long; one that is stored is kept otherwise.
+# The columns that decide whether a jitter is too long; otherwise a stored jitter is kept.
 SPREADING = frozenset({"rule", "jitter", "missed", "overlap"})
-# The columns that follow the code; their change is none of the schedule's own.
+# Columns that follow the code; their change is not a change of the schedule itself.
 SILENT = frozenset({"request"})
 
 
 def fields_of(scheduled: Scheduled, target: Target) -> dict[str, Any]:
-    """The columns that a checked declaration fills. Raises `InvalidSchedule`."""
+    """Return the columns for a checked declaration. Raises `InvalidSchedule`."""
     window, jitter = scheduled.missed_window, scheduled.jitter
     is_workflow = isinstance(target, BaseWorkflow)
     parse = workflow_options if is_workflow else _task_options
@@ -73,11 +73,11 @@ def _task_options(scheduled: Scheduled) -> dict[str, Any]:
 
 
 def snapshot_of(scheduled: Scheduled, target: Target) -> dict[str, Any]:
-    """All that a run is made of, as plain JSON. Raises `InvalidSchedule`.
+    """Return the request from which runs are made, as plain JSON. Raises `InvalidSchedule`.
 
-    Of a task its spec, its arguments and its unique key; of a workflow its graph. The function of
-    a workflow, and a callable that makes a unique key, are called here, for the arguments are
-    always the same.
+    For a task its spec, its arguments and its unique key; for a workflow its graph. The function of
+    a workflow, and a callable that makes a unique key, are called here, because the arguments never
+    change.
     """
     if isinstance(target, BaseWorkflow):
         return _graph_json(scheduled, target)
@@ -92,20 +92,20 @@ def _graph_json(scheduled: Scheduled, workflow: BaseWorkflow) -> dict[str, Any]:
         stored = graph_to_json(graph, lambda own: spec_of(own).as_json())
     except InvalidWorkflow as error:
         raise InvalidSchedule(why(error)) from None
-    # As the database gives it back: lists for tuples.
+    # In the form in which the database returns it: lists instead of tuples.
     plain = json.loads(json.dumps(stored))
     return {"graph": plain, "args": graph.args, "kwargs": graph.kwargs}
 
 
 def target_of(schedule: Schedule) -> Target | None:
-    """The definition or workflow that a schedule runs; None if it is not known here."""
+    """Return the definition or workflow that a schedule runs; None if it is not known here."""
     found = workflows if schedule.is_workflow else registry
     target: Target | None = found.find(schedule.task_name)
     return target
 
 
 def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
-    """Return the row as a declaration, with that rule or its own.
+    """Return the row as a declaration, with the given rule or its own.
 
     Raises `InvalidSchedule` if this version cannot read the rule.
     """
@@ -115,9 +115,9 @@ def scheduled_of(schedule: Schedule, rule: Rule | None = None) -> Scheduled:
 
 
 def require_call(schedule: Schedule, target: Target, changes: Mapping[str, Any]) -> None:
-    """Raise `InvalidSchedule` where something else would be given the arguments of the one before.
+    """Raise `InvalidSchedule` if another target would get the arguments of the present one.
 
-    What is sensitive to one may be shown of the other.
+    An argument that is sensitive for one may be visible for the other.
     """
     if runs(schedule, target):
         return
@@ -132,7 +132,7 @@ def require_call(schedule: Schedule, target: Target, changes: Mapping[str, Any])
 
 
 def runs(schedule: Schedule, target: Target) -> bool:
-    """Return whether that is what the schedule runs."""
+    """Return whether the schedule runs that target."""
     is_workflow = isinstance(target, BaseWorkflow)
     return (schedule.task_name, schedule.is_workflow) == (target.name, is_workflow)
 
@@ -140,14 +140,14 @@ def runs(schedule: Schedule, target: Target) -> bool:
 def new_schedule(
     name: str, source: ScheduleSource, fields: Mapping[str, Any], now: datetime
 ) -> Schedule:
-    """Return the row of a new schedule, which is not saved yet."""
+    """Return the unsaved row of a new schedule."""
     return Schedule(
         name=name, source=source, created_at=now, changed_at=now, served_until=now, **fields
     )
 
 
 def begin(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) -> None:
-    """Let a new schedule, whose row is there and locked, count from now on."""
+    """Let a new schedule, whose row exists and is locked, count from now on."""
     begin_from(connection, schedule, now)
     schedule.save(using=connection.alias)
 
@@ -155,16 +155,17 @@ def begin(connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime) ->
 def apply(
     connection: BaseDatabaseWrapper, schedule: Schedule, fields: dict[str, Any], *, now: datetime
 ) -> list[str]:
-    """Change a locked schedule, in the caller's transaction; the names of what was changed.
+    """Change a locked schedule, in the caller's transaction.
 
-    What had come by the old rule is served by it first. A new rule counts from now on.
+    Return the names of the changed columns. Times that have come by the old rule are served first.
+    A new rule counts from now on.
     """
     changed = differing(schedule, fields)
     is_back = schedule.removed_at is not None
     if not changed and not is_back:
         return []
     if schedule.is_active and not SILENT.issuperset(changed):
-        # What another policy or other arguments are for can wait for them; another rule forgets it.
+        # A new policy or new arguments can wait for missed times; a new rule drops them.
         is_dropped = not COUNTING.isdisjoint(changed)
         why = "The schedule was changed before it was served." if is_dropped else ""
         catch_up(connection, schedule, now, why)
@@ -190,5 +191,5 @@ def apply(
 
 
 def differing(schedule: Schedule, fields: Mapping[str, Any]) -> list[str]:
-    """The names of the columns that have another value."""
+    """Return the names of the columns that have another value."""
     return [name for name, value in fields.items() if getattr(schedule, name) != value]

@@ -20,13 +20,13 @@ from taskqueue.exceptions import InvalidArguments, InvalidWorkflow
 from taskqueue.models import Occurrence, Schedule, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus
 
-# The number of ended runs that are noted at once.
+# The most ended runs that are recorded at once.
 MOST_SETTLED = 500
-# The result of a workflow of more members is not read for its schedule.
+# The result of a workflow with more members is not read for its schedule.
 MOST_RETURNED = 200
 # The name under which the app itself pauses a schedule.
 ITSELF = "taskqueue"
-# A run of a schedule has ended, and nobody has noted that there.
+# Whether a run of a schedule has ended without the schedule having recorded it.
 HAS_ENDED_RUNS = Fact.of("""
     EXISTS (
         SELECT 1
@@ -48,7 +48,7 @@ HAS_ENDED_RUNS = Fact.of("""
 def ended_runs(
     connection: BaseDatabaseWrapper, schedule_id: int | OuterRef
 ) -> QuerySet[Occurrence]:
-    """Return the runs of a schedule whose task or workflow has ended since anybody looked."""
+    """Return the runs of a schedule that have ended and whose ends are not yet recorded."""
     tasks = Task.objects.using(connection.alias).filter(id=OuterRef("task_id"))
     workflows = Workflow.objects.using(connection.alias).filter(id=OuterRef("workflow_id"))
     return Occurrence.objects.using(connection.alias).filter(
@@ -62,13 +62,13 @@ def ended_runs(
 def settle_ended(
     connection: BaseDatabaseWrapper, schedule: Schedule, now: datetime
 ) -> datetime | None:
-    """Note the ends of a locked schedule's runs, in their order; when the last of them ended."""
+    """Record the ends of a locked schedule's runs, in order. Return when the last of them ended."""
     ended = list(ended_runs(connection, schedule.id).order_by("nominal_at")[:MOST_SETTLED])
     if not ended:
         return None
     tasks, workflows = _tasks(connection, ended), _workflows(connection, ended)
     for row in ended:
-        # None: pruned or deleted before anybody looked.
+        # None: it was pruned or deleted before its end was recorded.
         run = tasks.get(row.task_id) or workflows.get(row.workflow_id)
         row.status = OccurrenceStatus.ENDED
         row.task_status = "" if run is None else str(run.status)
@@ -79,7 +79,7 @@ def settle_ended(
     for row in ended:
         _count(connection, schedule, row, now)
     last = ended[-1]
-    # Kept with the schedule, for it outlives the run.
+    # Stored with the schedule, because the schedule outlives the run.
     schedule.last_status, schedule.last_finished_at = last.task_status, last.finished_at
     if workflow := workflows.get(last.workflow_id):
         error = workflow.error or {}
@@ -94,7 +94,7 @@ def settle_ended(
 
 
 def _tasks(connection: BaseDatabaseWrapper, rows: Iterable[Occurrence]) -> dict[UUID | None, Task]:
-    """Return the tasks of runs without what they returned: only the last one's is kept."""
+    """Return the tasks of runs without their results: only the last result is kept."""
     lean = Task.objects.using(connection.alias).only(
         "status", "finished_at", "error_class", "error_message"
     )
@@ -111,13 +111,13 @@ def _workflows(
 
 
 def _return_value(connection: BaseDatabaseWrapper, workflow: Workflow) -> Any:
-    """Return the result of a workflow if it is no larger than that of a task may be."""
+    """Return the result of a workflow if it is no larger than a task's result may be."""
     if workflow.status != TaskStatus.SUCCEEDED or workflow.members > MOST_RETURNED:
         return None
     try:
         value = Results(connection.alias, workflow.id).return_value()
         encode(value, limit=get_settings().MAX_RESULT, what="result")
-    except (InvalidArguments, InvalidWorkflow):  # Too large, or a part that is not there.
+    except (InvalidArguments, InvalidWorkflow):  # Too large, or a part is missing.
         return None
     return value
 
@@ -129,7 +129,7 @@ def _error(error_class: str | None, message: str | None) -> str:
 def _count(
     connection: BaseDatabaseWrapper, schedule: Schedule, row: Occurrence, now: datetime
 ) -> None:
-    """Count failures in a row, and pause the schedule where they are too many."""
+    """Count consecutive failures, and pause the schedule after too many."""
     if row.task_status == TaskStatus.SUCCEEDED:
         schedule.failures_in_row = 0
     elif row.task_status == TaskStatus.FAILED:

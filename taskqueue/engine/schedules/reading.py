@@ -20,14 +20,14 @@ from taskqueue.rules import Rule
 from taskqueue.rules.base import LAST
 
 MOST_PREVIEWED = 1000
-# A nominal time that nobody has served for so long shows that no worker does.
+# If a nominal time is not served for this long, no worker serves the schedule.
 OVERDUE = timedelta(seconds=60)
 
 
 def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
     """Return when its next runs start, in UTC, as if it were not paused.
 
-    These are its nominal times, with its jitter. Of one that waits for an end there is one at most.
+    These are its nominal times with its jitter. A schedule that waits for an end has at most one.
     Raises `ScheduleDoesNotExist`.
     """
     schedule = get_schedule(name)
@@ -39,7 +39,7 @@ def preview_schedule(name: str, *, count: int = 5) -> list[datetime]:
 
 
 def next_starts(schedule: Schedule, rule: Rule, now: datetime, *, count: int) -> list[datetime]:
-    """Return when the next runs of a schedule with that rule start, as if it was not paused."""
+    """Return when the next runs of a schedule with that rule start, as if it were not paused."""
     if not schedule.is_active or schedule.next_at is None:
         return []
     if rule.waits_for_end:
@@ -48,12 +48,15 @@ def next_starts(schedule: Schedule, rule: Rule, now: datetime, *, count: int) ->
 
 
 def due_at(schedule: Schedule) -> datetime | None:
-    """The next time that starts a run: none while it rests, or is paused and skips its times."""
+    """Return the next time that starts a run; None if it is inactive, or paused and skips times."""
     return schedule.next_at if schedule.is_active and schedule.paused_at is None else None
 
 
 def preview_rule(rule: Rule, *, count: int = 5, after: datetime) -> list[datetime]:
-    """The next nominal times of a rule after that moment, in UTC. Raises `InvalidSchedule`."""
+    """Return the next nominal times of a rule after that moment, in UTC.
+
+    Raises `InvalidSchedule`.
+    """
     _check_count(count)
     rule.check()
     return list(islice(rule.between(after, LAST), 1 if rule.waits_for_end else count))
@@ -69,9 +72,9 @@ def preview_typed(
     count: int,
     now: datetime,
 ) -> list[datetime]:
-    """Return when the next runs of a schedule that is being edited start. Raises `InvalidSchedule`.
+    """Return when runs of a schedule that is being edited would start. Raises `InvalidSchedule`.
 
-    With another rule than that of `known` it counts from now on, and has had no runs.
+    If its rule differs from that of `known`, it counts from now on and has had no runs.
     """
     rule.check()
     goes_on = known is not None and known.rule == rule.as_json()
@@ -99,7 +102,10 @@ def get_schedule(name: str) -> Schedule:
 
 
 def find(rows: QuerySet[Schedule], name: str) -> Schedule:
-    """Return the one of that name. Raises `ScheduleDoesNotExist`, which suggests the nearest."""
+    """Return the row of that name.
+
+    Raises `ScheduleDoesNotExist`, which suggests the closest name.
+    """
     schedule = rows.filter(name=name).first() if is_storable(name) else None
     if schedule is None:
         names = Schedule.objects.using(rows.db).values_list("name", flat=True)
@@ -109,35 +115,35 @@ def find(rows: QuerySet[Schedule], name: str) -> Schedule:
 
 
 def rule_of(schedule: Schedule) -> Rule | None:
-    """The rule; None if this version cannot read it."""
+    """Return the rule; None if this version cannot read it."""
     try:
         rule = rules.from_json(schedule.rule)
         rule.check()
-    except Exception:  # A page that shows many must not fail for one.
+    except Exception:  # A page that shows many schedules must not fail because of one.
         return None
     return rule
 
 
 def rule_text(schedule: Schedule) -> str:
-    """The rule in words, or why there are none."""
+    """Return the rule in words, or why there are none."""
     try:
         return rules.from_json(schedule.rule).text
     except InvalidSchedule as error:
         return f"A rule that cannot be read: {error}"
-    except Exception as error:  # A page that shows many must not fail for one.
+    except Exception as error:  # A page that shows many schedules must not fail because of one.
         return f"A rule that cannot be read ({type(error).__name__})."
 
 
 def zone_of(rule: Rule | None) -> str:
-    """The zone whose wall clock the rule looks at; UTC where it looks at none."""
+    """Return the time zone whose wall clock the rule uses; UTC if it uses none."""
     return str(getattr(rule, "tz", "UTC"))
 
 
 def conditions(schedule: Schedule, now: datetime) -> list[str]:
-    """All that keeps a schedule from running, the worst first; nothing where it is active.
+    """Return everything that keeps a schedule from running, the worst first; empty if it is active.
 
-    `removed` from the code, `disabled`, in `trouble`, `paused`; `over`, for its rule has no time
-    to come or has had all its runs; `overdue`, for no worker serves it.
+    `removed` from the code, `disabled`, in `trouble`, `paused`; `over` if its rule has no future
+    time or has had all its runs; `overdue` if no worker serves it.
     """
     found = {
         "removed": schedule.removed_at is not None,
@@ -153,7 +159,7 @@ def conditions(schedule: Schedule, now: datetime) -> list[str]:
 
 
 def _is_over(schedule: Schedule, now: datetime) -> bool:
-    """Return whether the schedule has no next time, rather than waiting for an end."""
+    """Return whether the schedule has no next time, other than because it waits for an end."""
     if is_exhausted(schedule):
         return True
     rule = rule_of(schedule)
@@ -166,7 +172,7 @@ def _is_over(schedule: Schedule, now: datetime) -> bool:
 
 
 def why_not_running(schedule: Schedule) -> str:
-    """Return why a schedule starts no more runs; empty where it does, or may again."""
+    """Return why a schedule starts no more runs; empty if it does, or may again."""
     if resting := resting_reason(schedule):
         return resting
     if is_exhausted(schedule):
@@ -176,7 +182,7 @@ def why_not_running(schedule: Schedule) -> str:
 
 
 def resting_reason(schedule: Schedule) -> str:
-    """Return why nothing of a schedule is begun now; empty where it is."""
+    """Return why a schedule begins nothing now; empty if it does."""
     if schedule.removed_at is not None:
         return "No code declares the schedule any more."
     if not schedule.is_enabled:

@@ -21,11 +21,11 @@ KEPT_SECRET = gettext_lazy(
 def restored(
     schedule: Schedule | None, target: Target, args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the given values, with the original values for those shown as redacted.
+    """Return the given values, with the stored values in place of redacted ones.
 
-    A value is only put back where it stays redacted, and while no argument changes: whoever cannot
-    see a secret must not send it elsewhere by changing another argument. Raises `InvalidSchedule`
-    otherwise, and if another task would show it.
+    A value is only restored where it stays redacted, and if no argument changes: a person who
+    cannot see a secret must not be able to send it elsewhere by changing another argument.
+    Otherwise, and if another task would show it, this raises `InvalidSchedule`.
     """
     if REDACTED not in [*args, *kwargs.values()]:
         return args, kwargs

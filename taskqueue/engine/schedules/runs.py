@@ -32,9 +32,9 @@ from taskqueue.exceptions import InvalidSchedule, TransitionRefused, WorkflowDoe
 from taskqueue.models import Occurrence, Schedule, Task, Workflow
 from taskqueue.models.schedule import OccurrenceStatus
 
-# The number of open runs that are looked at; under `allow` there may be any number.
+# The most open runs that are read; with `allow` there may be any number.
 MOST_ENQUEUED = 100
-# The number of waiting runs that are tried at once where each finds its unique key held.
+# The most waiting runs that are tried at once while each finds its unique key held.
 MOST_BEGUN = 100
 LONGEST_REASON = 1000
 
@@ -59,7 +59,7 @@ class Runs:
         return bool(self._enqueued) or self._last_waiting is not None
 
     def refusal(self) -> str:
-        """Return why a further run is not accepted now; empty where it is, at once or later."""
+        """Return why a further run is not accepted now; empty if it is, at once or later."""
         overlap, queued = self.schedule.overlap, self._last_waiting
         if overlap == Overlap.SKIP and self._enqueued:
             return f"The run of {self._enqueued[-1].nominal_at.isoformat()} has not ended."
@@ -77,9 +77,10 @@ class Runs:
         requested_as: UUID | None = None,
         request: dict[str, Any] | None = None,
     ) -> Occurrence:
-        """Take one in that is not refused: enqueued, waiting, or skipped for its unique key.
+        """Accept a run that is not refused.
 
-        `request` is what it runs in place of the schedule's own.
+        It is enqueued, waits, or is skipped for its unique key. `request` replaces the schedule's
+        own for this run.
         """
         occurrence = Occurrence(
             schedule_id=self.schedule.id,
@@ -102,7 +103,7 @@ class Runs:
         return occurrence
 
     def go_on(self) -> None:
-        """Enqueue the run that waits longest, where none is before it any more."""
+        """Enqueue the run that has waited longest, if no earlier run is open any more."""
         if self._enqueued or self._last_waiting is None:
             return
         if reason := resting_reason(self.schedule):
@@ -114,12 +115,12 @@ class Runs:
         self._last_waiting = self._waiting.last()
 
     def _make_way(self, nominal_at: datetime) -> None:
-        """Cancel what has not ended; whoever waits gives way to the new one."""
+        """Cancel the open runs: waiting ones, too, give way to the new one."""
         reason = f"The run of {nominal_at.isoformat()} has come."
         _skip(self._waiting, reason)
         self._last_waiting = None
         person = Person(f"schedule {self.schedule.name}"[:150], reason)
-        # Workflows first: nobody who holds a task waits for a workflow.
+        # Workflows first: a session that holds a task never waits for a workflow.
         workflows = [row.workflow_id for row in self._enqueued if row.workflow_id is not None]
         over = self._cancel_workflows(workflows, person)
         tasks = [row.task_id for row in self._enqueued if row.task_id is not None]
@@ -129,16 +130,16 @@ class Runs:
         ]
 
     def _cancel_tasks(self, task_ids: Sequence[UUID], person: Person) -> set[UUID]:
-        """Cancel what waits, and ask what runs to stop; which are over at once."""
+        """Cancel waiting tasks and ask running ones to stop. Return those that ended at once."""
         selection = Selection(
             connection=self.connection, ids=list(task_ids), statuses=UNFINISHED, person=person
         )
-        # No person: an attempt of a lost worker is waited for until its lease runs out.
+        # No person: for an attempt of a lost worker, this waits until its lease runs out.
         statuses = cancel_each(selection, ended_by="")
         return {task_id for task_id, now in statuses.items() if now == TaskStatus.CANCELLED}
 
     def _cancel_workflows(self, workflow_ids: Sequence[UUID], person: Person) -> set[UUID]:
-        """Cancel whole workflows; which are over at once. What runs is waited for."""
+        """Cancel workflows. Return those that ended at once; others end when their tasks have."""
         rows = Workflow.objects.using(self.connection.alias).filter(id__in=workflow_ids)
         for workflow_id in sorted(workflow_ids):
             try:
@@ -146,12 +147,12 @@ class Runs:
                     self.connection, workflow_id, by=person.by, reason=person.reason
                 )
             except (TransitionRefused, WorkflowDoesNotExist):
-                continue  # It has ended, or stops already.
+                continue  # It has ended, or is stopping already.
         over = rows.filter(status__in=sorted(FINAL_WORKFLOWS))
         return set(over.values_list("id", flat=True))
 
     def _enqueue(self, occurrence: Occurrence) -> None:
-        """Enqueue what it runs; skip it if another one holds the unique key."""
+        """Enqueue the task or workflow of a run. Skip the run if its unique key is held."""
         begin = self._begin_workflow if self.schedule.is_workflow else self._begin_task
         if holder := begin(occurrence):
             occurrence.status = OccurrenceStatus.SKIPPED
@@ -167,7 +168,7 @@ class Runs:
         occurrence.save(using=self.connection.alias)
 
     def _begin_task(self, occurrence: Occurrence) -> str:
-        """Enqueue the task; what holds its unique key, empty where nothing does."""
+        """Enqueue the task. Return the holder of its unique key; empty if there is none."""
         enqueued = self._insert(occurrence)
         task_id = UUID(enqueued.id)
         if not enqueued.created:
@@ -178,7 +179,7 @@ class Runs:
         return ""
 
     def _begin_workflow(self, occurrence: Occurrence) -> str:
-        """Enqueue the workflow; what holds its unique key, empty where nothing does."""
+        """Enqueue the workflow. Return the holder of its unique key; empty if there is none."""
         request = occurrence.request or self.schedule.request
         stored = graph_from_json(request.get("graph", {}))
         graph = replace(stored, on_duplicate="return")
@@ -196,8 +197,9 @@ class Runs:
             "schedule": self.schedule.name,
             "nominal_at": occurrence.nominal_at.isoformat(),
         }
-        # Whoever holds the unique key is another run, or somebody else's task: it is left alone.
-        # A run is neither put off nor dropped unseen: it is skipped, and tells which task is there.
+        # The holder of the unique key is another run, or a task of somebody else: it is not
+        # touched. A run is neither put off nor dropped silently: it is skipped, and says which task
+        # holds the key.
         spec = replace(
             spec,
             options=json.dumps(options, separators=(",", ":")),
@@ -212,7 +214,7 @@ class Runs:
 
 
 def skipped_row(schedule: Schedule, nominal_at: datetime, reason: str, now: datetime) -> Occurrence:
-    """Return the occurrence of a nominal time that does not run, which is not saved yet."""
+    """Return the unsaved occurrence of a nominal time that does not run."""
     return Occurrence(
         schedule_id=schedule.id,
         nominal_at=nominal_at,
@@ -227,7 +229,10 @@ def _skip(rows: QuerySet[Occurrence], reason: str) -> None:
 
 
 def spec_from(snapshot: dict[str, Any]) -> EnqueueSpec:
-    """The spec again. Raises `InvalidSchedule` if another version wrote it."""
+    """Return the spec from its stored form.
+
+    Raises `InvalidSchedule` if another version wrote it.
+    """
     try:
         return EnqueueSpec.from_json(snapshot["spec"])
     except (KeyError, ValueError) as error:

@@ -18,10 +18,10 @@ from taskqueue.engine.schedules.verbs import (
 )
 
 schedule_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES,))
-# A schedule makes tasks, so these verbs need the permission to enqueue too.
+# A schedule creates tasks, so these verbs require the permission to enqueue too.
 task_making_verb = partial(Verb, noun="schedule", permissions=(EDIT_SCHEDULES, ENQUEUE))
 
-# `disable` is the edit `enabled=False`; only the code removes a schedule that it declares.
+# `disable` is the edit `enabled=False`; a declared schedule can only be removed from the code.
 SCHEDULE_VERBS = verb_table(
     task_making_verb(
         name="create",

@@ -1,4 +1,4 @@
-"""Serving all schedules: a duty that any worker does, each schedule in its own transaction."""
+"""Serving all schedules: a duty of every worker, each schedule in its own transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taskqueue.models import Schedule
 
 logger = logging.getLogger("taskqueue.worker")
 
-# SQLite wants the condition of the index word by word, and Django 6.1 writes `= 1` there.
+# SQLite needs the condition of the index word by word, and Django 6.1 writes `= 1` there.
 NEXT_SCHEDULE = Moment(
     postgresql="""
         SELECT min(next_at)
@@ -32,29 +32,29 @@ NEXT_SCHEDULE = Moment(
         WHERE next_at IS NOT NULL AND is_enabled AND is_enabled = 1 AND removed_at IS NULL
     """,
 )
-# Schedules that are served in one step; the worker claims and records between two.
+# The most schedules of one step; between two steps the worker claims and records.
 BATCH = 20
-# Of those, schedules that are behind by more than a minute, and have much to make up for.
+# Of these, the most schedules that are behind by more than a minute, and have much to make up for.
 BATCH_BEHIND = 3
-# Seconds for which a schedule is left alone that could not be served.
+# Seconds for which a schedule is left alone after it could not be served.
 REST = 30.0
 
 
 class Scheduler:
-    """Serves what has come; remembers the schedules that made trouble for a while."""
+    """Serves due schedules; remembers for a while the schedules that made trouble."""
 
     def __init__(self) -> None:
         self._resting: dict[int, float] = {}
         self._behind_after = 0
         # Whether the last step served a schedule.
         self.has_served = False
-        # Whether others held all schedules that the last step looked at.
+        # Whether other sessions had locked all schedules of the last step.
         self.is_kept_out = False
 
     def step(self, connection: BaseDatabaseWrapper, *, now: datetime | None = None) -> float | None:
-        """Serve the schedules that need it; seconds until the next does, None if none is known.
+        """Serve due schedules. Return the seconds until the next is due, None if none is known.
 
-        `now` is for simulations; otherwise it is the database's clock, read under each lock.
+        `now` is for simulations; the default is the database's clock, read under each lock.
         """
         with installed(connection):
             at = now or dialect_for(connection).now(connection)
@@ -75,9 +75,9 @@ class Scheduler:
         return None if next_at is None else max(0.0, (next_at - at).total_seconds())
 
     def _needy(self, connection: BaseDatabaseWrapper, now: datetime) -> list[int]:
-        """Return schedules that are due or have a run that ended; then, in turn, those behind.
+        """Return schedules that are due or have an ended run; then, in turn, those that are behind.
 
-        A schedule that catches up with a long outage must not keep the others from their times.
+        A schedule that catches up after a long outage must not delay the others.
         """
         rows = Schedule.objects.using(connection.alias).exclude(id__in=list(self._resting))
         active = Q(is_enabled=True, removed_at=None)
@@ -95,7 +95,7 @@ class Scheduler:
     def _serve(
         self, connection: BaseDatabaseWrapper, schedule_id: int, now: datetime | None
     ) -> bool:
-        """Serve one schedule; whether nobody else held it."""
+        """Serve one schedule. Return False if another session had locked it."""
         rows = Schedule.objects.using(connection.alias).filter(id=schedule_id)
         try:
             with orm_transaction(connection):

@@ -50,16 +50,16 @@ class Synced:
     created: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    # Sentences: which declarations cannot work, and why.
+    # Warnings: which declarations cannot work, and why.
     refused: list[str] = field(default_factory=list)
 
 
 def sync_schedules(*, worker: str = "") -> Synced:
     """Create and change schedules to match the declarations in the code.
 
-    `worker` is the name of the live worker whose code that is. What cannot work is left out and
-    reported, and its row left as it is. A changed rule counts from now on; before that the old
-    one is served. A schedule that was created at run time is never changed by a declaration of
+    `worker` is the name of the live worker that runs this code. A declaration that cannot work is
+    reported, and its row stays as it is. A changed rule counts from now on; times of the old rule
+    are served first. A schedule that was created at run time is never changed by a declaration with
     its name.
     """
     declared = [(target, *schedule) for target in all_targets() for schedule in named(target)]
@@ -71,7 +71,7 @@ def sync_schedules(*, worker: str = "") -> Synced:
     for target, name, scheduled in declared:
         is_taken = isinstance(name, str) and name in names
         if isinstance(name, str):
-            names[name] = None  # The row of one that cannot work is left as it is.
+            names[name] = None  # If the declaration cannot work, its row is left as it is.
         try:
             with _readable():
                 check_target(scheduled, target)
@@ -80,7 +80,7 @@ def sync_schedules(*, worker: str = "") -> Synced:
             if is_taken:
                 raise InvalidSchedule("Another schedule has that name: give one another name=.")
             row = known.get(name)
-            # Without a lock where there is nothing to do.
+            # Take no lock if there is nothing to do.
             if row is None or row.removed_at is not None or differing(row, fields):
                 _sync_one(name, fields, synced)
         except InvalidSchedule as error:
@@ -98,7 +98,7 @@ def sync_schedules(*, worker: str = "") -> Synced:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Raise `InvalidSchedule` whatever is wrong: one schedule must not keep back the others."""
+    """Turn any error into `InvalidSchedule`: one schedule must not hold back the others."""
     try:
         yield
     except InvalidSchedule:
@@ -115,7 +115,7 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
         known = rows.select_for_update().filter(name=name).first()
         now = dialect_for(connection).now(connection)
         if known is None:
-            # Two workers may start at once: who comes second finds it as it should be.
+            # Two workers may start at once: the second finds that the first has done it.
             row = new_schedule(name, ScheduleSource.CODE, fields, now)
             rows.bulk_create([row], ignore_conflicts=True)
             known = rows.select_for_update().get(name=name)
@@ -140,13 +140,13 @@ def _sync_one(name: str, fields: dict[str, Any], synced: Synced) -> None:
 def rest_undeclared(
     connection: BaseDatabaseWrapper, *, besides: Sequence[str] | None = None
 ) -> list[str]:
-    """Let schedules rest that no live worker's code declares; their names.
+    """Deactivate schedules that no live worker's code declares. Return their names.
 
-    Nothing rests while it is not known what some live worker declares, or while none lives and
-    nobody says what is declared `besides`.
+    Nothing is deactivated while the declarations of some live worker are unknown, or if no worker
+    is alive and the caller does not say what is declared in `besides`.
     """
     with installed(connection):
-        if not _undeclared(connection, besides):  # As ever: nobody needs to be kept waiting.
+        if not _undeclared(connection, besides):  # The usual case, without locks.
             return []
         with orm_transaction(connection):
             take_write_lock(connection)
@@ -165,10 +165,10 @@ def _declared_rows(connection: BaseDatabaseWrapper) -> QuerySet[Schedule]:
 
 
 def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) -> list[str]:
-    """The names of declared schedules that no code declares any more, as far as is known.
+    """Return the declared schedules that no code declares any more, as far as is known.
 
-    What was declared later than any live worker started is not gone: those that will declare it
-    are yet to start.
+    A schedule that was declared after every live worker had started is kept: the workers that will
+    declare it may not have started yet.
     """
     rows = list(_declared_rows(connection).order_by("id").only("name", "declared_at"))
     if not rows:
@@ -195,7 +195,7 @@ def _undeclared(connection: BaseDatabaseWrapper, besides: Sequence[str] | None) 
 
 
 def _refresh(connection: BaseDatabaseWrapper) -> None:
-    """Bring what the runs of other schedules share up to the code, where it knows what runs."""
+    """Update what the runs of other schedules share to this code, if it knows what they run."""
     rows = Schedule.objects.using(connection.alias).filter(source=ScheduleSource.ROW)
     for schedule in list(rows.order_by("id").defer(*RESULT)):
         target = target_of(schedule)
@@ -212,7 +212,7 @@ def _refresh(connection: BaseDatabaseWrapper) -> None:
 
 
 def _request_now(schedule: Schedule, target: Target) -> tuple[dict[str, Any], str]:
-    """Return what its runs share by this code; or what is stored, and why it stays."""
+    """Return the request of its runs by this code; or the stored one, and why it is kept."""
     trouble = schedule.trouble if schedule.trouble.startswith(NOT_SERVED) else ""
     try:
         with _readable():

@@ -12,7 +12,7 @@ from taskqueue.models import Schedule
 from taskqueue.rules import Rule
 from taskqueue.rules.base import LAST
 
-# Parts of a jitter: delays are whole multiples of a 2**32th of it.
+# The steps of a jitter: delays are multiples of its 2**32th part.
 PARTS = 2**32
 
 
@@ -24,10 +24,10 @@ class Time(NamedTuple):
 
 
 def delay_of(schedule: Schedule, nominal_at: datetime) -> timedelta:
-    """Return by how much the run of a nominal time is delayed: less than the schedule's jitter.
+    """Return the delay of a nominal time's run, which is less than the schedule's jitter.
 
-    It depends on the name of the schedule and the time alone, so that a preview and every worker
-    come to the same. Schedules of the same rule are spread by their names.
+    It depends only on the schedule's name and the time, so a preview and every worker compute the
+    same delay. Schedules with the same rule are spread by their names.
     """
     if not schedule.jitter:
         return timedelta(0)
@@ -38,15 +38,15 @@ def delay_of(schedule: Schedule, nominal_at: datetime) -> timedelta:
 
 
 def is_exhausted(schedule: Schedule) -> bool:
-    """Return whether its rule has had all the runs that it may have."""
+    """Return whether its rule has had all of its allowed runs."""
     return schedule.max_runs is not None and schedule.run_count >= schedule.max_runs
 
 
 def times_from(schedule: Schedule, rule: Rule, moment: datetime | None = None) -> Iterator[Time]:
-    """Yield the nominal times behind that moment, with the starts of their runs.
+    """Yield the nominal times after that moment, with the starts of their runs.
 
-    Without a moment, those behind what was served. No run starts before that of the nominal time
-    before it. Runs that are yet to come may be skipped: there may be more times than runs are left.
+    Without a moment, those after the last served time. No run starts before the run of an earlier
+    nominal time. Some of these runs may be skipped, so there may be more times than runs are left.
     """
     latest = None
     for nominal_at in rule.between(moment or schedule.served_until, LAST):
@@ -63,16 +63,16 @@ def next_start(schedule: Schedule, rule: Rule) -> datetime | None:
 
 
 def start_after(schedule: Schedule, rule: Rule, moment: datetime) -> datetime | None:
-    """Return when the run starts that comes so long after an end; None if there is none."""
+    """Return when the run that follows an end starts; None if there is none."""
     nominal_at = None if is_exhausted(schedule) else rule.after(moment)
     return None if nominal_at is None else _start(schedule, nominal_at)
 
 
 def starts_to_come(schedule: Schedule, rule: Rule, now: datetime, *, count: int) -> list[datetime]:
-    """Return when the next runs start, as if none of them was skipped."""
+    """Return when the next runs start, assuming that none of them is skipped."""
     if schedule.max_runs is not None:
         count = min(count, max(0, schedule.max_runs - schedule.run_count))
-    # One that starts later is not held up by what came more than a jitter before it.
+    # A time is not held up by times more than a jitter before it.
     first = max(schedule.served_until, now - 2 * (schedule.jitter or timedelta(0)))
     starts = (time.starts_at for time in times_from(schedule, rule, first))
     return list(islice((start for start in starts if start > now), count))

@@ -74,7 +74,7 @@ EDITABLE = frozenset({"rule", "task", *Declared.__annotations__})
 
 
 def check_changes(changes: Mapping[str, Any]) -> None:
-    """Raise `InvalidSchedule` for a change of something that no schedule has."""
+    """Raise `InvalidSchedule` if a schedule has no field of that name."""
     for name in changes:
         if name not in EDITABLE:
             hint = did_you_mean(name, EDITABLE)
@@ -94,9 +94,9 @@ def create_schedule(
 ) -> Schedule:
     """Create a schedule that applies from now on; return its row.
 
-    `task` is a task or a workflow, or the name of one. `options` are those of `.using(...)`, as
-    JSON values (durations in seconds). Raises `InvalidSchedule` for what cannot work, a rule
-    without a time to come included, its `ScheduleExists` for a name that is taken, and
+    `task` is a task or a workflow, or its name. `options` are those of `.using(...)`, as JSON
+    values (durations in seconds). Raises `InvalidSchedule` for a schedule that cannot work,
+    including one whose rule has no future time, `ScheduleExists` if the name is taken, and
     `UnknownTask`.
     """
     given: dict[str, Any] = {
@@ -120,7 +120,7 @@ def create_schedule(
                 wake(connection, ANYWHERE)
             return schedule
         except IntegrityError:
-            # One of that name that was deleted meanwhile is in nobody's way.
+            # One of that name that was deleted meanwhile does not matter.
             if Schedule.objects.using(connection.alias).filter(name=name).exists():
                 break
     raise ScheduleExists(_(
@@ -133,10 +133,10 @@ def edit_schedule(
 ) -> Schedule:
     """Change values that `create_schedule` takes; return the new row.
 
-    What had come by the old rule is served by it first, a new rule counts from now on. Another
-    task is not given the arguments of the one before: they go along anew. Raises
-    `ScheduleDoesNotExist`, `InvalidSchedule`, `UnknownTask`, and `TransitionRefused` for one that
-    is declared in code, which is edited there.
+    Times that have come by the old rule are served first; a new rule counts from now on. Another
+    task does not get the arguments of the old one: give them again. Raises `ScheduleDoesNotExist`,
+    `InvalidSchedule`, `UnknownTask`, and `TransitionRefused` for a schedule that is declared in
+    code, which is edited there.
     """
     check_changes(changes)
     with _locked(name, seen) as (connection, schedule, now):
@@ -158,7 +158,7 @@ def edit_schedule(
 def pause_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Pause a schedule: further times are recorded as skipped, running tasks continue.
 
-    Raises `ScheduleDoesNotExist`. Pausing again replaces who and why.
+    Raises `ScheduleDoesNotExist`. Pausing again replaces the person and the reason.
     """
     who = person(by, reason)
     with _locked(name, seen) as (connection, schedule, now):
@@ -199,11 +199,12 @@ def run_schedule(
 ) -> Occurrence:
     """Run it once now, apart from its rule; return the occurrence, whose nominal time is now.
 
-    Also one that is paused or not enabled. `args` and `kwargs` are this run's alone; None leaves
-    those of the schedule. Its overlap policy holds: raises `TransitionRefused` where that would
-    skip the run, or where another task holds the unique key of its own. Raises
-    `ScheduleDoesNotExist`, and `InvalidSchedule` for arguments that do not fit. Where `request_id`
-    is given, the second call with it raises `RequestedBefore`.
+    Return the occurrence, whose nominal time is this moment. This also works while it is paused or
+    not enabled. `args` and `kwargs` apply to this run only; with None, those of the schedule are
+    used. The overlap policy applies: this raises `TransitionRefused` if the policy would skip the
+    run, or if another task holds its unique key. Raises `ScheduleDoesNotExist`, and
+    `InvalidSchedule` for arguments that do not fit. A second call with the same `request_id` raises
+    `RequestedBefore`.
     """
     who = person(by, reason)
     with _locked(name, seen) as (connection, schedule, now):
@@ -232,7 +233,7 @@ def run_schedule(
 def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Delete the schedule with its occurrences; its tasks are kept.
 
-    Raises `ScheduleDoesNotExist`, and `TransitionRefused` for one that the code still declares.
+    Raises `ScheduleDoesNotExist`, and `TransitionRefused` if the code still declares it.
     """
     with _locked(name, seen) as (connection, schedule, _now):
         if schedule.removed_at is None:
@@ -243,7 +244,7 @@ def delete_schedule(name: str, *, by: object = "", reason: str = "", seen: Seen 
 
 @contextmanager
 def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedule, datetime]]:
-    """The schedule, locked in a transaction. Raises `ScheduleDoesNotExist`."""
+    """Lock the schedule in a transaction, and yield it. Raises `ScheduleDoesNotExist`."""
     connection = project_connection()
     rows = Schedule.objects.using(connection.alias)
     with atomic(using=connection.alias):
@@ -256,7 +257,7 @@ def _locked(name: str, seen: Seen) -> Iterator[tuple[BaseDatabaseWrapper, Schedu
 def _refuse_second(
     connection: BaseDatabaseWrapper, schedule: Schedule, request_id: UUID | None
 ) -> None:
-    """Raise `RequestedBefore` if the locked schedule has a run of that request."""
+    """Raise `RequestedBefore` if the locked schedule already has a run for that request."""
     rows = Occurrence.objects.using(connection.alias).filter(schedule_id=schedule.id)
     if request_id is not None and rows.filter(requested_as=request_id).exists():
         raise RequestedBefore(_(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SQLite(metaclass=LateFunctions):
-    """The statements, by the verbs that use them; imported as they are needed."""
+    """The statements, named after the verbs that use them; imported when they are needed."""
 
     FUNCTIONS: ClassVar[Mapping[str, str]] = {
         "taskqueue.engine.sqlite.enqueue": "insert insert_many insert_keyed",

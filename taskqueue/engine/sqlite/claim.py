@@ -21,12 +21,13 @@ from taskqueue.engine.rows import NO_FLOORS, Candidate, Claimed
 from taskqueue.engine.sqlite.values import TASKS_BY_ID, clock, dashed, stored
 from taskqueue.engine.statement import fetch
 
-# The definitions that are paused, and '' where everything is.
+# The definitions that are paused, and '' if everything is.
 PAUSES = """(
     SELECT name FROM taskqueue_pause WHERE paused_until IS NULL OR paused_until > %(now)s
 )"""
 
-# The fields of `Claimed` between the id of the lease and the last, as they are before the claim.
+# The fields of `Claimed` between the id of the lease and the last, with their values before the
+# claim.
 CLAIMED = """
     id, name, attempt, args, kwargs,
     CASE WHEN options = '{{}}' THEN '' ELSE options END,
@@ -38,7 +39,7 @@ CLAIMED = """
     ping_interval / 1000000.0,
     (julianday(%(now)s) - julianday(ready_at)) * 86400.0"""
 
-# A pick is made of these parts, in their order.
+# A pick consists of these parts, in this order.
 _READY = f"""
 SELECT
     {CLAIMED.format(failures="failures")}
@@ -100,9 +101,9 @@ def claim(
     floors: Mapping[str, datetime] = NO_FLOORS,
     priority: int | None = None,
 ) -> list[Claimed]:
-    """Lease up to the quota of each queue's ready tasks, of one priority where that is given.
+    """Lease ready tasks up to the quota of each queue, of one priority if that is given.
 
-    A queue's floor, which leaves out those that were due before it, counts only then.
+    A queue's floor, which excludes tasks that were due before it, applies only with a priority.
     """
     moment = clock()
     now = stored(moment)

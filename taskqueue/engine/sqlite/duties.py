@@ -15,7 +15,7 @@ from taskqueue.engine.rows import RECOUNTED, Ended, Held, Renewal, RollupRow, St
 from taskqueue.engine.sqlite.values import ago, clock, dashed, loaded, retention_of, rows, stored
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
-# Reads only: the write lock is taken only where there is something to promote.
+# Only reads: the write lock is taken only if there is something to promote.
 NEXT_DUE = """
 SELECT (SELECT min(run_after) FROM taskqueue_task WHERE status IN ('retrying', 'scheduled'))
 """
@@ -65,7 +65,7 @@ OVERDUE = (
 )
 EXPIRED = "cancelled", "", "Not started before it expired."
 
-# A holder of a unique key stays; its retention is looked at again when the key is free.
+# Holders of unique keys are kept; their retention is checked again when the key is free.
 PICK_OLD = """
 SELECT id FROM taskqueue_task
 WHERE prune_after IS NOT NULL AND prune_after <= %s

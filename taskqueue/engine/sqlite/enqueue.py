@@ -23,8 +23,8 @@ from taskqueue.engine.specs import COLUMNS, DURATIONS, EnqueueSpec
 from taskqueue.engine.sqlite.values import clock, microseconds, stored
 from taskqueue.engine.statement import fetch
 
-# Without a target: SQLite would want the condition of the partial index word by word, and Django
-# 6.1 writes it in other words than earlier versions do.
+# Without a conflict target, for which SQLite would need the condition of the partial index word by
+# word; Django 6.1 writes it differently from earlier versions.
 INSERT = f"""
 INSERT INTO taskqueue_task ({", ".join(COLUMNS)})
 VALUES ({", ".join("%s" for _ in COLUMNS)})
@@ -43,7 +43,7 @@ def insert(connection: BaseDatabaseWrapper, spec: EnqueueSpec, payload: Payload)
 def insert_many(
     connection: BaseDatabaseWrapper, spec: EnqueueSpec, payloads: Sequence[Payload]
 ) -> Sequence[Enqueued]:
-    """Insert the tasks and count them, both or neither; nothing where their key is held."""
+    """Insert the tasks and count them, both or neither; insert none whose key is held."""
     with _together(connection), connection.cursor() as cursor:
         shared = spec.columns_at(spec.at or clock())
         times = shared["status"], shared["enqueued_at"], shared["ready_at"]
@@ -81,7 +81,7 @@ def insert_keyed(
 
 
 def _together(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    """A transaction, unless there is the caller's, where a savepoint would cost as much again."""
+    """Return a transaction; none within the caller's, where a savepoint would double the cost."""
     if connection.in_atomic_block or not connection.get_autocommit():
         return nullcontext()
     return transaction(connection)

@@ -28,7 +28,7 @@ WHERE waits_for = %s AND queue_name = %s AND lane = %s
 ORDER BY head_priority DESC, rank, id
 LIMIT %s
 """  # noqa: S608  (of constants)
-# The lanes of what waits for a limiter, by a loose scan of the index.
+# The lanes of partitions that wait for a limiter, by a loose scan of the index.
 WAITING_LANES = """
 WITH RECURSIVE waiting_lane (queue_name, lane) AS (
     SELECT * FROM (
@@ -52,7 +52,7 @@ WITH RECURSIVE waiting_lane (queue_name, lane) AS (
 )
 SELECT queue_name, lane FROM waiting_lane
 """
-# Of very many notes some are left, so that others get the write lock.
+# If there are very many notes, some are left, so that other sessions get the write lock.
 FORGET = """
 DELETE FROM taskqueue_limitnote
 WHERE id IN (
@@ -104,7 +104,7 @@ WHERE status = 'ready' AND route = 0 AND queue_name = %(queue_name)s
     AND {_IS_KNOWN}
 {_MAY_START}
 """  # noqa: S608  (of constants)
-# The one that holds a sequence up, behind however many others it is.
+# The task that holds a sequence up, however many others are before it.
 HOLDER = f"""
 SELECT {_LIMITED}
 FROM taskqueue_task
@@ -117,7 +117,7 @@ FROM json_each(%s) AS asked
 CROSS JOIN taskqueue_partition AS partition ON partition.id = asked.value
 CROSS JOIN taskqueue_task AS task ON task.id = partition.holder
 """
-# The best ordinary task of the first ones; and the last of them, behind which nothing is better.
+# The best of the first ordinary tasks, and the last of them: no later task is better.
 RIVAL = f"""
 SELECT priority, (julianday(run_after) - 2440587.5) * 86400.0
 FROM (
@@ -161,8 +161,8 @@ def count_limits(
     now = clock()
     limiters = [limiter.id for limiter in locked.limiters]
     noted = [id for id in limiters if id in locked.noted]
-    # Of other limiters the notes are left, which were too many to be read: nothing is opened here
-    # that waits for them.
+    # Notes of other limiters, which were too many to be read, are left: nothing is opened here that
+    # waits for those limiters.
     change(connection, FORGET, (json.dumps([*noted, *(row.id for row in partitions)]),))
     freed = [
         partition_from(row)
@@ -209,5 +209,5 @@ def count_limits(
         floors=least_by_lane(least),
         skipped=(),
         rivals={name: (priority, due) for name, (priority, due) in best.items()},
-        bounds={},  # Nobody has changed them since they were read.
+        bounds={},  # They cannot have changed since they were read.
     )

@@ -58,7 +58,7 @@ WHERE opens_at <= %s
 ORDER BY opens_at
 LIMIT %s
 """  # noqa: S608  (of constants)
-# Of those that neither a partition nor a limiter has as its id.
+# Notes whose subject is neither a partition nor a limiter.
 MISSING = """
 SELECT asked.value
 FROM json_each(%s) AS asked

@@ -1,4 +1,4 @@
-"""Taking tasks under limits on SQLite, and writing how partitions and limiters are left."""
+"""Taking tasks under limits on SQLite, and writing the new state of partitions and limiters."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from taskqueue.engine.sqlite.values import (
     stored,
 )
 
-# CROSS JOIN keeps the order: with statistics from when there were few rows, SQLite would read all.
+# CROSS JOIN fixes the order: with old statistics SQLite would read all rows.
 HELD_BY_SUCCESSES = """
 SELECT
     lease.id, task.id, task.status = 'running',
@@ -113,7 +113,7 @@ def record_successes(
     connection: BaseDatabaseWrapper,
     outcomes: Sequence[Outcome],
     retention: timedelta | None,
-    passing: Collection[int] = (),  # Never any.
+    passing: Collection[int] = (),  # Always empty on SQLite.
 ) -> dict[int, Recorded]:
     moment = clock()
     kept_until = None if retention is None else stored(moment + retention)
@@ -154,7 +154,7 @@ def record_endings(
 def _held(
     cursor: CursorWrapper, statement: str, outcomes: Sequence[Outcome]
 ) -> list[tuple[_HeldTask, Outcome]]:
-    """Return what the outcomes end, where their lease still runs."""
+    """Return the tasks and outcomes of leases that still run."""
     by_lease = {outcome.lease_id: outcome for outcome in outcomes}
     cursor.execute(statement, (json.dumps(sorted(by_lease)),))
     return [(held, by_lease[held.lease_id]) for held in map(_HeldTask._make, cursor.fetchall())]
@@ -165,7 +165,7 @@ def _end(
 ) -> Recorded:
     effect = EFFECTS[outcome.kind]
     noted_at = stored(loaded(held.started_at))
-    # A body that never began may have been noted to run, for its order had been sent.
+    # A body that never began may be noted as running, because its order had been sent.
     started_at = None if outcome.started is None else noted_at or ago(moment, outcome.started)
     message = outcome.error_message or held.stop_reason
     lease_status = effect.lease_status_of(stopping=held.stopping)
@@ -216,7 +216,7 @@ def _end(
 
 
 def _parked_at(held: _HeldTask, effect: Effect, moment: datetime) -> str | None:
-    """Return since when it has met only workers that do not know its definition."""
+    """Return since when the task has met only workers that do not know its definition."""
     since = stored(loaded(held.parked_at))
     if effect.limited_by == "park_limit":
         return since or stored(moment)

@@ -1,4 +1,4 @@
-"""Times, durations and identifiers as Django stores them on SQLite.
+"""Times, durations and identifiers in the form in which Django stores them on SQLite.
 
 The clock of this process is that of the database, because a process that opens an SQLite file runs
 on the same host.
@@ -15,16 +15,16 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.retention import Retention
 
-# Of the primary key. Statistics from when there were few tasks would have SQLite read all of them
-# for each batch that a statement changes.
+# Names the primary key. With old statistics, SQLite would read all tasks for each batch that a
+# statement changes.
 TASKS_BY_ID = "taskqueue_task INDEXED BY sqlite_autoindex_taskqueue_task_1"
 
-# The time that tests have travelled ahead; only `taskqueue.testing` changes it.
+# How far tests have moved the clock ahead; only `taskqueue.testing` changes it.
 ahead = timedelta(0)
 
 
 def clock() -> datetime:
-    """The moment."""
+    """Return the current time."""
     return datetime.now(UTC) + ahead
 
 
@@ -33,19 +33,19 @@ def now(connection: BaseDatabaseWrapper) -> datetime:
 
 
 def stored(moment: datetime | None) -> str | None:
-    """A moment as Django writes it: UTC without an offset; text that sorts by time."""
+    """Return a moment as Django writes it: UTC without an offset, as text that sorts by time."""
     if moment is None:
         return None
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def ago(moment: datetime, seconds: float | None) -> str | None:
-    """That many seconds before the moment, as stored."""
+    """Return the moment that many seconds before, as stored."""
     return None if seconds is None else stored(moment - timedelta(seconds=seconds))
 
 
 def all_ago(moment: datetime, ages: Iterable[float | None]) -> list[str | None]:
-    """So many seconds before the moment, each as `ago` gives it."""
+    """Return the moments that many seconds before, each as from `ago`."""
     naive = moment.astimezone(UTC).replace(tzinfo=None)
     return [
         None
@@ -56,7 +56,7 @@ def all_ago(moment: datetime, ages: Iterable[float | None]) -> list[str | None]:
 
 
 def loaded(text: str | datetime | None) -> datetime | None:
-    """A stored moment, aware again."""
+    """Return a stored moment as an aware datetime."""
     if text is None:
         return None
     moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
@@ -64,7 +64,7 @@ def loaded(text: str | datetime | None) -> datetime | None:
 
 
 def microseconds(duration: timedelta | None) -> int | None:
-    """A duration as Django stores it."""
+    """Return a duration as Django stores it."""
     return None if duration is None else duration // timedelta(microseconds=1)
 
 
@@ -75,16 +75,16 @@ def retention_of(
     unique_for: str,
     step_id: int | None,
 ) -> Retention:
-    """The stored columns that decide how long a task is kept."""
+    """Return the stored columns that decide how long a task is kept."""
     own = None if retention is None else timedelta(microseconds=retention)
     return Retention(own, loaded(unique_until), bool(holds_unique_key), unique_for, step_id)
 
 
 def dashed(text: str) -> str:
-    """A stored UUID in its usual form, at a tenth of what `UUID` takes for it."""
+    """Return a stored UUID in its usual form, in a tenth of the time that `UUID` takes."""
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def rows(columns: Iterable[Sequence[Any]]) -> str:
-    """Rows for `json_each`, SQLite's way to pass many in one parameter."""
+    """Return rows as text for `json_each`, by which SQLite takes many in one parameter."""
     return json.dumps(list(columns))

@@ -6,4 +6,4 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 def wake_sleeping(connection: BaseDatabaseWrapper, payload: str) -> None:
-    """Do nothing: workers look often."""
+    """Do nothing: workers poll often."""

@@ -23,8 +23,8 @@ from taskqueue.engine.sqlite.enqueue import ARRIVED, TIMES
 from taskqueue.engine.sqlite.values import clock, dashed, microseconds, stored
 from taskqueue.models.task import Route
 
-# Notes that do more than count are left to the advance. They mean nothing for a step that has
-# ended.
+# Notes that do more than count are left to the advance. For a step that has ended they have no
+# effect.
 TAKE_NOTES = """
 DELETE FROM taskqueue_stepend
 WHERE step_id IN (SELECT value FROM json_each(%s)) AND NOT (

@@ -20,7 +20,7 @@ from taskqueue.models.webhook import LONGEST_DESCRIPTION, Include
 
 MOST_PATTERNS = 100
 LONGEST_PATTERN = 255
-# What `edit_endpoint` may change.
+# The fields that `edit_endpoint` may change.
 EDITABLE = ("url", "description", "kinds", "names", "queues", "include")
 
 
@@ -43,21 +43,21 @@ def origin_of(url: str) -> str:
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what is given of an endpoint as its row has it. Raises `InvalidWebhook`."""
+    """Return the given fields of an endpoint as columns. Raises `InvalidWebhook`."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         if name == "url":
             try:
                 target_of(value, allowed_targets())
             except InvalidURL as error:
-                raise InvalidWebhook(why(error)) from None
+                raise InvalidWebhook(why(error), path=(name,)) from None
             values[name] = value
         elif name == "description":
             if not is_storable(value) or len(value) > LONGEST_DESCRIPTION:
                 raise InvalidWebhook(_(
                     "A description is text of up to {longest_description} characters.",
                     longest_description=LONGEST_DESCRIPTION,
-                ))  # fmt: skip
+                ), path=(name,))  # fmt: skip
             values[name] = value
         elif name in EDITABLE:
             values[name] = _texts(name, value)
@@ -68,14 +68,14 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
         if word not in list(Include):
             raise InvalidWebhook(_(
                 "include knows {names}, not {word!r}.", names=", ".join(Include), word=word
-            ))  # fmt: skip
+            ), path=("include",))  # fmt: skip
     return values
 
 
 def reveals(changes: dict[str, Any], row: Endpoint | None = None) -> bool:
-    """Whether a change lets a receiver have errors that it did not have.
+    """Return whether a change gives a receiver error messages that it did not get before.
 
-    Their messages may hold arguments: it takes the permission to view these.
+    These may contain arguments, so this requires the permission to view arguments.
     """
     include = changes.get("include")
     if include is None and row is not None and changes.get("url", row.url) != row.url:
@@ -87,18 +87,18 @@ def _texts(name: str, given: Any) -> list[str]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidWebhook(_(
             "{name} must be a list of texts, not {shown}.", name=name, shown=shown(given)
-        ))  # fmt: skip
+        ), path=(name,))  # fmt: skip
     texts = list(given)
     for text in texts:
         if not is_storable(text) or not 0 < len(text) <= LONGEST_PATTERN:
             raise InvalidWebhook(_(
                 "{name} must be texts of 1 to {longest_pattern} characters, not {shown}.",
                 name=name, longest_pattern=LONGEST_PATTERN, shown=shown(text),
-            ))  # fmt: skip
+            ), path=(name,))  # fmt: skip
     texts = list(dict.fromkeys(texts))
     if len(texts) > MOST_PATTERNS:
         raise InvalidWebhook(_(
             "{name} has at most {most_patterns} texts, not {count:,}.",
             name=name, most_patterns=MOST_PATTERNS, count=len(texts),
-        ))  # fmt: skip
+        ), path=(name,))  # fmt: skip
     return texts

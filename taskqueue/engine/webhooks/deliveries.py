@@ -32,10 +32,10 @@ AGAIN = {
 def insert_deliveries(
     connection: BaseDatabaseWrapper, messages: Sequence[tuple[int, Message]]
 ) -> list[UUID]:
-    """Insert a delivery and its task for each endpoint and message; the ids of the deliveries.
+    """Insert a delivery and its task for each endpoint and message. Return the deliveries' ids.
 
-    In the caller's transaction, which is that of what the messages tell of: without it there is
-    neither, and with it both.
+    This runs in the transaction of the change that the messages are about, so that both are
+    committed or neither.
     """
     if not messages:
         return []
@@ -60,10 +60,11 @@ def insert_deliveries(
 def deliver_events(
     connection: BaseDatabaseWrapper, subscription: Subscription, events: Sequence[Event]
 ) -> None:
-    """Insert the deliveries of events that fit an endpoint's subscription.
+    """Insert the deliveries of events that match an endpoint's subscription.
 
-    In the transaction that numbers the events: each has its delivery, once, or no number. A
-    disabled endpoint stays subscribed, so that `replay` finds what has happened, and gets none.
+    This runs in the transaction that numbers the events, so each event has its delivery exactly
+    once. A disabled endpoint stays subscribed, so that `replay` finds the events, but gets no
+    deliveries.
     """
     endpoint = int(subscription.subject)
     rows = Endpoint.objects.using(connection.alias).filter(id=endpoint, is_enabled=True)
@@ -93,7 +94,7 @@ def redeliver(
 ) -> None:
     """Send a delivery again, with the same `webhook-id`, by which receivers recognise it.
 
-    Raises `DeliveryDoesNotExist`, and `TransitionRefused` for one that waits to be sent, or whose
+    Raises `DeliveryDoesNotExist`, and `TransitionRefused` if it is waiting to be sent, or if its
     endpoint is disabled.
     """
     connection = project_connection()
@@ -116,7 +117,7 @@ def redeliver(
 
 
 def waiting_of(connection: BaseDatabaseWrapper, rows: Sequence[Delivery]) -> set[UUID]:
-    """Return the ids of those that wait to be sent, by a task that has not ended without it."""
+    """Return the ids of the deliveries that are waiting to be sent by an unfinished task."""
     waiting = {row.task_id: row.id for row in rows if row.status == DeliveryStatus.WAITING}
     tasks = Task.objects.using(connection.alias).filter(id__in=list(waiting))
     open_tasks = tasks.exclude(status__in=FINISHED).values_list("id", flat=True)
@@ -124,7 +125,7 @@ def waiting_of(connection: BaseDatabaseWrapper, rows: Sequence[Delivery]) -> set
 
 
 def send_again(connection: BaseDatabaseWrapper, rows: Sequence[Delivery]) -> None:
-    """Enqueue locked deliveries anew, in the caller's transaction."""
+    """Enqueue locked deliveries again, in the caller's transaction."""
     tasks = enqueue_deliveries(connection, [(row.endpoint_id, row.id) for row in rows])
     for row, task in zip(rows, tasks, strict=True):
         Delivery.objects.using(connection.alias).filter(id=row.id).update(task_id=task, **AGAIN)

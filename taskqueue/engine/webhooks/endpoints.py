@@ -1,4 +1,4 @@
-"""The verbs for endpoints of webhooks: create, edit, enable, disable, rotate, delete."""
+"""The verbs on endpoints of webhooks: create, edit, enable, disable, rotate, delete."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from taskqueue.models.webhook import (
 )
 
 TEST = "webhook.test"
-# How long the secret before a rotation signs too.
+# How long the old secret still signs after a rotation.
 ROTATION = timedelta(days=1)
 MOST_ENDPOINTS = 1_000
-# What it means that a list is empty, for the audit.
+# What an empty list means, for the audit.
 NONE_GIVEN = {"kinds": "all", "names": "all", "queues": "all", "include": "nothing"}
 
 
@@ -41,7 +41,7 @@ class Secret(NamedTuple):
     secret: str
 
     def __repr__(self) -> str:
-        # Logs and error reports show it.
+        # Without the secret, because logs and error reports show this.
         return f"Secret(endpoint={self.endpoint!r}, secret=[redacted])"
 
 
@@ -58,8 +58,8 @@ def create_endpoint(
 ) -> Secret:
     """Create an endpoint; it receives events from the second after this commits.
 
-    `kinds` are patterns of kinds of events, `names` and `queues` patterns of those of tasks; none
-    means all. Raises `InvalidWebhook`.
+    `kinds` are patterns of kinds of events, `names` and `queues` are patterns for the tasks they
+    are about; an empty collection means all. Raises `InvalidWebhook`.
     """
     given = {
         "url": url, "kinds": kinds, "names": names, "queues": queues, "include": include,
@@ -98,7 +98,7 @@ def edit_endpoint(
         row = locked_endpoint(connection, endpoint, seen)
         changed = {name: value for name, value in values.items() if getattr(row, name) != value}
         if changed:
-            # Failures of the address before are none of the new one.
+            # Failures of the old address do not count for the new one.
             further = {"failing_since": None} if "url" in changed else {}
             _save(connection, row, **changed, **further)
             subscribe(connection, row)
@@ -150,7 +150,7 @@ def disable_endpoint(
 def rotate_secret(
     endpoint: int | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> Secret:
-    """Give an endpoint a new secret; for a day, the old one signs too.
+    """Give an endpoint a new secret; the old one still signs for a day.
 
     Raises `EndpointDoesNotExist`.
     """
@@ -184,9 +184,9 @@ def delete_endpoint(
 def disable(
     connection: BaseDatabaseWrapper, row: Endpoint, why: DisabledFor, *, person: Person
 ) -> None:
-    """Disable a locked endpoint, and cancel what waits to be sent to it.
+    """Disable a locked endpoint, and cancel the deliveries that wait to be sent to it.
 
-    It stays subscribed: `replay` sends what happens meanwhile, as far as events are kept.
+    It stays subscribed: `replay` later sends the events of that time, if they are still kept.
     """
     _save(connection, row, is_enabled=False, disabled_for=why.value)
     waiting = Delivery.objects.using(connection.alias).filter(
@@ -199,7 +199,10 @@ def disable(
 def locked_endpoint(
     connection: BaseDatabaseWrapper, endpoint: int | str, seen: Seen = None
 ) -> Endpoint:
-    """Lock an endpoint, as the caller saw it. Raises `EndpointDoesNotExist`."""
+    """Lock an endpoint, and require that it is as the caller saw it.
+
+    Raises `EndpointDoesNotExist`.
+    """
     take_write_lock(connection)
     rows = Endpoint.objects.using(connection.alias)
     row = rows.select_for_update().filter(id=row_id(endpoint)).first()
@@ -231,7 +234,7 @@ def _save(connection: BaseDatabaseWrapper, row: Endpoint, **values: Any) -> None
 
 
 def _words(values: dict[str, Any]) -> str:
-    """Describe an endpoint for the audit: of its URL the host, no text of its description."""
+    """Describe an endpoint for the audit: the host of its URL, and no text of its description."""
     shown = {name: value for name, value in values.items() if name != "description"}
     if "url" in shown:
         shown["url"] = origin_of(shown["url"])

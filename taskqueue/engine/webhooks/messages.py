@@ -9,29 +9,29 @@ from typing import Any
 
 from taskqueue.models import Event
 
-# What a message tells of an event's details, beside its own columns.
+# The details of an event that a message contains, in addition to the event's columns.
 SHOWN_DETAILS = ("status", "alert", "kind", "subject", "value", "count")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """The body of a webhook as it is stored."""
+    """The body of a webhook in its stored form."""
 
     kind: str
-    # The moment of the event, as ISO 8601.
+    # The time of the event, in ISO 8601.
     timestamp: str
     data: Mapping[str, Any]
-    # The number of the event; None: it is none of the feed.
+    # The number of the event; None if it is not in the feed.
     seq: int | None = None
 
     @property
     def payload(self) -> dict[str, Any]:
-        """The JSON of the row."""
+        """Return the JSON for the row."""
         return {"type": self.kind, "timestamp": self.timestamp, "data": dict(self.data)}
 
 
 def message_of(event: Event) -> Message:
-    """Return what an endpoint is told of a numbered event."""
+    """Return the message about a numbered event."""
     subject = event.task_id or event.workflow_id
     data = {
         "id": None if subject is None else str(subject),
@@ -51,5 +51,5 @@ def message_of(event: Event) -> Message:
 
 
 def moment_text(moment: datetime) -> str:
-    """Return a moment as ISO 8601 in UTC."""
+    """Return a moment in ISO 8601, in UTC."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The outcome of an attempt to send a webhook: for its log, and for its endpoint."""
+"""Outcomes of attempts to send webhooks, for the delivery's log and for its endpoint."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MINUTE, HOUR = 60.0, 3600.0
 DELAYS = (
     5.0, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR,
 )  # fmt: skip
-# The share of a delay that is added at random, so that what failed together is not sent together.
+# The share of a delay that is added at random, so that deliveries that failed together spread out.
 JITTER = 0.2
-# A `Retry-After` counts up to this.
+# A longer `Retry-After` is cut to this.
 LONGEST_RETRY_AFTER = 24 * HOUR
-# An endpoint that has not succeeded for so long is disabled.
+# An endpoint without a success for this long is disabled.
 FAILING = timedelta(days=5)
-# How exactly the row of an endpoint says when it succeeded last.
+# How precisely the row of an endpoint says when it last succeeded.
 NOTED = timedelta(minutes=1)
 GONE = 410
 LONGEST_ERROR = 255
@@ -42,7 +42,7 @@ LONGEST_ERROR = 255
 class Attempt:
     """One attempt to send a delivery."""
 
-    # The status of the answer; None: there was none, for the reason in `error`.
+    # The status of the answer; None if there was none, for the reason in `error`.
     status: int | None = None
     error: str = ""
     milliseconds: int
@@ -51,12 +51,12 @@ class Attempt:
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether the receiver has it."""
+        """Whether the receiver has accepted it."""
         return self.status is not None and 200 <= self.status < 300
 
     @property
     def words(self) -> str:
-        """Return the outcome in words, without the text of the receiver."""
+        """Return the outcome in words, without text from the receiver."""
         if self.status is None:
             return self.error
         return f"The receiver answered {self.status}."
@@ -64,7 +64,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """The next step after an attempt: the end of the delivery, or the seconds until another try."""
+    """What follows an attempt: the end of the delivery, or the seconds until another try."""
 
     status: DeliveryStatus
     delay: float = 0.0
@@ -73,10 +73,10 @@ class Next:
 def record_attempt(
     connection: BaseDatabaseWrapper, delivery: Delivery, attempt: Attempt, *, task_id: UUID
 ) -> Next | None:
-    """Write what came of an attempt, and return what follows.
+    """Record an attempt, and return what follows.
 
-    None where the delivery is not this task's any more: somebody has sent it again, or disabled
-    the endpoint. Locks the endpoint before the delivery, as the verbs do.
+    Return None if the delivery no longer belongs to this task, because somebody has sent it again
+    or disabled the endpoint. Locks the endpoint before the delivery, as the verbs do.
     """
     with atomic(using=connection.alias):
         take_write_lock(connection)
@@ -105,19 +105,19 @@ def record_attempt(
 
 
 def cancel_delivery(connection: BaseDatabaseWrapper, delivery: Delivery) -> None:
-    """Cancel a delivery that waits, for its endpoint was disabled before it was inserted."""
+    """Cancel a waiting delivery whose endpoint was disabled before the delivery was inserted."""
     rows = Delivery.objects.using(connection.alias).filter(id=delivery.id)
     rows.filter(status=DeliveryStatus.WAITING).update(status=DeliveryStatus.CANCELLED)
 
 
 def delay_after(attempts: int, retry_after: str, now: datetime) -> float:
-    """Return the seconds until the next attempt after so many; a `Retry-After` may lengthen it."""
+    """Return the seconds until the next attempt; a `Retry-After` may lengthen them."""
     own = DELAYS[attempts - 1] * random.uniform(1, 1 + JITTER)  # noqa: S311
     return max(own, min(seconds_of_header(retry_after, now), LONGEST_RETRY_AFTER))
 
 
 def seconds_of_header(text: str, now: datetime) -> float:
-    """Return what a `Retry-After` says, in seconds; 0 for what says nothing."""
+    """Return the seconds of a `Retry-After` header; 0 if it is not valid."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text[:9])
@@ -139,9 +139,10 @@ def _next(attempts: int, attempt: Attempt, now: datetime) -> Next:
 
 
 def _is_news(endpoint: Endpoint, attempt: Attempt, now: datetime) -> bool:
-    """Whether the row of the endpoint has to change.
+    """Return whether the row of the endpoint has to change.
 
-    Not with each success: deliveries that end together would wait for each other.
+    It does not change with each success, because deliveries that end together would wait for each
+    other.
     """
     if not attempt.has_succeeded or endpoint.failing_since is not None:
         return True
@@ -151,7 +152,7 @@ def _is_news(endpoint: Endpoint, attempt: Attempt, now: datetime) -> bool:
 def _note(
     connection: BaseDatabaseWrapper, endpoint: Endpoint, attempt: Attempt, now: datetime
 ) -> None:
-    """Keep with the endpoint since when it fails; disable one that is gone or fails for days."""
+    """Record since when the endpoint fails; disable it if it is gone or has failed for days."""
     rows = Endpoint.objects.using(connection.alias).filter(id=endpoint.pk)
     if attempt.has_succeeded:
         rows.update(failing_since=None, succeeded_at=now)
@@ -167,6 +168,6 @@ def _note(
 
 
 def _text(answer: bytes) -> str:
-    """Return the beginning of an answer as a database can store it."""
+    """Return the beginning of an answer as text that a database can store."""
     text = answer[:LONGEST_ANSWER].decode("utf-8", "replace")
     return storable(text, limit=LONGEST_ANSWER)

@@ -1,6 +1,6 @@
 """Replay: send an endpoint all events since a time again, as far as they are kept.
 
-It is an operation: any worker does it, in chunks, each in one transaction with its progress.
+A replay is an operation: any worker runs it, in chunks, each in one transaction with its progress.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from taskqueue.models import Audience, Delivery, Endpoint, Event, Operation, Sub
 from taskqueue.models.operation import OperationStatus
 
 REPLAY = "replay"
-# Events that one chunk looks at.
+# The most events that one chunk reads.
 CHUNK = 500
 ROUGHLY = timedelta(seconds=1)
 
@@ -44,7 +44,7 @@ def replay(
 ) -> Operation:
     """Send an endpoint all matching events since a time again; return the operation.
 
-    Events that happen from now on are sent as ever. Raises `EndpointDoesNotExist`,
+    Events that happen from now on are sent as usual. Raises `EndpointDoesNotExist`,
     `InvalidWebhook` for a time in the future, and `TransitionRefused` for a disabled endpoint.
     """
     connection = project_connection()
@@ -57,7 +57,7 @@ def replay(
         if moment > now:
             raise InvalidWebhook(_(
                 "since must not be in the future, not at {moment}.", moment=moment.isoformat()
-            ))  # fmt: skip
+            ), path=("since",))  # fmt: skip
         audience = Audience.objects.using(connection.alias).first()
         last, pruned = (0, 0) if audience is None else (audience.last_seq, audience.pruned_seq)
         operation = Operation.objects.using(connection.alias).create(
@@ -75,7 +75,7 @@ def replay(
 
 
 def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
-    """Do the next events of a locked operation, whose row is not saved yet.
+    """Send the next events of a locked operation, whose row the caller saves.
 
     Locks the endpoint, then its deliveries by id, as the verbs do.
     """
@@ -87,12 +87,12 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
         operation.error = "The endpoint was disabled or deleted."
         return
     since = datetime.fromisoformat(chosen["since"])
-    # Most of what is kept may be older, and is passed over here. Roughly: SQLite compares text.
+    # Skips older events, which may be most of those kept. Roughly, because SQLite compares text.
     events = Event.objects.using(connection.alias).filter(
         seq__gt=chosen["after"], seq__lte=chosen["last"], at__gt=since - ROUGHLY
     )
     found = list(events.order_by("seq")[:CHUNK])
-    # What became of handlers' own tasks is told to nobody, here neither.
+    # Events about the tasks of handlers themselves are sent to nobody, and are not replayed.
     own = handled_names(list(Subscription.objects.using(connection.alias)))
     wanted = [
         event
@@ -108,7 +108,7 @@ def replay_chunk(connection: BaseDatabaseWrapper, operation: Operation) -> None:
 
 
 def _send(connection: BaseDatabaseWrapper, endpoint: Endpoint, events: list[Event]) -> int:
-    """Send these events to an endpoint, those that wait to be sent left out; how many."""
+    """Send these events to an endpoint, except those that wait to be sent. Return how many."""
     rows = Delivery.objects.using(connection.alias).filter(
         endpoint_id=endpoint.pk, seq__in=[event.seq for event in events]
     )

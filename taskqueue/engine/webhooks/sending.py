@@ -24,7 +24,10 @@ from taskqueue.engine.payloads import Payload
 def enqueue_deliveries(
     connection: BaseDatabaseWrapper, deliveries: Sequence[tuple[int, UUID]]
 ) -> list[UUID]:
-    """Enqueue a task for each endpoint and delivery, in the caller's transaction; their ids."""
+    """Enqueue a task for each endpoint and delivery, in the caller's transaction.
+
+    Return their ids.
+    """
     calls = [{"endpoint": endpoint, "delivery": str(delivery)} for endpoint, delivery in deliveries]
     return _enqueue(connection, DELIVERING, calls)
 
@@ -61,5 +64,5 @@ def _deliver(endpoint: int, delivery: str) -> None: ...
 def _tell(endpoint: int) -> None: ...
 
 
-# Not in the registry: what runs is declared where it is imported by workers' children.
+# Not in the registry: the definitions that run are declared where workers' children import them.
 DELIVERING, TELLING = _declared(_deliver, DELIVER), _declared(_tell, TELL)

@@ -14,27 +14,31 @@ from taskqueue.exceptions import InvalidSubscription, InvalidWebhook
 from taskqueue.models import Endpoint, Event
 from taskqueue.models.event import Subscriber
 
+# The fields of an endpoint, by what a filter calls them.
+FIELDS: dict[object, str] = {"kinds": "kinds", "name": "names", "queue": "queues"}
+
 
 def wanted_of(values: Mapping[str, Any]) -> EventFilter:
-    """Return the filter of what is given of an endpoint. Raises `InvalidWebhook`."""
+    """Return the filter for the given fields of an endpoint. Raises `InvalidWebhook`."""
     try:
         return EventFilter.of(
             values.get("kinds", ()), name=values.get("names", ()), queue=values.get("queues", ())
         )
     except InvalidSubscription as error:
-        raise InvalidWebhook(why(error)) from None
+        field = FIELDS[error.path[0]]
+        raise InvalidWebhook(why(error), path=(field,)) from None
 
 
 def subscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
-    """Let the feed have what an endpoint wants, from the next second on."""
+    """Make the feed contain the events that an endpoint wants, from the next second on."""
     subscribing.subscribe(connection, Subscriber.ENDPOINT, row.name, wanted_of(vars(row)))
 
 
 def unsubscribe(connection: BaseDatabaseWrapper, row: Endpoint) -> None:
-    """Let the feed have nothing more for an endpoint."""
+    """Stop adding events to the feed for an endpoint."""
     subscribing.unsubscribe(connection, Subscriber.ENDPOINT, row.name)
 
 
 def wants(row: Endpoint, event: Event) -> bool:
-    """Whether an endpoint is told of an event."""
+    """Return whether an endpoint wants an event."""
     return fits(event, wanted_of(vars(row)))

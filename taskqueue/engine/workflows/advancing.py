@@ -13,28 +13,28 @@ from operator import attrgetter
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, QuerySet
 
-from taskqueue.core.workflow_states import OnFailure, StepStatus, WorkflowStatus
+from taskqueue.core.workflow_states import OnFailure, StepKind, StepStatus, WorkflowStatus
 from taskqueue.engine.workflows.closing import Closing
 from taskqueue.engine.workflows.dependants import fate, pass_on, tell_parents
 from taskqueue.engine.workflows.locking import lock_due_steps
 from taskqueue.engine.workflows.notes import apply_notes
 from taskqueue.engine.workflows.releasing import Releaser, has_failed
-from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some
+from taskqueue.engine.workflows.reopening import MOST_REOPENED, reopen_some, save_counts
 from taskqueue.engine.workflows.stopping import cancel_steps, stop_some
 from taskqueue.engine.workflows.tasks import NO_CALLS, Unsent
 from taskqueue.models import Step, Workflow
 
-# Workflows, new members, and tasks that are stopped, of one transaction.
+# The most workflows, new members, and tasks to stop in one transaction.
 MOST_WORKFLOWS, MOST_MEMBERS, MOST_STOPS = 200, 1000, 5000
-# Tasks of steps that were not released, which are cancelled.
+# The most tasks of unreleased steps that one transaction cancels.
 MOST_CANCELLED = 2000
-# Steps of one fold: of very many, the statement may compare each step with each note.
+# The most steps of one fold. With very many, the statement may compare each step with each note.
 MOST_FOLDED = 50
 STOPPED = "The workflow was stopped."
 
 
 class Advance:
-    """One transaction over workflows that the caller has locked."""
+    """Advances workflows that the caller has locked, within one transaction."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class Advance:
         unsent: Unsent = NO_CALLS,
         is_lazy: bool = False,
     ) -> None:
-        """`unsent`: calls of maps that are stored nowhere, to be sent by this.
+        """`unsent`: calls of maps that are stored nowhere, and that this transaction must send.
 
-        `is_lazy`: it does no more than follow from notes, and need not outlive a crash of the
-        server.
+        `is_lazy`: this transaction only does what follows from notes, so losing it in a crash of
+        the server does no harm.
         """
         self._connection = connection
         self._now = now
@@ -60,41 +60,42 @@ class Advance:
         self._closing = Closing(
             connection, self._workflows, now=now, stop=self._stop, is_lazy=is_lazy
         )
-        # Whether others held some of the tasks that are to be stopped.
+        # Whether other sessions had locked some of the tasks to stop.
         self.has_missed = False
-        # How many more tasks may be stopped, and so on; the rest follows in another transaction.
+        # How many more tasks may be stopped, cancelled and reopened; another transaction does the
+        # rest.
         self._stops_left = MOST_STOPS
         self._cancels_left = MOST_CANCELLED
         self._reopens_left = MOST_REOPENED
 
     @property
     def told(self) -> set[int]:
-        """Steps of parents that were told of the end of a child."""
+        """Steps in which a child has ended; the end of the child was noted for them."""
         return self._closing.told
 
     @property
     def queues(self) -> set[str | None]:
-        """The queues of tasks that became ready; None among them: others may have."""
+        """The queues of tasks that became ready. None stands for tasks that may be in any queue."""
         return self._releaser.queues
 
     def begin(self) -> None:
-        """Release what waits for nothing: the roots of new workflows, or what a pause kept back."""
+        """Release the steps that wait for nothing: new roots, or steps that a pause held back."""
         rows = self._steps().filter(status=StepStatus.WAITING, waits=0, reopen_from=None)
         self._follow(self._decide(list(rows.order_by("id"))))
         self.run()
 
     def run(self, due: list[Step] | None = None) -> None:
-        """Do all that follows from what has been counted.
+        """Do everything that follows from the counted ends.
 
-        `due`: the due steps, where they were read since they were last changed.
+        `due`: the due steps, if they were read after their last change.
         """
         for workflow in self._workflows.values():
             if workflow.status == WorkflowStatus.STOPPING:
                 self._stop(workflow)
-            if workflow.open_steps == 0:  # A pause may have kept its compensations back.
+            if workflow.open_steps == 0:  # A pause may have held back its compensations.
                 self._closing.touched.add(workflow.id)
             if workflow.status == WorkflowStatus.STOPPING or getattr(workflow, "has_notes", False):
-                due = None  # Others become due by that.
+                due = None  # Stopping and notes make other steps due.
         self._apply_notes()
         due = self._due() if due is None else due
         while due:
@@ -105,17 +106,19 @@ class Advance:
             self._releaser.has_due = False
             ended = self._closing.end(complete)
             self._follow(ended)
-            # What goes on counts its fan-outs anew: those that have ended were told of by now.
+            # Waiting steps count their fan-outs anew below, so parents are told of ended fan-outs
+            # first.
             tell_parents(self._connection, ended)
-            if waiting and ended:  # They may wait for no other by now.
+            if waiting and ended:  # They may no longer wait for other steps.
                 ids = {step.id for step in waiting}
                 due = lock_due_steps(self._connection, self._workflows)
                 waiting = [step for step in due if step.id in ids]
-            gone_on = self._go_on(waiting)  # What they read of others is written by now.
+            gone_on = self._go_on(waiting)  # These steps read results that have been written now.
             self._follow(gone_on)
             tell_parents(self._connection, gone_on)
             ended += gone_on
-            # What was told of fan-outs has ended more by now than was read: it stays due.
+            # `tell_parents` has raised `ended` of these parents since they were read: they stay
+            # due.
             told = {step.parent_step_id for step in ended}
             others = [step for step in others if step.id not in told]
             if not self._feed(others) and not self._may_have_made_due(ended):
@@ -124,7 +127,7 @@ class Advance:
         self._closing.close(self._releaser)
 
     def _apply_notes(self) -> None:
-        """Apply the notes that the fold has left, and begin the fan-outs that they tell of."""
+        """Apply the notes that the fold has left, and begin the fan-outs that they announce."""
         noted = {
             workflow.id: workflow
             for workflow in self._workflows.values()
@@ -140,21 +143,21 @@ class Advance:
         return Step.objects.using(self._connection.alias).filter(workflow__in=[*self._workflows])
 
     def _due(self) -> list[Step]:
-        """Lock and return the steps of which an end decides something."""
+        """Lock and return the due steps: those for which an end decides something."""
         self._releaser.release_pending()
         return lock_due_steps(self._connection, self._workflows)
 
     def _may_have_made_due(self, ended: Sequence[Step]) -> bool:
         """Return whether these ends may have made other steps due in this transaction.
 
-        What becomes due by others meanwhile is seen after the COMMIT.
+        Steps that other sessions make due meanwhile are found after the COMMIT.
         """
         return self._releaser.has_due or any(
             step.status != StepStatus.SUCCEEDED or step.parent_step_id is not None for step in ended
         )
 
     def _follow(self, ended: Sequence[Step]) -> None:
-        """Pass ends on to dependants, until nothing more ends by that."""
+        """Pass ends on to the dependants until that ends no further step."""
         while ended:
             successes, self._closing.successes = self._closing.successes, []
             others = [step.id for step in ended if step.id not in set(successes)]
@@ -162,7 +165,10 @@ class Advance:
             ended = self._decide(ripe)
 
     def _decide(self, ripe: Sequence[Step]) -> list[Step]:
-        """Release, skip or cancel steps that wait for no other; those that have ended by that."""
+        """Release, skip or cancel steps that no longer wait for others.
+
+        Return those that ended by this.
+        """
         released: list[Step] = []
         ended: list[Step] = []
         dropped: list[Step] = []
@@ -191,9 +197,10 @@ class Advance:
         return ended
 
     def _cancel(self, ended: list[Step], dropped: Sequence[Step]) -> list[Step]:
-        """Cancel the tasks of steps that are not released; those of the first that end by now.
+        """Cancel the tasks of the `dropped` steps.
 
-        The others have more of them than one transaction may cancel: they stay due.
+        Return the `ended` steps without those still to do. A step with more tasks than one
+        transaction may cancel stays due.
         """
         if not dropped:
             return ended
@@ -205,7 +212,7 @@ class Advance:
         return [step for step in ended if step.status != StepStatus.WAITING]
 
     def _go_on(self, waiting: Sequence[Step]) -> list[Step]:
-        """Have more tasks of steps wait, or be cancelled, that are to; steps that end by that."""
+        """Reopen or cancel further tasks of waiting steps. Return the steps that ended by this."""
         done = [step for step in waiting if step.reopen_from is None]
         reopening = [step for step in waiting if step.reopen_from is not None]
         if reopening and self._reopens_left > 0:
@@ -215,7 +222,10 @@ class Advance:
         return self._decide([step for step in done if step.waits == 0])
 
     def _feed(self, steps: Sequence[Step]) -> bool:
-        """Send further members, or drop those of maps that have failed; whether any moved."""
+        """Send further members, or drop the unsent ones of failed maps.
+
+        Return whether any step changed.
+        """
         has_moved = False
         for step in filter(has_failed, steps):
             workflow = self._workflows[step.workflow_id]
@@ -226,7 +236,8 @@ class Advance:
         if dropped:
             for step in dropped:
                 if not has_failed(step):
-                    # Those that were sent may all succeed: it has no result without the others.
+                    # Even if all members that were sent succeed, the step has no result without the
+                    # others.
                     step.reason = self._workflows[step.workflow_id].stop_reason or STOPPED
             has_moved = self._releaser.cut(sorted(dropped, key=attrgetter("id")))
         for step in steps:
@@ -243,7 +254,7 @@ class Advance:
         return self._workflows[step.workflow_id].status == WorkflowStatus.STOPPING
 
     def _stop(self, workflow: Workflow) -> None:
-        """Cancel what waits, and ask what runs to stop, as far as one transaction goes."""
+        """Cancel waiting tasks and ask running ones to stop, within a transaction's bounds."""
         self._releaser.release_pending()
         unsent = self._steps().filter(workflow=workflow.id, released__lt=F("members") + F("held"))
         unsent.filter(status=StepStatus.RUNNING).update(is_due=True)
@@ -254,7 +265,16 @@ class Advance:
             step.reason = workflow.stop_reason or STOPPED
         cancelled = self._cancel(waiting, waiting)
         self._closing.write(cancelled)
-        # A fan-out may wait for a retry whose step has begun again.
+        # A retry has set the counts of these steps to zero, and has not yet reopened all of their
+        # tasks.
+        uncounted = [
+            step
+            for step in cancelled
+            if step.reopen_from is not None and step.kind != StepKind.WORKFLOW
+        ]
+        save_counts(self._connection, uncounted)
+        # A fan-out may have been waiting for a retry of which the step above has already begun
+        # again.
         tell_parents(self._connection, cancelled)
         if self._stops_left > 0:
             stopped = stop_some(self._connection, workflow, now=self._now)

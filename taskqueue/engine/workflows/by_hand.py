@@ -32,10 +32,10 @@ def cancel_workflow(
     seen: Seen = None,
     may_stop: bool = True,
 ) -> None:
-    """Release nothing more; cancel what waits, and ask what runs to stop.
+    """Cancel a workflow: no step is released, waiting tasks are cancelled, running ones must stop.
 
-    Raises `WorkflowDoesNotExist`, and `TransitionRefused` for one that has ended, or of which
-    something runs that the caller may not stop.
+    Raises `WorkflowDoesNotExist`. Raises `TransitionRefused` if the workflow has ended, or if it
+    has running tasks and the caller may not stop tasks.
     """
     with _locked(key, seen) as (connection, workflow):
         if not may_stop and runs_anything(connection, workflow.id):
@@ -50,7 +50,10 @@ def cancel_workflow(
 def pause_workflow(
     key: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> None:
-    """Release nothing more until it is resumed; what runs goes on. Raises as `cancel_workflow`."""
+    """Release no more steps until it is resumed; running tasks go on.
+
+    Raises as `cancel_workflow`.
+    """
     with _locked(key, seen) as (connection, workflow):
         verbs.pause(connection, workflow.id, by=by, reason=reason)
 
@@ -58,7 +61,7 @@ def pause_workflow(
 def resume_workflow(
     key: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> None:
-    """Release what a pause kept back. Raises as `cancel_workflow`."""
+    """Release what a pause kept back. Raises as `cancel_workflow`, and for one not paused."""
     with _locked(key, seen) as (connection, workflow):
         verbs.resume(connection, workflow.id, by=by, reason=reason)
 
@@ -71,9 +74,9 @@ def retry_workflow(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Run what failed or was cancelled again in place; `from_step` and all behind it anew.
+    """Run failed and cancelled steps again in place; run `from_step` and all steps behind it anew.
 
-    Raises as `cancel_workflow`, where there is nothing to retry, and for an unknown step.
+    Raises as `cancel_workflow`, and also if there is nothing to retry or the step is unknown.
     """
     with _locked(key, seen) as (connection, workflow):
         verbs.retry(connection, workflow.id, by=by, reason=reason, from_step=from_step or None)
@@ -88,10 +91,11 @@ def resolve_workflow(
     reason: str = "",
     seen: Seen = None,
 ) -> None:
-    """Count a failed step as succeeded with this result; what it cancelled waits again.
+    """Count a failed step as succeeded with this result.
 
-    Raises as `cancel_workflow`, where the step has not failed or does not exist, and
-    `InvalidArguments` for what is no JSON or too large.
+    The steps that its failure cancelled wait again. Raises as `cancel_workflow`, and also if the
+    step has not failed or does not exist. Raises `InvalidArguments` if the value is not JSON or is
+    too large.
     """
     with _locked(key, seen) as (connection, workflow):
         verbs.resolve(connection, workflow.id, step=step, value=value, by=by, reason=reason)
@@ -100,10 +104,10 @@ def resolve_workflow(
 def delete_workflow(
     key: UUID | str, *, by: object = "", reason: str = "", seen: Seen = None
 ) -> bool:
-    """Delete a workflow that has ended, with its tasks and children; whether it is gone.
+    """Delete an ended workflow with its tasks and children. Return whether all of it is gone.
 
-    Of a large one this transaction deletes as much as a worker does in one; workers do the rest.
-    Raises as `cancel_workflow`, also for a child: it is deleted with its parent.
+    Of a large workflow this deletes as much as a worker does in one transaction; workers delete the
+    rest. Raises as `cancel_workflow`, and also for a child, which is deleted with its parent.
     """
     with _locked(key, seen) as (connection, workflow):
         if workflow.status not in FINAL_WORKFLOWS:

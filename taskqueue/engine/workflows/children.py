@@ -37,7 +37,7 @@ class Children:
         self._begin = begin
 
     def start(self, workflow: Workflow, step: Step) -> None:
-        """Insert the child of a step, or have the one run again that a retry has kept."""
+        """Insert the child of a step, or run an existing child again that a retry has kept."""
         rows = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
         child = rows.order_by("id").select_for_update().last()
         if child is None:
@@ -48,7 +48,7 @@ class Children:
             child = insert_rows(
                 self._connection, child_graph(step.request), now=self._now, origin=origin
             )
-            if workflow.status == WorkflowStatus.STOPPING:  # It waits for a retry.
+            if workflow.status == WorkflowStatus.STOPPING:  # The step waited for a retry.
                 reason, by = workflow.stop_reason, workflow.stop_requested_by
                 request_stop(self._connection, child, now=self._now, reason=reason, by=by)
             self._begin(self._connection, child, now=self._now)
@@ -56,7 +56,7 @@ class Children:
             self.begin_again(child)
 
     def send(self, workflow: Workflow, step: Step, place: int, graph: dict[str, Any]) -> None:
-        """Insert the child at a place of a map."""
+        """Insert the child for one place of a map."""
         origin = Origin(
             parent_step_id=step.id, parent_place=place, deadline_at=workflow.deadline_at
         )
@@ -64,7 +64,7 @@ class Children:
         self._begin(self._connection, child, now=self._now)
 
     def begin_again(self, child: Workflow) -> None:
-        """Have a child run that a retry has let wait."""
+        """Run a child again that has been waiting since a retry."""
         begin_again(child, self._now)
         child.save(using=self._connection.alias)
         rows = Step.objects.using(self._connection.alias).filter(workflow=child)
@@ -72,9 +72,9 @@ class Children:
         self._begin(self._connection, child, now=self._now)
 
     def end_held(self, step: Step) -> None:
-        """End the children of a map that were to run again, without releasing any of their steps.
+        """End the children of a map that wait to run again; none of their steps is released.
 
-        So they are stopped as they begin.
+        Each child is begun after its stop was requested, so that it ends at once.
         """
         for child in held_children(self._connection, [step.id]):
             begin_again(child, self._now)

@@ -24,7 +24,7 @@ from taskqueue.models import Step, Workflow
 
 
 class Closing:
-    """Ends steps of locked workflows, and then the workflows in which none is open."""
+    """Ends steps of locked workflows, and then the workflows that have no open steps left."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class Closing:
         self._stop = stop
         self._is_lazy = is_lazy
         self._ended: dict[UUID, int] = defaultdict(int)
-        # Workflows whose rows are to be written.
+        # Workflows whose rows must be written.
         self.touched: set[UUID] = set()
-        # Steps of different workflows that have succeeded, to be written as they are passed on.
+        # Succeeded steps, each of another workflow; `pass_on` writes their ends.
         self.successes: list[int] = []
-        # Steps of parents that were told of the end of a child.
+        # Steps in which a child has ended; the end of the child was noted for them.
         self.told: set[int] = set()
 
     def end(self, complete: Sequence[Step]) -> list[Step]:
-        """End running steps of which all members have ended."""
+        """End running steps whose members have all ended. Return those that ended."""
         for step in complete:
             if step.status != StepStatus.RUNNING:
                 continue
@@ -73,7 +73,7 @@ class Closing:
             alike[str(step.status), step.reason].append(step.id)
             self._ended[step.workflow_id] += 1
             self.touched.add(step.workflow_id)
-        # Of one workflow they may depend on each other, which `pass_on` does not allow.
+        # Steps of one workflow may depend on each other, which `pass_on` does not allow.
         are_apart = len({step.workflow_id for step in new}) == len(new)
         if are_apart and list(alike) == [(StepStatus.SUCCEEDED.value, "")]:
             self.successes = alike.popitem()[1]
@@ -85,7 +85,10 @@ class Closing:
                 self.fail(self._workflows[step.workflow_id], step)
 
     def fail(self, workflow: Workflow, step: Step) -> None:
-        """Have the workflow fail because of this step, at once where it is to."""
+        """Record that this step makes the workflow fail.
+
+        With `fail_fast`, stop the workflow now.
+        """
         if not workflow.failed_step:
             workflow.failed_step = step.name
             workflow.error = Results(self._connection.alias, workflow.id).failure(step)
@@ -95,13 +98,13 @@ class Closing:
             self._stop(workflow)
 
     def close(self, releaser: Releaser) -> None:
-        """Count ended steps down in their workflows, and end those in which none is open."""
+        """Count the ended steps in their workflows, and end those that have no open steps left."""
         touched = [self._workflows[id] for id in sorted(self.touched)]
         wakes = releaser.has_released
         wakes_for_pending = bool(releaser.pending.plain)
         pending, releaser.pending = releaser.pending, Pending()
         moves = self._count_down(touched)
-        # An end is final: nobody sees one that a crash of the server takes back.
+        # The end of a workflow is final: nobody may see an end that a crash of the server undoes.
         is_lazy = self._is_lazy and all(workflow.open_steps > 0 for workflow in touched)
         releaser.queues |= write_moves(
             self._connection, moves, now=self._now, wakes=wakes, pending=pending, is_lazy=is_lazy
@@ -122,12 +125,13 @@ class Closing:
         if releaser.has_released and not wakes:
             dialect_for(self._connection).wake_sleeping(self._connection, ANYWHERE)
         if ended:
-            releaser.queues.add(None)  # Callbacks, which have woken workers themselves.
+            releaser.queues.add(None)  # For callbacks. They have woken workers themselves.
 
     def _count_down(self, workflows: Iterable[Workflow]) -> list[tuple[UUID, int]]:
-        """Count ended steps down; how many of which workflows are left to write.
+        """Subtract ended steps from `open_steps`.
 
-        Those that succeed by that are written once, with their end.
+        Return the workflows still to be written, with the numbers. A workflow that will succeed is
+        left out: it is written once, with its end.
         """
         moves: list[tuple[UUID, int]] = []
         for workflow in workflows:

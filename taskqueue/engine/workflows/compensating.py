@@ -21,7 +21,10 @@ from taskqueue.models import Step, Workflow
 
 
 def compensate_next(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
-    """Begin the next compensation of a locked workflow that did not succeed, if one is left."""
+    """Begin the next compensation of a locked, unsuccessful workflow.
+
+    Return whether there was one left.
+    """
     steps = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
     done = compensations(steps).values("compensates_id")
     left = steps.filter(status=StepStatus.SUCCEEDED, compensate__isnull=False).exclude(id__in=done)
@@ -39,7 +42,7 @@ def compensate_next(connection: BaseDatabaseWrapper, workflow: Workflow, *, now:
 
 
 def compensations(steps: QuerySet[Step]) -> QuerySet[Step]:
-    """Narrow steps to those that compensate another one."""
+    """Narrow steps to those that compensate another step."""
     return steps.filter(compensates_id__isnull=False)
 
 
@@ -82,7 +85,7 @@ def _begin(
         compensates_id=step.id,
     )
     row.save(using=connection.alias)
-    # The deadline of the workflow may have passed: it is what is undone.
+    # The deadline of the workflow does not apply: that it passed may be why steps are undone.
     spec = EnqueueSpec.from_json(dict(call.options or {}))
     member = (row.id, FIRST, (call.args, call.kwargs))
     insert_members(connection, spec, [member], now=now, deadline_at=None)

@@ -12,12 +12,12 @@ from taskqueue.engine.dialect import select
 from taskqueue.engine.sessions import is_sqlite
 from taskqueue.engine.statement import Statement, change, fetch
 
-# Members of wide steps that one statement counts.
+# The most members of wide steps that one statement counts.
 MOST_COUNTED = 10_000
 LAST_PLACE = 2**31 - 1
 
-# What is noted of steps is left out, for it is still to be added: one snapshot sees an end and its
-# note, or neither.
+# Ends that are noted are subtracted, because a fold has yet to add them. A snapshot sees an end and
+# its note, or neither.
 _NOTED = """
     SELECT
         step_id, -sum(number), -sum(CASE WHEN status = 'succeeded' THEN 0 ELSE number END)
@@ -31,10 +31,10 @@ _CHILDREN = """
     WHERE parent_step_id {in steps bigint} AND finished_at IS NOT NULL
     GROUP BY parent_step_id
 """
-# How a member has ended; empty where it has not. Its task is looked up by its key: a join would be
-# planned by statistics from when nothing had ended, and compare all members with all tasks. A
-# member whose calls run in its place ends with them. One whose task somebody has deleted has ended
-# without success: nobody will ever run it.
+# How a member has ended; empty if it has not. The task is looked up by its key: a join would be
+# planned from statistics that were gathered before any task had ended, and would compare all
+# members with all tasks. A member that returned a fan-out ends with the fan-out. A member whose
+# task was deleted counts as ended without success, because nobody will ever run it.
 _STATUS = """
     COALESCE(
         (
@@ -52,8 +52,8 @@ _STATUS = """
         'deleted'
     ) AS status
 """
-# What is to be added up of steps: their members that have ended, and those that did not succeed.
-# PostgreSQL makes a row of a part when it is fetched.
+# Rows to add up for each step: its ended members, and those that did not succeed. PostgreSQL
+# computes the row of a part only when it is fetched.
 COUNTED = Statement(
     postgresql=f"""
         SELECT part.step_id, found.ended, found.failures
@@ -96,10 +96,10 @@ CURSOR = "taskqueue_counted"
 def counted(
     connection: BaseDatabaseWrapper, members: Mapping[int, int], workflow_ids: Sequence[UUID]
 ) -> dict[int, tuple[int, int]]:
-    """Return `ended` and `failures` of steps as they should be, in the caller's transaction.
+    """Return the correct `ended` and `failures` of steps, in the caller's transaction.
 
-    `members`: how many each of the steps has. The caller has locked them, so that no fold moves
-    them.
+    `members`: the number of members of each step. The caller has locked the steps, so no fold can
+    change their counts.
     """
     sums = dict.fromkeys(members, (0, 0))
     for step_id, ended, failures in _rows(connection, members, workflow_ids):
@@ -111,10 +111,10 @@ def counted(
 def _rows(
     connection: BaseDatabaseWrapper, members: Mapping[int, int], workflow_ids: Sequence[UUID]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield what is to be added up.
+    """Yield the rows to add up.
 
-    On PostgreSQL by a cursor, all of whose rows are of one snapshot: each statement counts a
-    bounded number of members, however wide a step is.
+    On PostgreSQL they come from a cursor, so all rows belong to one snapshot although each FETCH
+    counts a bounded number of members, however wide a step is.
     """
     ids = {"steps": list(members), "workflows": [id.hex for id in workflow_ids]}
     if not members:
@@ -138,7 +138,7 @@ def _rows(
 
 
 def _at_once(widths: Sequence[int]) -> Iterator[int]:
-    """Yield how many parts to count by each statement: so many members at most, or one part."""
+    """Yield how many parts each FETCH counts: up to `MOST_COUNTED` members, or one part."""
     parts = total = 0
     for width in widths:
         if parts and total + width > MOST_COUNTED:

@@ -1,4 +1,4 @@
-"""The consequences of the ends of steps: whether those that depend on them are released.
+"""What follows for dependants when steps end: each is released, skipped or cancelled.
 
 If a step fails or is cancelled, an edge `after success` cancels its dependant, unless the step is
 allowed to fail. An edge for another end than the actual one, or from a skipped step, is not taken.
@@ -21,7 +21,7 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows.locking import STEPS
 from taskqueue.models import Step
 
-# Whether an edge was taken from a step that has ended, and whether it cancels its dependant.
+# Whether the edge from an ended step was taken, and whether it cancels its dependant.
 _TAKEN = """CASE dependency."when"
             WHEN 'succeeded' THEN upstream.status = 'succeeded'
                 OR upstream.status = 'failed' AND upstream.on_failure = 'continue'
@@ -65,11 +65,11 @@ _PASS_ON_POSTGRESQL = _MOVE.format(
     own="= ANY (ARRAY[move.downstream_id])",
     returned=STEPS.columns("taskqueue_step"),
 )
-# Locks: steps of workflows that the caller has locked; who folds one waits for nothing. On
-# PostgreSQL it ends steps that have succeeded by the same statement: none of them may depend on
-# another, for a statement does not change a row twice. The server keeps the plan: LATERAL with
-# OFFSET, and joins by `= ANY (ARRAY[key])`, leave nothing but the key. With statistics from when
-# there were few steps it would otherwise compare each with each.
+# Locks: steps of workflows that the caller has locked; a session that folds one of them waits for
+# nothing. On PostgreSQL the same statement ends steps that have succeeded: none of them may depend
+# on another, because a statement does not change a row twice. The server keeps the plan: LATERAL
+# with OFFSET, and joins by `= ANY (ARRAY[key])`, leave it nothing but the key. With statistics from
+# when there were few steps it would otherwise compare each step with each other step.
 PASS_ON = Statement(
     postgresql=f"""
         WITH clock AS MATERIALIZED (
@@ -99,7 +99,7 @@ PASS_ON = Statement(
     ),
 )
 
-# Counts from the beginning: all edges but those from steps that have ended are waited for.
+# Counts from the beginning: a step waits for all of its edges but those from ended steps.
 _COUNT_ANEW = f"""
 UPDATE taskqueue_step
 SET waits = need.waits, taken = need.taken, cancels = need.cancels
@@ -116,7 +116,7 @@ FROM (
 ) AS need
 WHERE taskqueue_step.id {{own}}
 """  # noqa: S608  (of constants)
-# Locks: steps of workflows that the caller has locked, and the steps with them.
+# Locks: steps of workflows that the caller has locked, and the steps returned with them.
 COUNT_ANEW = Statement(
     postgresql=_COUNT_ANEW.format(
         upstream="= ANY (ARRAY[dependency.upstream_id])",
@@ -132,7 +132,7 @@ COUNT_ANEW = Statement(
 
 
 def count_anew(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> None:
-    """Count what these steps wait for, whatever was counted before. Roots wait for nothing."""
+    """Count what these steps wait for, regardless of earlier counts. Roots wait for nothing."""
     if step_ids:
         execute(connection, COUNT_ANEW, steps=list(step_ids))
 
@@ -161,7 +161,7 @@ TELL_PARENTS = Statement.of("""
 
 
 def tell_parents(connection: BaseDatabaseWrapper, ended: Sequence[Step]) -> None:
-    """Count the ends of fan-outs as those of the members that returned them."""
+    """Count each ended fan-out as an end of the member that returned it."""
     if fans := [step.id for step in ended if step.parent_step_id is not None]:
         execute(connection, TELL_PARENTS, ended=fans)
 
@@ -173,9 +173,9 @@ def pass_on(
     succeeded: Sequence[int] = (),
     now: datetime,
 ) -> list[Step]:
-    """Count steps that have ended down in their dependants; those that wait for no other now.
+    """Subtract ended steps from the waits of their dependants.
 
-    `succeeded`: further ones, which end by this.
+    Return those that now wait for nothing. `succeeded`: further steps, which this statement ends.
     """
     ids: dict[str, Any] = {"ended": list(ended), "succeeded": list(succeeded)}
     if is_sqlite(connection) and succeeded:
@@ -189,12 +189,12 @@ def pass_on(
 
 
 def is_ripe(step: Step) -> bool:
-    """Return whether a step waits for no other, and all its tasks wait for its release."""
+    """Return whether a step waits for no other step, and all of its tasks are blocked."""
     return step.waits == 0 and step.status == StepStatus.WAITING and step.reopen_from is None
 
 
 def fate(step: Step) -> StepStatus:
-    """Return what becomes of a step that waits for no other: `running` if it is released."""
+    """Return what happens to a step that waits for nothing more: `running` if it is released."""
     if step.cancels:
         return StepStatus.CANCELLED
     return StepStatus.RUNNING if step.taken else StepStatus.SKIPPED

@@ -15,9 +15,9 @@ from django.db.models import Sum
 from taskqueue.core.workflow_states import FINAL_STEPS, StepKind, StepStatus, WorkflowStatus
 from taskqueue.models import Step, StepEnd, Workflow
 
-# The id of no step. Nobody lists workflows below it, nor retries them.
+# No step has this id, so nobody lists the workflows below it or retries them.
 NOWHERE = 0
-# Steps of one statement.
+# The most steps of one statement.
 BATCH = 2000
 
 
@@ -28,9 +28,9 @@ def discard_below(
     *,
     now: datetime,
 ) -> list[int]:
-    """Discard the fan-outs and children of steps of a locked workflow; which steps are gone.
+    """Discard the fan-outs and children of steps of a locked workflow. Return the discarded steps.
 
-    These steps stay, with their own tasks.
+    The given steps stay, with their own tasks.
     """
     rows = Step.objects.using(connection.alias)
     gone: list[int] = []
@@ -58,7 +58,10 @@ def discard_steps(
     *,
     now: datetime,
 ) -> list[int]:
-    """Discard steps of a locked workflow, with all that they have begun; which steps are gone."""
+    """Discard steps of a locked workflow with their fan-outs and children.
+
+    Return all discarded steps.
+    """
     gone = discard_below(connection, workflow, step_ids, now=now)
     _discard(connection, workflow, step_ids, now=now)
     return [*gone, *step_ids]
@@ -67,7 +70,7 @@ def discard_steps(
 def _discard(
     connection: BaseDatabaseWrapper, workflow: Workflow, step_ids: Sequence[int], *, now: datetime
 ) -> Workflow:
-    """Move steps to a workflow that has ended; those below them go with them."""
+    """Move steps, with everything below them, to a new, ended workflow, which is returned."""
     rows = Step.objects.using(connection.alias)
     notes = StepEnd.objects.using(connection.alias)
     batches = [step_ids[first : first + BATCH] for first in range(0, len(step_ids), BATCH)]
@@ -87,7 +90,7 @@ def _discard(
         rows.filter(id__in=own).update(
             workflow=discarded, is_due=False, parent_step_id=None, parent_place=None
         )
-        # A retry may have let them wait just before.
+        # A retry may just have set them to waiting.
         open_ones = rows.filter(id__in=own).exclude(status__in=sorted(FINAL_STEPS))
         open_ones.update(status=StepStatus.CANCELLED, finished_at=now)
     return discarded

@@ -33,7 +33,7 @@ CALLED = {
 }
 
 
-# What the end of a workflow writes, besides its error and trouble.
+# The fields that the end of a workflow writes, besides its error and trouble.
 ENDS = (
     "status", "finished_at", "prune_after", "holds_unique_key", "open_steps", "moved_at",
 )  # fmt: skip
@@ -47,10 +47,10 @@ END = Statement.of(f"""
 
 
 def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> bool:
-    """End a locked workflow of which no step is open; whether it has ended.
+    """End a locked workflow that has no open steps. Return whether it has ended.
 
-    What one has done that did not succeed is compensated first, unless it is paused. The row is
-    left to `write_ends`, which the caller runs for all that it ends.
+    A workflow that did not succeed is compensated first, unless it is paused. The caller passes all
+    ended workflows to `write_ends`, which writes their rows.
     """
     if workflow.open_steps > 0:
         return False
@@ -63,7 +63,7 @@ def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
     is_child = workflow.parent_step_id is not None
     workflow.status = status
     workflow.finished_at = now
-    # A child is pruned with its parent.
+    # A child is pruned with its parent, so it gets no time of its own.
     workflow.prune_after = None if kept_for is None or is_child else now + kept_for
     workflow.holds_unique_key = False
     _call_back(connection, workflow, status)
@@ -71,14 +71,14 @@ def end_if_over(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: dat
 
 
 def will_succeed(workflow: Workflow) -> bool:
-    """Return whether all that a workflow still needs is its end."""
+    """Return whether a workflow only has to be ended, as succeeded."""
     return workflow.open_steps <= 0 and _end_of(workflow) is WorkflowStatus.SUCCEEDED
 
 
 def write_ends(connection: BaseDatabaseWrapper, ended: Sequence[Workflow]) -> None:
-    """Write the ends of locked workflows, those that end alike at once, and note those of children.
+    """Write the ends of locked workflows, similar ones at once, and note the ends of children.
 
-    What the steps that ended last have changed is written with it.
+    The changes that the last steps made to their workflow are written with its end.
     """
     alike: dict[tuple[Any, ...], list[UUID]] = defaultdict(list)
     for workflow in ended:
@@ -109,7 +109,10 @@ def _end_of(workflow: Workflow) -> WorkflowStatus:
 
 
 def begin_again(workflow: Workflow, now: datetime) -> None:
-    """Have a workflow run that may have ended. A deadline that has passed counts from now."""
+    """Make a workflow run again, even if it has ended.
+
+    A deadline that has passed counts from now.
+    """
     if workflow.status in FINAL_WORKFLOWS:
         workflow.paused_at = None
     workflow.status = WorkflowStatus.RUNNING
@@ -122,7 +125,10 @@ def begin_again(workflow: Workflow, now: datetime) -> None:
 
 
 def _call_back(connection: BaseDatabaseWrapper, workflow: Workflow, status: WorkflowStatus) -> None:
-    """Enqueue the callbacks of this end. One that cannot be is told of in the row."""
+    """Enqueue the callbacks for this end.
+
+    If one cannot be enqueued, the workflow's row says why.
+    """
     results = Results(connection.alias, workflow.id)
     for when, call in workflow.callbacks:
         if After(when) in CALLED[status]:

@@ -16,9 +16,10 @@ from taskqueue.models import Workflow
 def enqueue_workflow(
     connection: BaseDatabaseWrapper, graph: Graph, *, origin: Origin = ALONE
 ) -> tuple[Workflow, bool]:
-    """Insert a graph and begin it, or find the workflow with its unique key; whether it is new.
+    """Insert a graph and begin it, or find the workflow with its unique key.
 
-    Raises `DuplicateWorkflow` where a duplicate is to raise.
+    Return whether it is new. Raises `DuplicateWorkflow` if the graph is a duplicate and says that
+    duplicates raise.
     """
     with atomic(using=connection.alias):
         now = dialect_for(connection).now(connection)

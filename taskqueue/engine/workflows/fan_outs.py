@@ -25,11 +25,11 @@ from taskqueue.engine.workflows.tasks import chunk_of
 from taskqueue.exceptions import InvalidWorkflow, LeaseEnded
 from taskqueue.models import Lease, StepCalls, Task
 
-# Where a fan-out says what it is, before its calls.
+# The place of the header, which describes the fan-out, before its calls.
 HEADER = -1
-# As many calls come with the header: most fan-outs are small.
+# Up to this many calls are stored in the header: most fan-outs are small.
 FEW = 100
-# What a canvas is called that becomes a workflow of its own.
+# The name of a canvas that becomes a workflow of its own.
 NAME = "fan_out"
 
 KEEP = Statement.of("""
@@ -64,7 +64,7 @@ def keep_fan_out(
 ) -> None:
     """Write the calls that a body has returned.
 
-    Raises `InvalidWorkflow` where they cannot become a step, and `LeaseEnded`.
+    Raises `InvalidWorkflow` if they cannot become a step, and `LeaseEnded` if the lease has ended.
     """
     rows = Task.objects.using(connection.alias).filter(id=task_id)
     task = rows.only("name", "attempt", "step_id", "workers", "broadcast").get()
@@ -82,10 +82,10 @@ def keep_fan_out(
 
 
 def described(graph: Graph) -> tuple[dict[str, Any], Sequence[Sequence[Any]]]:
-    """Return what the step of a fan-out is, and the calls of its members.
+    """Return the description of the step of a fan-out, and the calls of its members.
 
-    A group of calls is a map if they are of one definition, or have limits; any other canvas is a
-    workflow of its own.
+    A group of calls is a map if all call one definition, or if the group has limits; any other
+    canvas becomes a workflow of its own.
     """
     (step, *others) = graph.steps
     if step.kind is StepKind.MAP and step.source is None and not (others or graph.callbacks):
@@ -115,7 +115,7 @@ def _check(task: Task) -> None:
 
 
 def _drop_earlier(connection: BaseDatabaseWrapper, task_id: UUID, step_id: int) -> None:
-    """Delete what earlier attempts wrote. One that is late finds none of those that count."""
+    """Delete the calls of earlier attempts. A late attempt finds none that count."""
     leases = Lease.objects.using(connection.alias).filter(task_id=task_id)
     others = leases.exclude(status__in=[LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED])
     own = StepCalls.objects.using(connection.alias).filter(step_id=step_id)

@@ -28,7 +28,7 @@ from taskqueue.engine.workflows.tasks import chunk_of, insert_members, keep_call
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Lease, Step, StepCalls, Workflow
 
-# Locks: calls of leases that have succeeded, which nobody else changes.
+# Locks: calls of leases that have succeeded, which no other session changes.
 ADOPT = Statement(
     postgresql="""
         UPDATE taskqueue_stepcalls AS calls
@@ -49,29 +49,29 @@ ADOPT = Statement(
 
 @dataclass
 class Fan:
-    """A fan-out: the step and place of the member that returned it, and its attempt."""
+    """A fan-out: the step and place of the member that returned it, and the member's attempt."""
 
     parent: Step
     place: int
     lease_id: int
-    # What `fan_outs.described` tells, with the calls where they are few.
+    # The description from `fan_outs.described`, with the calls if there are few.
     header: Mapping[str, Any]
-    # Whether its members are sent at once.
+    # Whether this transaction sends its members.
     is_sent: bool = False
 
     @property
     def members(self) -> int:
-        """How many tasks it has, as far as that is known."""
+        """The number of its tasks, as far as it is known."""
         return int(self.header["members"])
 
     @property
     def has_calls(self) -> bool:
-        """Whether its calls came with it."""
+        """Whether its header contains its calls."""
         return "calls" in self.header
 
 
 class FanSteps:
-    """Inserts the steps of fan-outs, in workflows that the caller has locked."""
+    """Inserts the steps of fan-outs into workflows that the caller has locked."""
 
     def __init__(
         self,
@@ -86,11 +86,11 @@ class FanSteps:
         self._workflows = workflows
         self._now = now
         self._take = take
-        # How deep members of steps lie, by the ids of the steps.
+        # The nesting depth of steps' members, by the ids of the steps.
         self._depths: dict[int, int] = {}
 
     def read(self, fans: Iterable[tuple[Step, int, UUID]]) -> dict[UUID, Fan]:
-        """Return the fan-outs of members of steps, by their places and tasks."""
+        """Return the fan-outs that members have returned, by the ids of the members' tasks."""
         found = list(fans)
         leases = self._leases([task_id for _, _, task_id in found]) if found else {}
         if not leases:
@@ -103,13 +103,16 @@ class FanSteps:
         }
 
     def fits(self, fan: Fan) -> bool:
-        """Return whether a fan-out fits into this transaction; its members may be sent in it."""
+        """Return whether this transaction has room for a fan-out.
+
+        Sets `is_sent` if it sends the members.
+        """
         workflow = self._workflows[fan.parent.workflow_id]
         is_stopping = workflow.status == WorkflowStatus.STOPPING
         if workflow.is_held or is_stopping or not fan.has_calls:
             return True
         concurrency = fan.header["concurrency"]
-        if has_parts(fan.header["request"]):  # They are sent as those of other maps.
+        if has_parts(fan.header["request"]):  # They are sent later, like those of other maps.
             return True
         if concurrency is not None and concurrency < fan.members:
             return True
@@ -117,7 +120,7 @@ class FanSteps:
         return fan.is_sent
 
     def begin(self, fans: Sequence[Fan]) -> list[Step]:
-        """Insert a step for each fan-out, and the members of those that are sent at once."""
+        """Insert a step for each fan-out, and insert the members that are sent now."""
         if not fans:
             return []
         made = [self._step(fan) for fan in fans]
@@ -143,7 +146,7 @@ class FanSteps:
         return calls.filter(step_id__in=step_ids, lease_id__in=lease_ids)
 
     def _leases(self, task_ids: Collection[UUID]) -> dict[UUID, int]:
-        """Return the attempt of each task that succeeded."""
+        """Return the succeeded attempt of each task."""
         rows = Lease.objects.using(self._alias).filter(task_id__in=task_ids)
         succeeded = rows.filter(status=LeaseStatus.SUCCEEDED).order_by("attempt")
         return dict(succeeded.values_list("task_id", "id"))
@@ -170,7 +173,7 @@ class FanSteps:
             tolerate=tolerate,
             tolerated=allowed_failures(tolerate, members),
             is_due=members == 0 or not is_sent,
-            # What its failure means is for the step of its member to say.
+            # The step of its member decides what its failure means.
             on_failure=OnFailure.CONTINUE.value,
             request=fan.header["request"],
             parent_step_id=fan.parent.id,
@@ -180,7 +183,7 @@ class FanSteps:
         )
 
     def _send(self, steps: Sequence[tuple[Step, Fan]]) -> None:
-        """Insert the members of steps whose calls came with them, or keep these calls."""
+        """Insert the members of fan-outs that are sent now, and store the calls of the others."""
         alike: dict[tuple[EnqueueSpec, datetime | None], list[tuple[int, int, Arguments]]]
         alike = defaultdict(list)
         for step, fan in steps:
@@ -213,14 +216,15 @@ class FanSteps:
         return self._depths[step.id]
 
     def _above(self, step: Step) -> Step | None:
-        """Return the step whose member this step, or its workflow, is a part of."""
+        """Return the step whose member contains this step or its workflow; None at the top."""
         steps = Step.objects.using(self._alias)
         parent_id = step.parent_step_id
         if parent_id is None:
             parent_id = self._parent_of(step.workflow_id)
             if parent_id is None:
                 return None
-            # A canvas that was returned: its workflow and the step that runs it are one.
+            # A canvas that a body returned: its workflow and the step that runs it count as one
+            # level.
             parent_id = steps.get(id=parent_id).parent_step_id or parent_id
         return steps.get(id=parent_id)
 
@@ -240,7 +244,10 @@ class FanSteps:
 
 
 def name_of(parent: Step, place: int) -> str:
-    """Return the name of the step of a fan-out. No other step can have a bracket like that."""
+    """Return the name of the step of a fan-out.
+
+    No declared step can have such brackets in its name.
+    """
     name = f"{parent.name}[{place}]"
     if len(name) <= LONGEST_NAME:
         return name

@@ -26,16 +26,16 @@ from taskqueue.engine.statement import Statement
 from taskqueue.engine.workflows import members as members_of_steps
 from taskqueue.exceptions import InvalidWorkflow
 
-# A reference to the whole result of a step, as JSON text; no string can hold it, for the quotes in
-# one are escaped.
+# A reference to the whole result of a step, as JSON text. No string can contain this text, because
+# quotes within a string are escaped.
 WHOLE_RESULT = re.compile(r'\{"\$step": ?"([^"\\]*)"\}')
-# Members of a step whose results are read with it, and the bytes of each result.
+# The most members of a step whose results are read with it, and the most bytes of each result.
 FEW, ANY_SIZE = 200, 2**31 - 1
-# The same for results that a worker's parent reads, and how many steps one statement reads.
+# The same bounds for a worker's parent, and the most steps that one statement reads.
 FEWER, SMALL, MOST_STEPS = 16, 1024, 200
 
-# The steps of these names in the workflows of these tasks, with their members in order. A step is
-# plain if its result is what its members returned. On PostgreSQL the server keeps the plan.
+# The named steps in the workflows of these tasks, with their members in order. A step is plain if
+# its result is exactly what its members returned. On PostgreSQL the server keeps the plan.
 READ = Statement(
     postgresql=f"""
         SELECT
@@ -104,19 +104,19 @@ READ = Statement(
 
 @dataclass
 class _Result:
-    """A step, and what its members returned as JSON text."""
+    """A step, and the JSON texts that its members returned."""
 
     kind: str
     status: str
     is_plain: bool
     members: int | None
     texts: list[str | None] = field(default_factory=list)
-    # Whether something of it was too large to be read.
+    # Whether a part of it was too large to be read.
     is_partial: bool = False
 
     @property
     def is_known(self) -> bool:
-        """Whether it is all that the result of the step is made of."""
+        """Whether these texts are all that the step's result consists of."""
         if self.status != StepStatus.SUCCEEDED:
             return True
         is_whole = self.is_plain and not self.is_partial and len(self.texts) == self.members
@@ -125,12 +125,12 @@ class _Result:
 
     @property
     def value(self) -> Any:
-        """The result; None of a step that did not succeed."""
+        """The result; None if the step did not succeed."""
         return json.loads(self.text)
 
     @property
     def text(self) -> str:
-        """The same as JSON text."""
+        """The result as JSON text."""
         if self.status != StepStatus.SUCCEEDED:
             return "null"
         texts = ["null" if text is None else text for text in self.texts]
@@ -142,9 +142,9 @@ class _Result:
 def read_inputs(
     connection: BaseDatabaseWrapper, task_id: str, names: Collection[str]
 ) -> tuple[UUID | None, dict[str, Any]]:
-    """Return the workflow of a task, and the small ones of the results of its steps, by name.
+    """Return the workflow of a task, and by name those results of its steps that are small.
 
-    The workflow is None where it has no such step.
+    The workflow is None if it has none of these steps.
     """
     workflow_ids, results = _read(connection, {task_id: names}, few=FEW, size=ANY_SIZE)
     known = results.get(task_id, {})
@@ -152,10 +152,10 @@ def read_inputs(
 
 
 def with_inputs(connection: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> list[Claimed]:
-    """Return claimed tasks with values in place of references to small results of steps.
+    """Return claimed tasks with small results of steps in place of the references to them.
 
-    Their processes need not ask the database then. What is large, or no plain result, stays a
-    reference, and so do those of a task that reads more than `MOST_STEPS`.
+    So the bodies' processes need not ask the database. Large results and results that are not plain
+    stay references, and so do all references of a task that reads more than `MOST_STEPS` steps.
     """
     wanted: dict[str, set[str]] = {}
     batches: list[dict[str, set[str]]] = []
@@ -183,10 +183,10 @@ def with_inputs(connection: BaseDatabaseWrapper, claimed: Sequence[Claimed]) -> 
 
 
 def _plain_names(row: Claimed) -> set[str]:
-    """Return the steps whose results a task reads; none where it reads anything else."""
+    """Return the steps whose results a task reads; an empty set if it reads anything else."""
     if not row.options or (MARK not in row.args and MARK not in row.kwargs):
         return set()
-    # Of other tasks the same text is data of the project's own.
+    # In other tasks the same text is data of the project.
     if snapshots.STEP not in snapshots.loaded(row.options):
         return set()
     names = [name for text in (row.args, row.kwargs) for name in WHOLE_RESULT.findall(text)]
@@ -195,7 +195,7 @@ def _plain_names(row: Claimed) -> set[str]:
     try:
         targets = [*targets_in(row.args), *targets_in(row.kwargs)]
     except InvalidWorkflow:
-        return set()  # The process of the body fails the task, and says why.
+        return set()  # The body's process fails the task with the reason.
     if any(len(each.steps) != 1 or each.part != "result" or each.is_lazy for each in targets):
         return set()
     return {each.steps[0] for each in targets}
@@ -216,9 +216,9 @@ def _given(row: Claimed, known: Mapping[str, _Result], names: Collection[str]) -
 
 
 def _spliced(text: str, known: Mapping[str, _Result]) -> str | None:
-    """Return JSON text with those of results in place of references, as most arguments are made.
+    """Return JSON text with results in place of references, for arguments of the most common form.
 
-    None where a part of a result is meant, or something is escaped.
+    Return None if a reference is to a part of a result, or if the text contains an escape.
     """
     names = WHOLE_RESULT.findall(text)
     if len(names) != text.count(MARK):
@@ -236,7 +236,7 @@ def _read(
     few: int,
     size: int,
 ) -> tuple[dict[str, UUID], dict[str, dict[str, _Result]]]:
-    """Return the workflows of tasks, and the results of steps by name, by the ids of the tasks."""
+    """Return the workflows of tasks, and the results of their steps by name, by task id."""
     pairs = [(task_id, name) for task_id, names in wanted.items() for name in sorted(names)]
     ids: list[Any] = [UUID(task_id) for task_id, _ in pairs]
     if is_sqlite(connection):
@@ -245,7 +245,7 @@ def _read(
     with kept_plan(connection) as series:
         rows = select(connection, READ, tasks=ids, names=names, few=few, size=size, series=series)
     workflow_ids: dict[str, UUID] = {}
-    # By the ids as the database gives them.
+    # Keyed by the ids as the database returns them.
     read: dict[tuple[str, str], _Result] = {}
     for task, workflow_id, name, kind, status, is_plain, members, end, has_value, text in rows:
         result = read.get((task, name))
@@ -265,5 +265,5 @@ def _read(
 
 
 def _size(texts: Sequence[str | None]) -> int:
-    """Return the bytes of these texts."""
+    """Return the number of bytes of these texts."""
     return sum(len(text.encode()) for text in texts if text is not None)

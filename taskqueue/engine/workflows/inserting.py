@@ -21,22 +21,22 @@ from taskqueue.engine.workflows.tasks import Unsent, chunk_of, insert_blocked, k
 from taskqueue.exceptions import DuplicateWorkflow, TaskQueueError
 from taskqueue.models import Dependency, Step, Workflow
 
-# Rows of one statement.
+# The most rows of one statement.
 BATCH = 500
-# How long a workflow may stand still before its steps are counted anew.
+# How long a workflow may make no progress before its steps are counted anew.
 STILL = timedelta(seconds=60)
-# How often an enqueue looks for the holder of its key, should each vanish as it looks.
+# How often an enqueue looks for the holder of its key if each holder disappears meanwhile.
 TRIES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The origin of a workflow, besides a call."""
+    """Where a workflow comes from: a parent step, a schedule, or a plain call."""
 
-    # The step that runs it as a child, and the deadline of that step's workflow.
+    # For a child: the step that runs it, and the deadline of that step's workflow.
     parent_step_id: int | None = None
     parent_place: int | None = None
-    # A child of a workflow that is paused is so too.
+    # A child of a paused workflow begins paused.
     paused_at: datetime | None = None
     deadline_at: datetime | None = None
     schedule_id: int | None = None
@@ -54,10 +54,10 @@ def insert_rows(
     origin: Origin = ALONE,
     unsent: Unsent | None = None,
 ) -> Workflow:
-    """Insert a graph without beginning its roots, in the caller's transaction.
+    """Insert a graph in the caller's transaction, without beginning its roots.
 
-    The calls of maps that begin with it come into `unsent`, for the caller to send at once; without
-    it they are stored.
+    Calls of maps that begin with the workflow are put into `unsent`, and the caller sends them at
+    once. Without `unsent` they are stored.
     """
     workflow = _workflow(graph, now=now, origin=origin)
     workflow.save(using=connection.alias, force_insert=True)
@@ -89,7 +89,7 @@ def _begins_whole(step: CompiledStep, row: Step) -> bool:
 def holder_of(connection: BaseDatabaseWrapper, graph: Graph) -> Workflow | None:
     """Return the workflow that holds the graph's unique key.
 
-    Raises `DuplicateWorkflow` where a duplicate is to raise.
+    Raises `DuplicateWorkflow` if the graph says that duplicates raise.
     """
     if graph.unique_key is None:
         return None
@@ -111,9 +111,10 @@ def insert_or_find(
     origin: Origin = ALONE,
     unsent: Unsent,
 ) -> tuple[Workflow, bool]:
-    """Insert a graph, or find the workflow that holds its unique key; whether it is new.
+    """Insert a graph, or find the workflow that holds its unique key. Return whether it is new.
 
-    `unsent` is as for `insert_rows`. Raises `DuplicateWorkflow` where a duplicate is to raise.
+    `unsent` is as for `insert_rows`. Raises `DuplicateWorkflow` if the graph says that duplicates
+    raise.
     """
     if graph.unique_key is None:
         return insert_rows(connection, graph, now=now, origin=origin, unsent=unsent), True
@@ -125,7 +126,7 @@ def insert_or_find(
             with atomic(using=connection.alias):
                 row = insert_rows(connection, graph, now=now, origin=origin, unsent=unsent)
                 return row, True
-        except IntegrityError:  # Another enqueue was first.
+        except IntegrityError:  # Another enqueue inserted it first.
             unsent.clear()
     raise TaskQueueError(_(
         "The holder of the unique key {unique_key!r} of {graph} changed {tries} times while this "
@@ -172,7 +173,7 @@ def _deadline(graph: Graph, *, now: datetime, limit: datetime | None) -> datetim
 def _insert_steps(
     connection: BaseDatabaseWrapper, graph: Graph, workflow: Workflow
 ) -> dict[str, Step]:
-    """Insert the steps, and the dependencies between them; the rows by name."""
+    """Insert the steps and the dependencies between them. Return the rows by name."""
     waits: dict[str, int] = {}
     for edge in graph.edges:
         waits[edge.downstream] = waits.get(edge.downstream, 0) + 1
@@ -200,7 +201,7 @@ def _step(step: CompiledStep, workflow: Workflow, *, waits: int) -> Step:
         kind=step.kind.value,
         status=StepStatus.WAITING.value,
         waits=waits,
-        # A root is called for by the workflow itself.
+        # The cause of a root is the workflow itself.
         taken=0 if waits else 1,
         members=step.members,
         concurrency=step.concurrency,

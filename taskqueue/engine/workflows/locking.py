@@ -21,8 +21,8 @@ from taskqueue.engine.sessions import KEEPS_PLAN, is_sqlite, kept_plan
 from taskqueue.engine.statement import Statement
 from taskqueue.models import Step, Workflow
 
-# Without what an advance does not read: two fifths of the time of `lock_workflows` went to loading
-# that, and arguments may be large.
+# Fields that an advance does not read are left out: loading them took two fifths of the time of
+# `lock_workflows`, and arguments may be large.
 WORKFLOWS = RowsOf(
     Workflow, without={"version", "args", "kwargs", "last", "moved_at", "recount_at"}
 )
@@ -37,9 +37,10 @@ _SPECIAL_NOTES = """
     FROM taskqueue_stepend
     WHERE workflow_id = workflow.id AND (updates IS NOT NULL OR has_fan)
 """
-# Locks: workflows by id, without those that somebody else has locked, then their due steps. A step
-# that others make due meanwhile may be missing: who holds the workflow looks again after its
-# COMMIT. The server keeps the plan: every table is read by a key, or by an index of few rows.
+# Locks: workflows by id, without those that another session has locked, then their due steps. A
+# step that another session makes due meanwhile may be missing: the session that holds the workflow
+# looks again after its COMMIT. The server keeps the plan: every table is read by a key, or by an
+# index of few rows.
 LOCK_WORKFLOWS = Statement(
     postgresql=f"""
         WITH clock AS MATERIALIZED (
@@ -85,7 +86,7 @@ LOCK_WORKFLOWS = Statement(
         CROSS JOIN taskqueue_step AS step ON step.workflow_id = workflow.id AND step.is_due
     """,  # noqa: S608  (of constants)
 )
-# Locks: workflows, without those that somebody else has locked.
+# Locks: workflows, without those that another session has locked.
 LOCK_OTHERS = Statement.of("""
     SELECT id
     FROM taskqueue_workflow
@@ -93,7 +94,8 @@ LOCK_OTHERS = Statement.of("""
     ORDER BY id
     {skip_locked}
 """)
-# Locks: steps by id, of workflows that the caller has locked; who folds one waits for nothing.
+# Locks: steps by id, of workflows that the caller has locked; a session that folds one waits for
+# nothing.
 LOCK_DUE_STEPS = Statement.of("""
     SELECT *
     FROM taskqueue_step
@@ -105,22 +107,22 @@ LOCK_DUE_STEPS = Statement.of("""
 
 @dataclass
 class Locked:
-    """Workflows that the caller has locked, as they were then."""
+    """Workflows that the caller has locked, as they were at that moment."""
 
     workflows: list[Workflow]
-    # Their steps of which an end decides something, by id, locked too.
+    # Their due steps by id, which are locked too.
     due: list[Step]
-    # The moment by the database's clock.
+    # The moment of locking, by the database's clock.
     now: datetime
 
 
 def lock_workflows(
     connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID | str]
 ) -> Locked | None:
-    """Lock those of the workflows that nobody else has locked, and that have not ended.
+    """Lock those of the workflows that no other session has locked and that have not ended.
 
-    What a newer version has stored is left to it. `has_notes` of each tells whether an end of it
-    does more than count. None where no workflow is left.
+    A workflow that a newer version has stored is left to that version. `has_notes` of each workflow
+    tells whether it has notes that do more than count. Return None if no workflow is left.
     """
     ids = _ids(connection, workflow_ids)
     with kept_plan(connection) as series:
@@ -143,7 +145,7 @@ def lock_workflows(
 
 
 def lock_others(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) -> bool:
-    """Lock workflows that are not advanced themselves; whether nobody else has locked any."""
+    """Lock workflows that are not advanced themselves. Return whether all of them were free."""
     if not workflow_ids:
         return True
     ids = _ids(connection, workflow_ids)
@@ -153,7 +155,7 @@ def lock_others(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID])
 def lock_due_steps(
     connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID | str]
 ) -> list[Step]:
-    """Lock and return the steps of these workflows of which an end decides something."""
+    """Lock and return the due steps of these workflows, for which an end decides something."""
     workflows = _ids(connection, workflow_ids)
     return select_rows(connection, Step, LOCK_DUE_STEPS, workflows=workflows)
 

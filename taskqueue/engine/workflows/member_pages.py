@@ -22,9 +22,9 @@ WHERE {steps}
 ORDER BY step_id, place
 LIMIT %(number)s
 """
-# The next members, a row for each of their steps: places and results as JSON lists, the bytes of
-# the results, and whether a task that has succeeded has none. What is beyond `largest` bytes is
-# left out. A task that did not succeed, or was deleted, has null.
+# The next members, one row for each step: their places and results as JSON lists, the bytes of the
+# results, and whether a succeeded task has no result. Results beyond `largest` bytes are left out.
+# A task that did not succeed, or was deleted, has null.
 _READ = Statement(
     postgresql="""
         SELECT
@@ -89,7 +89,7 @@ def _read_of(steps: Statement) -> Statement:
 
 
 READ_MANY = _read_of(Statement.of("step_id {in steps bigint}"))
-# In the order of the index: PostgreSQL before 17 would sort what it finds by a list.
+# In the order of the index: PostgreSQL before 17 would sort rows that it finds by a list.
 READ_ONE = _read_of(Statement.of("step_id = %(step)s"))
 
 
@@ -102,11 +102,11 @@ class MemberPage(NamedTuple):
     texts: str
     # Bytes of the results.
     size: int
-    # Whether any has succeeded without a result.
+    # Whether a member has succeeded without a result.
     has_none: bool
 
     def results(self) -> Iterator[tuple[int, Any]]:
-        """Return the places with the results; None of those that did not succeed."""
+        """Return the places with their results; None for members that did not succeed."""
         return zip(self.places, json.loads(self.texts), strict=True)
 
 
@@ -119,9 +119,10 @@ def pages_of(
     number: int,
     largest: int,
 ) -> Iterator[MemberPage]:
-    """Yield the members of steps from one place to another, so many read at once.
+    """Yield pages of the members of steps from place `start` to `stop`, `number` members at a time.
 
-    A result beyond that many bytes of one read is None; the sizes tell.
+    Once the results of one read exceed `largest` bytes, the remaining ones are None; the sizes show
+    where that happened.
     """
     last_step, last_place, read = 0, -1, number
     is_one = len(step_ids) == 1

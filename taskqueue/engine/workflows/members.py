@@ -14,14 +14,14 @@ from taskqueue.engine.workflows.requests import has_parts
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Step, Workflow
 
-# Bytes of JSON of a list that is read whole.
+# The most bytes of JSON of a list that is read as a whole.
 LARGEST_LIST = 64 * 1024 * 1024
-# Members that a lazy sequence reads at once.
+# Members that a lazy sequence reads at a time.
 PAGE = 200
-# Steps, and members, of one query.
+# The most steps, and the most members, of one query.
 BATCH, ROWS = 500, 10_000
 
-# Returns the result of a step that is a workflow of its own, or of such a member of a map.
+# Returns the result of a child workflow, which runs as a step or as a member of a map.
 ReadChild = Callable[[Step, int | None], Any]
 
 
@@ -34,9 +34,9 @@ class MemberResults:
         self._bytes = 0
 
     def of(self, step: Step, *, start: int = 0, stop: int | None = None) -> list[Any]:
-        """Return the results of a step's members from one place to another, None for failed ones.
+        """Return the results of a step's members from `start` to `stop`, with None for failed ones.
 
-        Raises `InvalidWorkflow` where they are larger than a list may be.
+        Raises `InvalidWorkflow` if they are larger than `LARGEST_LIST`.
         """
         return self._of([step], start=start, stop=stop)[step.id]
 
@@ -49,7 +49,7 @@ class MemberResults:
     ) -> dict[int, list[Any]]:
         """Return the results of the members of many steps, by the ids of the steps."""
         found: dict[int, dict[int, Any]] = {step.id: {} for step in steps}
-        # A body that returns a fan-out has no result of its own.
+        # The task of a member that returned a fan-out has no result itself.
         has_none = False
         for first in range(0, len(steps), BATCH):
             ids = [step.id for step in steps[first : first + BATCH]]
@@ -80,7 +80,7 @@ class MemberResults:
     def _with_children(
         self, step: Step, values: dict[int, Any], start: int, stop: int | None
     ) -> dict[int, Any]:
-        """Return the results of unlike members, some of which are workflows, by their places."""
+        """Return the results of a group's members by place; some members are child workflows."""
         children = Workflow.objects.using(self._alias).filter(
             parent_step_id=step.id, status=WorkflowStatus.SUCCEEDED
         )
@@ -124,7 +124,7 @@ class MemberResults:
 def _with_deleted(
     step: Step, values: dict[int, Any], start: int, stop: int | None
 ) -> dict[int, Any]:
-    """Return the results of members by their places; None where somebody has deleted the task."""
+    """Fill in None for members whose tasks were deleted."""
     members = step.members or 0
     places = range(start, members if stop is None else min(stop, members))
     if len(values) >= len(places):
@@ -133,7 +133,7 @@ def _with_deleted(
 
 
 class LazyResults(Sequence[Any]):
-    """The results of a step's members as a sequence, of which a page at a time is in memory."""
+    """The results of a step's members as a sequence that holds one page at a time in memory."""
 
     def __init__(self, alias: str, step: Step, read_child: ReadChild) -> None:
         self._alias = alias

@@ -35,8 +35,8 @@ SQLITE_MOVE = f"""
     ) AS row
     WHERE workflow.id = row.id
 """  # noqa: S608  (of constants)
-# Parts of the statements below. What a worker does of itself may be lost in a crash of the server:
-# it follows from the notes, which are there again then, and all that came later is lost with it.
+# Parts of the statements below. A crash of the server may undo what a worker did on its own: it
+# follows from the notes, which then exist again, and everything committed later is lost as well.
 _CLOCK = f"""
     SELECT CASE WHEN %(is_lazy)s THEN set_config('synchronous_commit', 'off', true) END
     WHERE {KEEPS_PLAN}
@@ -65,14 +65,15 @@ _WAKE = """
     WHERE is_idle AND %(wakes)s
     LIMIT 1
 """
-# Locks: workflows that the caller has locked. Wakes workers at commit, where any sleeps: the server
-# shares a lock among all that notify. The server keeps the plan: rows are found by the key, for the
-# index of statuses, which has the id too and looks as good with few rows, is in another order.
+# Locks: workflows that the caller has locked. Notifies workers at commit, but only if any sleeps,
+# because the server shares one lock among all sessions that notify. The server keeps the plan: rows
+# are found by the key. The index of statuses also contains the id and looks as good while there are
+# few rows, but has another order.
 POSTGRESQL_MOVE = f"""
     WITH clock AS MATERIALIZED ({_CLOCK}), own AS MATERIALIZED ({_OWN}), moved AS ({_MOVED})
     {_WAKE}
 """
-# Locks: the same, and what a release locks.
+# Locks: those of `MOVE`, and those of a release.
 RELEASE_AND_MOVE = f"""
     WITH clock AS MATERIALIZED ({_CLOCK}), own AS MATERIALIZED ({_OWN}), moved AS ({_MOVED}),
     run AS ({RUN}), blocked AS MATERIALIZED ({FIND_BLOCKED}), ready AS ({MAKE_READY}),
@@ -92,10 +93,10 @@ def write_moves(
     pending: Pending,
     is_lazy: bool,
 ) -> set[str | None]:
-    """Count so many steps down in each locked workflow, and release pending steps.
+    """Subtract numbers from the open steps of locked workflows, and release pending steps.
 
     Return the queues as `release_steps` does. `wakes`: there are other tasks to claim now.
-    `is_lazy`: the transaction need not outlive a crash of the server.
+    `is_lazy`: losing the transaction in a crash of the server does no harm.
     """
     if is_sqlite(connection):
         queues = release_steps(connection, pending, now=now) if pending.steps else set()

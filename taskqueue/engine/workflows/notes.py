@@ -22,9 +22,9 @@ from taskqueue.engine.workflows.releasing import LONGEST_REASON
 from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Step, StepEnd, Task, Workflow
 
-# What a fold does not count.
+# Notes that a fold does not count.
 IS_SPECIAL = Q(updates__isnull=False) | Q(has_fan=True)
-# Notes of one transaction.
+# The most notes of one transaction.
 MOST_NOTES = 500
 
 
@@ -37,8 +37,8 @@ def apply_notes(
 ) -> list[Step]:
     """Apply the notes of locked workflows, and return the new steps of fan-outs.
 
-    There may be more of them than one transaction takes. `take` tells whether so many tasks may be
-    inserted, and counts them.
+    Notes beyond the bounds of one transaction are left. `take(number)` says whether `number` more
+    tasks may be inserted, and if so counts them.
     """
     rows = StepEnd.objects.using(connection.alias).filter(workflow_id__in=[*workflows])
     tasks = Task.objects.filter(id=OuterRef("subject"))
@@ -58,7 +58,7 @@ def apply_notes(
         for note in notes
         if note.has_fan and note.step_id in parents
     )
-    # Those of steps that have ended are left to the fold, and the last to the next transaction.
+    # Notes of ended steps are left to the fold, and those that do not fit to the next transaction.
     notes = list(
         takewhile(
             lambda note: note.subject not in fans or fan_steps.fits(fans[note.subject]),
@@ -81,7 +81,7 @@ def apply_notes(
 
 
 def _update(workflow: Workflow, step: Step, updates: Mapping[str, Any]) -> None:
-    """Change the context, or have the step fail where it cannot be."""
+    """Change the context, or make the step fail if the change is refused."""
     try:
         workflow.context = merged(workflow.context, [updates])
     except InvalidWorkflow as error:

@@ -13,9 +13,9 @@ from taskqueue.models import Step, StepEnd, Workflow
 
 
 def count_pending(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
-    """Count the ends that are noted of a locked workflow, and do what follows from them."""
+    """Count the noted ends of a locked workflow, and advance it."""
     steps = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
-    # A fold that others have begun is over then.
+    # After this, no other session has a fold of these steps under way.
     list(steps.order_by("id").select_for_update().values_list("id", flat=True))
     notes = StepEnd.objects.using(connection.alias).filter(workflow_id=workflow.id)
     before = None

@@ -11,7 +11,7 @@ COUNTS = ("members", "released", "ended", "failures")
 
 
 def picture_of_workflow(workflow: Workflow) -> Picture:
-    """Return what is drawn of a workflow as its rows are now, by two queries."""
+    """Return the drawing of a workflow from its current rows, by two queries."""
     steps = Step.objects.using(database_alias()).filter(workflow_id=workflow.id).order_by("id")
     rows = list(
         steps.values("id", "name", "kind", "request__name", "parent_step_id", "status", *COUNTS)
@@ -32,7 +32,7 @@ def picture_of_workflow(workflow: Workflow) -> Picture:
         for upstream, downstream, when in edges.values_list("upstream_id", "downstream_id", "when")
         if upstream in names and downstream in names
     ]
-    # A step that a fan-out made stands behind the step whose task returned it.
+    # A step that a fan-out made is drawn behind the step whose task returned it.
     links += [
         Link(names[row["parent_step_id"]], row["name"])
         for row in rows

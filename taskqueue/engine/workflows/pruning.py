@@ -14,7 +14,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.engine.statement import Moment
 from taskqueue.models import Dependency, Member, Step, StepCalls, StepEnd, Task, Workflow
 
-# Tasks of one transaction, and workflows whose tasks are looked for at once.
+# The most tasks of one transaction, and the most workflows whose tasks are looked for at once.
 BATCH, MOST_WORKFLOWS = 500, 100
 NEXT_PRUNE = Moment.of("""
     SELECT min(prune_after) FROM taskqueue_workflow WHERE prune_after IS NOT NULL
@@ -22,15 +22,15 @@ NEXT_PRUNE = Moment.of("""
 
 
 def prune_workflows(connection: BaseDatabaseWrapper) -> bool:
-    """Prune a batch; whether there was anything to do."""
+    """Delete a batch. Return whether there was anything to delete."""
     return prune_batch(connection) is not None
 
 
 def prune_batch(connection: BaseDatabaseWrapper) -> int | None:
     """Delete a batch of tasks of a workflow past its retention, and of its children.
 
-    Interrupted, it has done so much. How many workflows are gone, not counting children; None
-    where none is past its retention.
+    Each batch is a transaction, so an interruption loses nothing that was deleted before. Return
+    how many workflows are gone, not counting children; None if no workflow is past its retention.
     """
     with orm_transaction(connection):
         now = dialect_for(connection).now(connection)
@@ -42,15 +42,16 @@ def prune_batch(connection: BaseDatabaseWrapper) -> int | None:
 
 
 def past_retention(connection: BaseDatabaseWrapper, now: datetime) -> QuerySet[Workflow]:
-    """Return the workflows that are to be pruned, those that waited longest first."""
+    """Return the workflows that are past their retention, the longest overdue first."""
     old = Workflow.objects.using(connection.alias).filter(prune_after__lte=now)
     return old.order_by("prune_after")
 
 
 def delete_some(connection: BaseDatabaseWrapper, workflow_id: UUID) -> bool:
-    """Delete a batch of tasks of a locked workflow and its children; whether all of it is gone.
+    """Delete a batch of tasks of a locked workflow and its children.
 
-    Those that lie deepest go first, so many at a time, and the rows of each after its last task.
+    Return whether all of it is gone. The most deeply nested workflows are deleted first, each with
+    its own rows after its last task.
     """
     left = BATCH
     while left > 0:
@@ -68,7 +69,7 @@ def delete_some(connection: BaseDatabaseWrapper, workflow_id: UUID) -> bool:
 
 
 def _deepest(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
-    """Return some workflows without children that a workflow runs, or it alone."""
+    """Return some of the workflow's deepest descendants, or itself if it has no children."""
     some = children = [workflow_id]
     while children:
         some = children
@@ -81,7 +82,7 @@ def _deepest(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
 
 
 def family_of(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
-    """Return a workflow with all its children, at whatever depth."""
+    """Return the ids of a workflow and of all its descendants."""
     family = generation = [workflow_id]
     while generation:
         steps = Step.objects.using(connection.alias).filter(workflow_id__in=generation)
@@ -94,7 +95,7 @@ def family_of(connection: BaseDatabaseWrapper, workflow_id: UUID) -> list[UUID]:
 
 
 def delete_members(connection: BaseDatabaseWrapper, step_id: int, most: int) -> int:
-    """Delete tasks of a step, so many at most; how many."""
+    """Delete up to `most` tasks of a step. Return how many were deleted."""
     number = 0
     own = Step.objects.using(connection.alias).filter(id=step_id)
     while number < most:
@@ -109,13 +110,13 @@ def delete_members(connection: BaseDatabaseWrapper, step_id: int, most: int) -> 
 def _delete_tasks(
     connection: BaseDatabaseWrapper, steps: QuerySet[Step], limit: int | None = None
 ) -> int:
-    """Delete a batch of tasks, with their attempts and log lines; how many."""
+    """Delete a batch of tasks with their attempts and log lines. Return how many were deleted."""
     limit = BATCH if limit is None else limit
     members = Member.objects.using(connection.alias)
     first = members.filter(step__in=steps).order_by("step_id", "place")
     found = list(first.values_list("step_id", "place", "task_id")[:limit])
     ids = [task_id for _, _, task_id in found]
-    # Only ids are read: arguments and results may be large.
+    # Only ids are read, because arguments and results may be large.
     Task.objects.using(connection.alias).filter(id__in=ids).only("id").delete()
     places: dict[int, list[int]] = defaultdict(list)
     for step_id, place, _ in found:

@@ -29,21 +29,21 @@ from taskqueue.models import Step, Workflow
 
 logger = logging.getLogger("taskqueue.engine")
 
-# The next look comes after as long as the workflow has stood still, up to this: one that waits for
-# a long task is looked at ever more rarely.
+# The wait until the next look is as long as the workflow has stood still, up to this: a workflow
+# that waits for a long task is looked at ever more rarely.
 LONGEST = timedelta(minutes=10)
-# Workflows of one transaction. It stops before their members exceed the second number, but counts
-# a wider workflow by itself.
+# The most workflows of one transaction. Workflows are added until their members exceed the second
+# number; a wider workflow is counted in a transaction by itself.
 BATCH, MOST_MEMBERS = 50, 20_000
 NEXT_RECOUNT = Moment.of("""
     SELECT min(recount_at)
     FROM taskqueue_workflow
     WHERE recount_at IS NOT NULL AND finished_at IS NULL AND paused_at IS NULL
 """)
-# What is read of a workflow.
+# The fields of a workflow that are read.
 READ = ("name", "status", "members", "moved_at")
-# Locks: workflows that the caller has locked. To word an update of many rows took the ORM half the
-# time of a recount.
+# Locks: workflows that the caller has locked. It is SQL because building an update of many rows
+# with the ORM took half the time of a recount.
 PUT_OFF = Statement(
     postgresql="""
         UPDATE taskqueue_workflow
@@ -62,9 +62,9 @@ PUT_OFF = Statement(
 
 
 def reconcile(connection: BaseDatabaseWrapper) -> bool:
-    """Count the steps of some workflows that stand still; whether there may be more of these.
+    """Count the steps of some workflows that stand still. Return whether there may be more of them.
 
-    What is corrected is an error in the log, and moves the workflow on.
+    Each correction is logged as an error, and lets the workflow go on.
     """
     with orm_transaction(connection):
         now = dialect_for(connection).now(connection)
@@ -86,7 +86,7 @@ def reconcile(connection: BaseDatabaseWrapper) -> bool:
 def _put_off(
     connection: BaseDatabaseWrapper, workflows: dict[UUID, Workflow], now: datetime
 ) -> list[Workflow]:
-    """Write when these are looked at next; those that stand still."""
+    """Write when to look at these workflows next. Return those that stand still."""
     running = Step.objects.using(connection.alias).filter(
         workflow__in=[*workflows], status=StepStatus.RUNNING, counted_at__isnull=False
     )
@@ -106,7 +106,7 @@ def _put_off(
 
 
 def _repair(connection: BaseDatabaseWrapper, workflows: Sequence[Workflow]) -> None:
-    """Correct the counts of running steps, under their locks: no fold moves them meanwhile."""
+    """Correct the counts of running steps, under locks that keep folds from changing them."""
     known = {workflow.id: workflow for workflow in workflows}
     rows = Step.objects.using(connection.alias).filter(workflow__in=[*known])
     running = rows.filter(status=StepStatus.RUNNING).order_by("id")
@@ -136,7 +136,7 @@ _COUNTS = (
 
 
 def _is_overlooked(workflow: Workflow, step: Step) -> bool:
-    """Whether an end has decided something, and nobody was told."""
+    """Return whether an end has decided something for the step, but it was not marked as due."""
     members = step.members or 0
     if step.ended >= members:
         return True

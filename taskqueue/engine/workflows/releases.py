@@ -1,4 +1,4 @@
-"""Writing the release of steps and of their tasks: few statements for many steps."""
+"""Writing the release of steps and their tasks, with few statements for many steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RUN = f"""
         released = row.released,
         is_due = row.is_due OR step.ended >= row.members
 """
-# What PostgreSQL does by `RELEASE`, in two statements.
+# On SQLite: what PostgreSQL does by `RELEASE`, in two statements.
 RUN_STEPS = f"""
     UPDATE taskqueue_step AS step
     {_RUN}
@@ -49,9 +49,9 @@ MAKE_TASKS_READY = f"""
     )
     RETURNING CASE WHEN route = 0 THEN queue_name END
 """  # noqa: S608  (of constants)
-# Parts of the statements that release. Steps let run, and the tasks of the plain ones: LATERAL with
-# OFFSET is no join that the planner could turn round, and a status that it does not know calls for
-# no index of all blocked tasks.
+# Parts of the statements that release: set steps to running, and the tasks of plain steps to ready.
+# LATERAL with OFFSET is not a join that the planner could reverse, and as it does not know the
+# status it does not choose the index of all blocked tasks.
 RUN = f"""
     UPDATE taskqueue_step AS step
     {_RUN}
@@ -77,7 +77,7 @@ MAKE_READY = f"""
     RETURNING CASE WHEN task.route = 0 THEN task.queue_name END AS queue_name
 """  # noqa: S608  (of constants)
 # Locks: steps of workflows that the caller has locked, then their tasks. The server keeps the plan,
-# which has only keys to go by.
+# which can use only keys.
 RELEASE = f"""
     WITH clock AS MATERIALIZED (
         SELECT 1 WHERE {KEEPS_PLAN}
@@ -88,13 +88,13 @@ RELEASE = f"""
 
 @dataclass
 class Pending:
-    """Steps that are to run, and those of them whose blocked tasks become ready."""
+    """Steps to release, and those among them whose blocked tasks become ready (plain steps)."""
 
     steps: list[Step] = field(default_factory=list)
     plain: list[int] = field(default_factory=list)
 
     def parameters(self) -> dict[str, list[Any]]:
-        """Return the arrays of a statement that releases them."""
+        """Return the array parameters of a statement that releases them."""
         rows = [_row(step) for step in self.steps]
         columns = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
         named = dict(zip(COLUMNS, map(list, columns), strict=True))
@@ -112,9 +112,9 @@ def _row(step: Step) -> tuple[int, int | None, int, int, bool]:
 def release_steps(
     connection: BaseDatabaseWrapper, pending: Pending, *, now: datetime
 ) -> set[str | None]:
-    """Let steps run, and make the blocked tasks of the plain ones ready; the queues of these.
+    """Set steps to running, and the blocked tasks of plain steps to ready.
 
-    None among them stands for tasks that not every worker may take.
+    Return the tasks' queues. None in the result stands for tasks that not every worker may claim.
     """
     if is_sqlite(connection):
         rows = json.dumps([_row(step) for step in pending.steps])
@@ -129,6 +129,6 @@ def release_steps(
 
 
 def _waits_for_ends(step: Step) -> bool:
-    """Return whether all members of a step were sent, and some may not have ended."""
+    """Return whether all members of a step have been sent, and some may not have ended."""
     members = step.members or 0
     return step.released - step.held == members > 0

@@ -1,4 +1,4 @@
-"""Releasing steps: their tasks become ready, their members and children are inserted."""
+"""Releasing steps: make their tasks ready, and insert their members and children."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Step, Task, Workflow
 
 LONGEST_REASON = 1000
-# An unlike member may be a whole workflow: it counts as so many tasks.
+# A member of a group of unlike calls may be a whole workflow, so it counts as this many tasks.
 WEIGHT_OF_PART = 20
 NOT_SENT = "Its step ended without it."
-# Members that a retry has kept and that one transaction cancels.
+# The most members kept by a retry that one transaction cancels.
 MOST_CUT = 1000
 
 
 def has_failed(step: Step) -> bool:
-    """Return whether a running step is to fail, whatever else its members do."""
+    """Return whether a running step will fail, however its remaining members end."""
     return step.failures > step.tolerated or bool(step.reason)
 
 
 class Releaser:
-    """Releases steps within one transaction, as many members as it may send."""
+    """Releases steps within one transaction, and sends no more members than the transaction may."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Releaser:
         self._unsent = unsent
         self._cut_left = MOST_CUT
         self._children = Children(connection, now=now, begin=child)
-        # The queues of single tasks that became ready, and None where others did.
+        # The queues of single tasks that became ready; None if other tasks became ready.
         self.queues: set[str | None] = set()
         # Whether steps were released that have nothing left to run.
         self.has_due = False
@@ -86,16 +86,16 @@ class Releaser:
 
     @property
     def has_released(self) -> bool:
-        """Whether tasks became ready."""
+        """Whether any task became ready."""
         return bool(self.queues)
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no further member may be sent in this transaction."""
+        """Whether this transaction may send no more members."""
         return self._left is not None and self._left <= 0
 
     def take(self, number: int) -> bool:
-        """Return whether so many members may be sent besides, and count them as sent."""
+        """Return whether `number` more members may be sent, and if so count them as sent."""
         if self._left is not None:
             if number > self._left:
                 return False
@@ -104,7 +104,7 @@ class Releaser:
         return True
 
     def prepare(self, workflow: Workflow, step: Step) -> StepStatus:
-        """Return whether a step runs: its condition may be false, or its calls impossible."""
+        """Return the status that a release gives a step, and why if it does not run."""
         results = Results(self._connection.alias, workflow.id)
         try:
             if step.when is not None and not evaluate(step.when, results.read):
@@ -120,7 +120,7 @@ class Releaser:
         return StepStatus.RUNNING
 
     def _make_calls(self, workflow: Workflow, step: Step, results: Results) -> None:
-        """Make the calls of a map over a result, now that it is known; none if there is none."""
+        """Make the calls of a map over a result that is now known; none if it is missing."""
         source = source_of(step.request)
         assert source is not None
         call = call_from_json(step.request)
@@ -137,7 +137,7 @@ class Releaser:
         workflow.save(using=self._connection.alias, update_fields=["members"])
 
     def begin(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
-        """Begin steps that have just been inserted as running: children need their rows."""
+        """Begin steps that were inserted as running: their children need the rows of the steps."""
         for step in steps:
             if step.kind != StepKind.WORKFLOW or step.reason:
                 continue
@@ -146,9 +146,10 @@ class Releaser:
                 rows.update(reason=step.reason, members=0, released=0, is_due=True)
 
     def release(self, workflows: Mapping[UUID, Workflow], steps: Sequence[Step]) -> None:
-        """Let steps run. Those that have nothing left to run are due at once.
+        """Release steps. Those that have nothing left to run become due in this transaction.
 
-        Others are left to `release_pending`, or to the move of their workflows.
+        The others are written by `release_pending`, or together with the progress of their
+        workflows.
         """
         plain: list[int] = []
         has_due = False
@@ -169,13 +170,13 @@ class Releaser:
             self.release_pending()
 
     def release_pending(self) -> None:
-        """Let those steps run that were left to be."""
+        """Write the releases that `release` has put off."""
         pending, self.pending = self.pending, Pending()
         if pending.steps:
             self.queues |= release_steps(self._connection, pending, now=self._now)
 
     def _release_limited(self, workflow: Workflow, step: Step, *, number: int = MOST_FOUND) -> int:
-        """Release blocked tasks with a time or limits of their own, which count from now."""
+        """Release blocked tasks that have their own times or limits; times count from now."""
         released = 0
         for blocked in tasks_of(self._connection, [step.id], BLOCKED_ONLY, limit=number):
             if has_parts(step.request):
@@ -201,10 +202,13 @@ class Releaser:
         return make_ready(blocked, now=self._now, **columns)
 
     def send(self, workflow: Workflow, step: Step) -> bool:
-        """Send the next members of a map, if it may have more; whether it did."""
+        """Send the next members of a map as its concurrency allows.
+
+        Return whether any were sent.
+        """
         members = step.members or 0
         if step.concurrency is not None and step.held and step.failures:
-            # One that was cancelled while it waited has ended without having been sent again.
+            # A member that was cancelled while it waited has ended without being sent again.
             step.held = count_held(self._connection, step.id)
         number = members - step.released + step.held
         if step.concurrency is not None:
@@ -251,9 +255,9 @@ class Releaser:
         return len(calls)
 
     def cut(self, steps: Sequence[Step]) -> bool:
-        """Let maps have no more members than were sent; whether that changes any.
+        """Limit maps to the members that were sent. Return whether that changes any map.
 
-        What they were to send again is cancelled, in more than one transaction where it is much.
+        Members that were to be sent again are cancelled, in several transactions if there are many.
         """
         rows = Step.objects.using(self._connection.alias).filter(id__in=[step.id for step in steps])
         has_moved = any(step.released < (step.members or 0) for step in steps)
@@ -276,7 +280,7 @@ class Releaser:
     def _cancel_held(self, step: Step) -> None:
         """Cancel members that were to be sent again, as many as one transaction may.
 
-        A step that has more of them stays due.
+        A step with more of them stays due.
         """
         if not self._cut_left:
             return

@@ -30,24 +30,24 @@ from taskqueue.engine.workflows.stopping import count_held
 from taskqueue.engine.workflows.tasks import find_tasks
 from taskqueue.models import Member, Step, StepCalls, StepEnd, Task, Workflow
 
-# Tasks of one transaction.
+# The most tasks of one transaction.
 MOST_REOPENED = 2000
-# Steps of one statement.
+# The most steps of one statement.
 BATCH = 2000
 FAILED_TASKS = FINISHED - {TaskStatus.SUCCEEDED}
-# Of a step that waits again.
+# The values of a step that waits again.
 WAITING: dict[str, Any] = {
     "status": StepStatus.WAITING, "released_at": None, "finished_at": None, "reason": "",
     "ended": 0, "failures": 0, "reopen_from": 0,
 }  # fmt: skip
-# What a map keeps of its members.
+# The fields about its members that a reopened map saves.
 KEPT = ("members", "released", "held", "request")
-# What was counted of a step.
+# The counted fields of a step.
 COUNTS = ("held", "ended", "failures")
 
 
 class Reopener:
-    """Has steps of one locked workflow wait again; `steps` are its locked steps by id."""
+    """Sets steps of one locked workflow to waiting again; `steps` are its locked steps by id."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class Reopener:
         self._now = now
 
     def reopen(self, again: Collection[int], anew: Collection[int]) -> None:
-        """Have the first wait with their tasks that did not succeed, the others with all.
+        """Reopen the steps `again` with their unsuccessful tasks, and `anew` with all tasks.
 
-        Fan-outs of the others are discarded, also those that are among the first. `reopen_some` has
-        to follow: that of a child once it begins again.
+        Fan-outs of `anew` steps are discarded, also those that are in `again`. `reopen_some` must
+        follow: at once, or for a child when it begins again.
         """
         begins = (
             self._workflow.parent_step_id is None or self._workflow.status == WorkflowStatus.RUNNING
@@ -87,16 +87,16 @@ class Reopener:
         self._count_parents(chosen)
 
     def reopen_task(self, step: Step, task_id: UUID) -> None:
-        """Have a member of a running step be sent again that did not succeed."""
+        """Make an unsuccessful member of a running step wait to be sent again."""
         tasks = Task.objects.using(self._connection.alias).filter(id=task_id)
         step.held += _block(self._connection, tasks.filter(status__in=sorted(FAILED_TASKS)))
         step.members = _members(self._connection, step)
         step.is_due = True
         step.save(using=self._connection.alias, update_fields=[*KEPT, "is_due"])
-        _save_counts(self._connection, [step])
+        save_counts(self._connection, [step])
 
     def _drop(self, anew: Collection[int]) -> None:
-        """Discard what belongs to one run of these steps: fan-outs, children, and made calls."""
+        """Discard the fan-outs, children and computed calls of the last run of these steps."""
         made = [id for id in anew if source_of(self._steps[id].request) is not None]
         gone = discard_below(self._connection, self._workflow, list(anew), now=self._now)
         for id in (*gone, *made):
@@ -104,7 +104,7 @@ class Reopener:
         for id in gone:
             del self._steps[id]
         self._workflow.total_steps -= len(gone)
-        # Those of unlike members are kept, and send them anew.
+        # Calls of unlike members are kept, to be sent anew.
         StepCalls.objects.using(self._connection.alias).filter(step_id__in=made).delete()
         for id in made:
             self._steps[id].members, self._steps[id].released = None, 0
@@ -113,7 +113,7 @@ class Reopener:
                 self._steps[id].released = 0
 
     def _drop_refused(self, again: Collection[int]) -> None:
-        """Discard fan-outs that could not run, and have the tasks wait that returned them."""
+        """Discard fan-outs that could not run, and reopen the tasks that returned them."""
         steps = [self._steps[id] for id in again if id in self._steps]
         refused = [step for step in steps if _was_refused(self._connection, step)]
         if not refused:
@@ -129,7 +129,7 @@ class Reopener:
             _block(self._connection, tasks.filter(id__in=own.values("task_id")))
 
     def _reset(self, step: Step, *, is_anew: bool) -> bool:
-        """Have the step wait as if it had not begun; whether more of it changes than `WAITING`."""
+        """Reset the fields of a step. Return whether more of it changes than `WAITING` holds."""
         for name, value in WAITING.items():
             setattr(step, name, value)
         step.reopens_all = is_anew
@@ -140,19 +140,19 @@ class Reopener:
         return step.kind == StepKind.MAP or is_made or was_resolved
 
     def _count_parents(self, steps: Sequence[Step]) -> None:
-        """Count the ends of the steps that these are fan-outs of."""
+        """Count the members anew of the steps whose fan-outs are among `steps`."""
         ids = {step.parent_step_id for step in steps}
         above = [step for id, step in sorted(self._steps.items()) if id in ids]
-        _save_counts(self._connection, [step for step in above if step.reopen_from is None])
+        save_counts(self._connection, [step for step in above if step.reopen_from is None])
 
 
 def reopen_some(
     connection: BaseDatabaseWrapper, steps: Sequence[Step], *, most: int
 ) -> tuple[list[Step], int]:
-    """Have tasks of steps wait that are to, so many at most.
+    """Reopen up to `most` tasks of steps that wait for it.
 
-    Return the steps of which all do now, and how many tasks there were. The caller has locked their
-    workflows. A step that has more of them stays due.
+    Return the steps that have no more tasks to reopen, and how many tasks were reopened. The caller
+    has locked their workflows. A step with more tasks stays due.
     """
     done: list[Step] = []
     moved = 0
@@ -180,7 +180,7 @@ def reopen_some(
 
 
 def _block_of(connection: BaseDatabaseWrapper, steps: Sequence[Step], *, reopens_all: bool) -> int:
-    """Have the tasks of steps wait that are no maps."""
+    """Reopen the tasks of steps that are not maps. Return how many were reopened."""
     statuses = FINISHED if reopens_all else FAILED_TASKS
     found = find_tasks(connection, [step.id for step in steps], statuses)
     ids = [as_uuid(id) for id, *_ in found]
@@ -190,7 +190,7 @@ def _block_of(connection: BaseDatabaseWrapper, steps: Sequence[Step], *, reopens
 
 
 def _reopen_map(connection: BaseDatabaseWrapper, step: Step, most: int) -> int:
-    """Have tasks of a map wait, or delete those that it is to make anew; how many."""
+    """Reopen tasks of a map, or delete those that it makes anew. Return how many."""
     if step.reopens_all and (source_of(step.request) is not None or has_parts(step.request)):
         number = delete_members(connection, step.id, most)
         if number < most:
@@ -209,7 +209,7 @@ def _reopen_map(connection: BaseDatabaseWrapper, step: Step, most: int) -> int:
 
 
 def _block(connection: BaseDatabaseWrapper, tasks: QuerySet[Task]) -> int:
-    """Lock finished tasks and have them wait; how many."""
+    """Lock finished tasks and make them blocked. Return how many there were."""
     ids = list(tasks.order_by("id").select_for_update().values_list("id", flat=True))
     own: QuerySet[Task] = Task.objects.using(connection.alias).filter(id__in=ids)
     make_blocked(own)
@@ -219,19 +219,19 @@ def _block(connection: BaseDatabaseWrapper, tasks: QuerySet[Task]) -> int:
 
 
 def _finish(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
-    """Count what steps have of which all tasks wait, and let the advance decide on them."""
+    """Count the members of completely reopened steps, and let the advance decide on them."""
     for step in steps:
         if step.kind == StepKind.MAP and step.members is not None:
             step.held = count_held(connection, step.id)
-    _save_counts(connection, [step for step in steps if step.kind != StepKind.WORKFLOW])
+    save_counts(connection, [step for step in steps if step.kind != StepKind.WORKFLOW])
     rows = Step.objects.using(connection.alias)
     for first in range(0, len(steps), BATCH):
         ids = [step.id for step in steps[first : first + BATCH]]
         rows.filter(id__in=ids).update(reopen_from=None, is_due=False)
 
 
-def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
-    """Count what has ended of these steps."""
+def save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None:
+    """Count the ended members of these steps, whose workflows the caller has locked."""
     if not steps:
         return
     members = {step.id: step.members or 0 for step in steps}
@@ -246,7 +246,7 @@ def _save_counts(connection: BaseDatabaseWrapper, steps: Sequence[Step]) -> None
 
 
 def counted_members(connection: BaseDatabaseWrapper, step: Step) -> int:
-    """Return with how many members its workflow counts a fan-out, or a map over a result."""
+    """Return how many members its workflow counts for a fan-out or a map over a result."""
     if not step.members and step.kind != StepKind.MAP:  # A fan-out that was refused.
         return 0
     if step.kind == StepKind.WORKFLOW:
@@ -256,13 +256,13 @@ def counted_members(connection: BaseDatabaseWrapper, step: Step) -> int:
 
 
 def _was_refused(connection: BaseDatabaseWrapper, step: Step) -> bool:
-    """Return whether calls that a body returned could not run: none of them is kept."""
+    """Return whether a body returned calls that could not run; none of them is kept."""
     has_none = step.parent_step_id is not None and not step.members
     return has_none and (step.kind != StepKind.MAP or not _members(connection, step))
 
 
 def _members(connection: BaseDatabaseWrapper, step: Step) -> int:
-    """Return how many members a map has, those too that its failure kept from being sent."""
+    """Return how many members a map has, including those that its failure kept from being sent."""
     kept = StepCalls.objects.using(connection.alias)
     last = kept.filter(step_id=step.id, lease_id=0).order_by("first_place").last()
     return max(step.released, 0 if last is None else last.first_place + len(last.calls))

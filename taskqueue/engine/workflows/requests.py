@@ -15,14 +15,14 @@ from taskqueue.declarations.workflows.graph_json import graph_from_json, graph_t
 from taskqueue.engine.making_specs import spec_of, traced
 from taskqueue.engine.specs import EnqueueSpec
 
-# Under which the request of a map of unlike calls keeps the options of its tasks.
+# The key under which the request of a map of unlike calls keeps the options of its tasks.
 SPECS = "specs"
-# The options that set a task's time or limits: those of a step count from its release.
+# Options that set a task's times; for steps they count from the release.
 TIMED = ("run_at", "run_in", "deadline_at", "deadline_in", "expires_in")
 
 
 def spec_of_call(call: CompiledCall) -> EnqueueSpec:
-    """Return the spec of a call, as it was stored or as its definition says."""
+    """Return the spec of a call: the stored one, or the one that its definition gives."""
     if call.options is not None:
         return EnqueueSpec.from_json(dict(call.options))
     assert call.definition is not None
@@ -30,14 +30,15 @@ def spec_of_call(call: CompiledCall) -> EnqueueSpec:
 
 
 def _stored_spec(definition: BaseDefinition[Any, Any]) -> dict[str, Any]:
-    """Return the spec of a task of a child workflow as it is stored."""
+    """Return the spec of a task of a child workflow, as it is stored."""
     return traced(spec_of(definition)).as_json()
 
 
 def step_spec(spec: EnqueueSpec) -> EnqueueSpec:
-    """Return the spec of a task that belongs to a step: older versions leave it to newer ones.
+    """Return the spec of a task of a step.
 
-    A workflow keeps its tasks for as long as itself, however many they are.
+    Its mark makes older versions leave the task to newer ones. `keep_last` does not apply: a
+    workflow keeps all of its tasks for as long as it is kept itself.
     """
     mark = f'"{STEP}":true}}'
     before = spec.options
@@ -46,7 +47,7 @@ def step_spec(spec: EnqueueSpec) -> EnqueueSpec:
 
 
 def request_of(step: Step) -> dict[str, Any]:
-    """Return what the row of a step keeps of its call."""
+    """Return what the row of a step stores of its call."""
     call = step.call
     if call is None:
         if step.kind is StepKind.MAP:
@@ -68,15 +69,16 @@ def request_of(step: Step) -> dict[str, Any]:
 
 
 def _specs(step: Step) -> dict[EnqueueSpec, int]:
-    """Return the specs of the tasks among unlike members, each with its number."""
+    """Return the specs of the tasks among unlike members, numbered."""
     specs = (spec_of_call(part.call) for part in step.parts if part.graph is None)
     return {spec: number for number, spec in enumerate(dict.fromkeys(specs))}
 
 
 def entries_of(step: Step) -> Sequence[Sequence[Any]]:
-    """Return the calls of a map as they are kept.
+    """Return the calls of a map as they are stored.
 
-    Those of unlike members have the number of their spec besides; a child is its graph alone.
+    Those of unlike members also have the number of their spec; a child is stored as its graph
+    alone.
     """
     if not step.parts:
         return step.calls
@@ -95,25 +97,25 @@ def has_parts(request: dict[str, Any]) -> bool:
 
 
 def spec_of_members(request: dict[str, Any], number: int | None) -> EnqueueSpec:
-    """Return the spec of members of a map; of unlike ones that with this number."""
+    """Return the spec of a map's members; for unlike members, the spec with this number."""
     return EnqueueSpec.from_json(request["spec"] if number is None else request[SPECS][number])
 
 
 def call_to_json(call: CompiledCall) -> dict[str, Any]:
-    """Return a call as it is stored."""
+    """Return a call in the form in which it is stored."""
     spec = spec_of_call(call).as_json()
     return {"name": call.name, "args": call.args, "kwargs": call.kwargs, "spec": spec}
 
 
 def call_from_json(stored: dict[str, Any]) -> CompiledCall:
-    """Return the call that was stored."""
+    """Return a call from its stored form."""
     return CompiledCall(
         name=stored["name"], args=stored["args"], kwargs=stored["kwargs"], options=stored["spec"]
     )
 
 
 def source_of(request: dict[str, Any]) -> Source | None:
-    """Return the list of which a map's calls are made; None where they are known."""
+    """Return the list from which a map's calls are made; None if the calls are known."""
     if "source" not in request:
         return None
     items, spread, size = request["source"]
@@ -126,9 +128,9 @@ def child_graph(request: dict[str, Any]) -> Graph:
 
 
 def limited(spec: EnqueueSpec, *, now: datetime, deadline_at: datetime | None) -> dict[str, Any]:
-    """Return the columns that depend on the moment of the release.
+    """Return the task columns that depend on the moment of the release.
 
-    The deadline is that of the task or of its workflow, whichever is earlier.
+    The deadline is the earlier one of the task's and its workflow's.
     """
     columns = spec.columns_at(now)
     names = ("status", "run_after", "ready_at", "deadline_at", "expires_at")

@@ -1,4 +1,4 @@
-"""The results of steps, read from their tasks: what arguments and conditions refer to."""
+"""Results of steps, read from their tasks; arguments and conditions refer to them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from taskqueue.exceptions import InvalidWorkflow
 from taskqueue.models import Member, Step, Task, Workflow
 
 UNSUCCESSFUL = (TaskStatus.FAILED, TaskStatus.CANCELLED)
-# Steps that are read at once, and how many are worth it.
+# The most steps that are read at once, and the fewest for which that is worth it.
 BATCH, FEWEST_AHEAD = 200, 3
-# Under which the request of a step keeps a result that somebody gave it.
+# The key under which the request of a step keeps a result that somebody gave by hand.
 RESOLVED = "resolved"
 INVALID = "taskqueue.exceptions.InvalidWorkflow"
 DELETED = "taskqueue.exceptions.TaskDoesNotExist"
-# What tells of the error of a member.
+# The fields that describe the error of a member.
 ERROR = ("task__error_class", "task__error_message", "task_id")
 Arguments = tuple[list[Any], dict[str, Any]]
 
 
 class Results:
-    """The results of the steps of one workflow, each read once."""
+    """The results of the steps of one workflow; each is read once."""
 
     def __init__(
         self, alias: str, workflow_id: UUID, *, known: Mapping[str, Any] | None = None
@@ -52,13 +52,13 @@ class Results:
 
     @property
     def workflow(self) -> Workflow:
-        """The row."""
+        """The workflow's row."""
         if self._workflow is None:
             self._workflow = Workflow.objects.using(self._alias).get(id=self._workflow_id)
         return self._workflow
 
     def read(self, target: Target) -> Any:
-        """Return the whole result, error or argument that a target names."""
+        """Return the whole result, error or argument to which a target refers."""
         if target.argument is not None:
             return self._argument(target.argument)
         if target.steps:
@@ -70,18 +70,18 @@ class Results:
         return self.workflow.error if target.part == "error" else self.return_value()
 
     def is_missing(self, text: str) -> bool:
-        """Return whether a reference, as JSON text, is to a step that did not succeed."""
+        """Return whether a reference, given as JSON text, is to a step that did not succeed."""
         names = [name for target in targets_in(text) for name in target.steps]
         steps = filter(None, map(self._step, names))
         return any(step.status != StepStatus.SUCCEEDED for step in steps)
 
     def return_value(self) -> Any:
-        """Return the result of the workflow; None where its last steps have none."""
+        """Return the result of the workflow; None if its last steps have none."""
         self._read_ahead(self.workflow.last)
         return return_value(self.workflow.last, self.read) if self.workflow.last else None
 
     def _read_ahead(self, names: Sequence[str]) -> None:
-        """Read steps that are to be read, and the results of single tasks, many at once."""
+        """Read steps that will be needed, and the results of single tasks, many in one query."""
         wanted = [name for name in names if name not in self._steps and name not in self._known]
         if len(wanted) < FEWEST_AHEAD:
             return
@@ -99,7 +99,7 @@ class Results:
             try:
                 values = MemberResults(self._alias, self._child_result).of_each(single)
             except InvalidWorkflow:
-                continue  # Too large together: each is read by itself.
+                continue  # Too large together, so each is read by itself.
             for step_id, members in values.items():
                 self._values[step_id] = members[0] if members else None
 
@@ -126,15 +126,15 @@ class Results:
         return values if step.kind == StepKind.MAP else (values[0] if values else None)
 
     def _lazily(self, name: str) -> LazyResults | None:
-        """Return the result of a step as a lazy sequence, if it has members and has succeeded."""
+        """Return a step's result as a lazy sequence, if the step has members and has succeeded."""
         step = self._step(name)
         if step is not None and step.kind == StepKind.TASK:
-            # What its task returned may be a fan-out.
+            # Its task may have returned a fan-out.
             fans = Step.objects.using(self._alias).filter(parent_step_id=step.id)
             step = fans.filter(kind=StepKind.MAP).first()
         if step is None or step.kind != StepKind.MAP or step.status != StepStatus.SUCCEEDED:
             return None
-        if RESOLVED in step.request:  # Its members are not its result.
+        if RESOLVED in step.request:  # The result was given by hand, not by its members.
             return None
         return LazyResults(self._alias, step, self._child_result)
 
@@ -151,7 +151,7 @@ class Results:
         return None
 
     def errors_of_steps(self) -> dict[str, dict[str, Any]]:
-        """Return why steps failed, by their names in the order in which they were built."""
+        """Return the errors of failed steps by name, in the order in which the steps were built."""
         rows = Step.objects.using(self._alias).filter(workflow_id=self._workflow_id)
         failed = list(rows.filter(status=StepStatus.FAILED).order_by("id"))
         single = [step for step in failed if step.kind == StepKind.TASK and not step.reason]
@@ -165,8 +165,8 @@ class Results:
         return {step.name: tasks.get(step.id) or self.failure(step) for step in failed}
 
     def failure(self, step: Step) -> dict[str, Any]:
-        """Return why a step failed: the error of its first task that did."""
-        # What its members did not cause comes first.
+        """Return why a step failed: the error of the first of its tasks that failed."""
+        # A reason that is not one of its members comes first.
         errors = {} if step.reason else self.errors(step, most=1)
         for place, error in errors.items():
             return error if step.kind != StepKind.MAP else error | {"place": place}
@@ -180,9 +180,9 @@ class Results:
         return {} if step is None else self.errors(step)
 
     def errors(self, step: Step, *, most: int | None = None) -> dict[int, dict[str, Any]]:
-        """Return the errors of members that ended without success, by their places, in order.
+        """Return the errors of unsuccessful members by their places, in order.
 
-        That of a fan-out is its member's. `most`: no more than so many, the first.
+        The error of a fan-out is that of its member. `most`: return only the first `most` errors.
         """
         members = Member.objects.using(self._alias).filter(step_id=step.id, place__gte=0)
         tasks = members.filter(task__status__in=UNSUCCESSFUL).order_by("place")
@@ -200,7 +200,7 @@ class Results:
             errors[child.parent_place or 0] = child.error or _cancelled(child)
         wanted = step.failures if most is None else min(step.failures, most)
         if len(errors) < wanted:
-            # Only here: it looks for the task of every member.
+            # Done only here, because it looks up the task of every member.
             rest = members.exclude(Exists(Task.objects.filter(id=OuterRef("task_id"))))
             for place, task_id in rest.order_by("place").values_list("place", "task_id")[:most]:
                 errors[place] = _error(DELETED, f"Task {task_id} was deleted.", task_id)
@@ -222,7 +222,7 @@ class Results:
         return self._steps[name]
 
     def _argument(self, origin: int | str) -> Any:
-        """Return an argument of the workflow; of a child it may refer to steps of the parent."""
+        """Return an argument of the workflow. In a child it may refer to steps of the parent."""
         workflow = self.workflow
         stored = workflow.args[origin] if isinstance(origin, int) else workflow.kwargs[origin]
         return substitute(stored, lambda target: value_of(target, self._parent().read))
@@ -244,9 +244,9 @@ def _cancelled(child: Workflow) -> dict[str, Any]:
 
 
 def arguments_of(alias: str, *, task_id: str, args: str, kwargs: str) -> Arguments:
-    """Return the arguments of a task of a step, with values for references.
+    """Return the arguments of a step's task, with results in place of references.
 
-    Raises `InvalidWorkflow` where a result has no such part.
+    Raises `InvalidWorkflow` if a result lacks the part that is referred to.
     """
     targets = [*targets_in(args), *targets_in(kwargs)]
     if not targets:

@@ -42,7 +42,7 @@ UNSUCCESSFUL = FINAL_STEPS - {StepStatus.SUCCEEDED}
 class Retry:
     """Decides which steps of one locked workflow run again.
 
-    `begin` releases those that wait for nothing then.
+    `begin` then releases those that wait for nothing.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Retry:
         self._workflow = workflow
         self._now = now
         rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
-        # A fold holds one of them for a statement at most.
+        # A fold holds one of these locks for one statement at most.
         self._steps = {step.id: step for step in rows.order_by("id").select_for_update()}
         self._reopener = Reopener(connection, workflow, self._steps, now=now)
         self._below: dict[int, list[int]] = defaultdict(list)
@@ -62,9 +62,10 @@ class Retry:
             self._below[upstream_id].append(downstream_id)
 
     def retry(self, anew: set[int]) -> None:
-        """Run again what has failed or was stopped, and these steps anew.
+        """Run failed and stopped steps again, and the steps `anew` from the beginning.
 
-        All run anew that were compensated. Raises `TransitionRefused` if there is nothing to do.
+        If compensations have run, all steps run anew. Raises `TransitionRefused` if there is
+        nothing to do.
         """
         anew = anew | self._forget_compensations()
         failed = self.failed()
@@ -76,14 +77,14 @@ class Retry:
         self.reopen(failed, anew=anew)
 
     def failed(self) -> set[int]:
-        """Return the steps that failed and may not, and the fan-outs that made them fail."""
+        """Return the failed steps that make the workflow fail, and the fan-outs that caused it."""
         found = self._decisive()
         return found | self._fans_of(found)
 
     def _forget_compensations(self) -> set[int]:
-        """Discard the compensations that were run; return all steps if there were any.
+        """Discard the compensations that have run. Return all steps if there were any, else none.
 
-        What the steps did has been undone, so all of them are to run anew.
+        The compensations have undone the work of the steps, so all of them must run anew.
         """
         run = [step.id for step in self._steps.values() if step.compensates_id is not None]
         if not run:
@@ -128,7 +129,7 @@ class Retry:
         return named[name]
 
     def behind(self, step_id: int) -> set[int]:
-        """Return the steps that depend on this one, directly or not."""
+        """Return the steps that depend on this one, directly or indirectly."""
         found: set[int] = set()
         ahead = [step_id]
         while ahead:
@@ -139,9 +140,10 @@ class Retry:
         return found
 
     def retry_task(self, task: Task) -> None:
-        """Have a task that did not succeed run again: with its step, or alone where that runs.
+        """Run an unsuccessful task again: with its step, or alone if the step is still running.
 
-        Raises `TransitionRefused` where the step succeeded without it, or fails because of others.
+        Raises `TransitionRefused` if the step succeeded without the task, or fails because of
+        others.
         """
         self._require_no_compensations()
         step = self._steps.get(task.step_id or 0)
@@ -167,24 +169,24 @@ class Retry:
         self.reopen(failed)
 
     def reopen(self, again: Collection[int], *, anew: Collection[int] = ()) -> None:
-        """Have the first run again in place, and others anew, with all that they cancelled.
+        """Run the steps `again` in place, and `anew` from the beginning, with all they cancelled.
 
-        Raises `TransitionRefused` if one that is to run anew runs.
+        Raises `TransitionRefused` if a step of `anew` is running.
         """
         seeds = set(again)
         if self._workflow.stop_requested_at is not None:
-            # What was stopped waits again, whatever it depended on. Fan-outs follow their step: one
-            # that has succeeded without them stays.
+            # Stopped steps wait again, whatever they depended on. Fan-outs follow their step: a
+            # step that has succeeded without them stays as it is.
             stopped = self._with_status(StepStatus.CANCELLED)
             seeds |= {id for id in stopped if self._steps[id].parent_step_id is None}
-        # Those too that were to, and were stopped before all of their tasks waited.
+        # Also steps of an earlier retry that were stopped before all of their tasks were reopened.
         unfinished = {id for id in seeds if self._is_unfinished(self._steps[id])}
         fresh = self._behind_these(seeds | self._resolved, set(anew) | unfinished)
         seeds = (seeds | self._fans_of(seeds)) - fresh
         for id in sorted(seeds):
             self._reopen_children(self._steps[id])
         self._reopener.reopen(seeds, fresh)
-        # Others may wait for what had failed.
+        # Other steps may wait for those that had failed.
         waiting = self._with_status(StepStatus.WAITING)
         count_anew(self._connection, sorted(waiting))
         self._reopen_workflow()
@@ -193,9 +195,9 @@ class Retry:
         return step.reopens_all and step.reopen_from is not None
 
     def _behind_these(self, seeds: Collection[int], anew: set[int]) -> set[int]:
-        """Return what runs anew: what is told to, and what ended behind a step that runs again.
+        """Return the steps that run anew: `anew`, and unsuccessful steps behind any that run again.
 
-        A step that succeeded stays, and so does what depends on it alone.
+        A succeeded step is kept, and so are the steps that depend on it alone.
         """
         for id in anew:
             step = self._steps[id]
@@ -214,7 +216,7 @@ class Retry:
         return anew
 
     def _reopen_children(self, step: Step) -> None:
-        """Have what failed in the children of a step wait; they begin with their step."""
+        """Reopen the failed steps in the children of a step; the children begin with the step."""
         children = Workflow.objects.using(self._connection.alias).filter(parent_step_id=step.id)
         in_order = children.order_by("id").select_for_update()
         again: list[Workflow] = []
@@ -227,9 +229,9 @@ class Retry:
             retry.reopen(retry.failed(), anew=retry._forget_compensations())
 
     def resolve(self, step: Step, value: Any) -> None:
-        """Count a step that has failed as succeeded. Raises `TransitionRefused` if it has not.
+        """Count a failed step as succeeded. Raises `TransitionRefused` if it has not failed.
 
-        What it had cancelled waits again.
+        The steps that its failure cancelled wait again.
         """
         self._require_no_compensations()
         if step.status != StepStatus.FAILED:
@@ -244,14 +246,14 @@ class Retry:
         self.reopen(())
 
     def begin(self) -> None:
-        """Release what waits for nothing now."""
+        """Release the steps that now wait for nothing."""
         Advance(self._connection, [self._workflow], now=self._now).begin()
 
     def _with_status(self, status: StepStatus) -> set[int]:
         return {id for id, step in self._steps.items() if step.status == status}
 
     def _fans_of(self, step_ids: Collection[int]) -> set[int]:
-        """Return the fan-outs of members of these steps that did not succeed, at any depth."""
+        """Return the unsuccessful fan-outs of members of these steps, at any depth."""
         found: set[int] = set()
         above = set(step_ids)
         while above:
@@ -264,7 +266,10 @@ class Retry:
         return found
 
     def _reopen_workflow(self) -> None:
-        """Have the workflow run; a child begins with its step. Another may hold its unique key."""
+        """Set the workflow to running; a child begins with its step.
+
+        Another may hold its unique key.
+        """
         workflow, now = self._workflow, self._now
         workflow.open_steps = sum(step.status not in FINAL_STEPS for step in self._steps.values())
         workflow.error, workflow.failed_step = None, ""
@@ -275,6 +280,6 @@ class Retry:
         if workflow.parent_step_id is None:
             begin_again(workflow, now)
             reopen_runs(self._connection, [workflow])
-        elif workflow.parent_place is not None:  # Its step tells by that which to send again.
+        elif workflow.parent_place is not None:  # It shows its step which children to run again.
             workflow.finished_at = None
         workflow.save(using=self._connection.alias)

@@ -35,7 +35,7 @@ from taskqueue.models import Workflow
 
 logger = logging.getLogger("taskqueue.engine")
 
-# What is left to do of these workflows: a step of which ends were noted, or null where one is due.
+# The work left for these workflows: steps with noted ends, or null if a step is due.
 LEFT_OF = Statement(
     postgresql=f"""
         WITH clock AS MATERIALIZED (
@@ -61,20 +61,20 @@ LEFT_OF = Statement(
         WHERE is_due AND workflow_id IN (SELECT value FROM json_each(%(workflows)s))
     """,
 )
-# Rounds of one call, and those that stop one workflow: what is still left then is left to the duty.
-# The stop of a wide map takes very many, and a worker claims nothing meanwhile.
+# The most rounds of one call, and the most of them that stop one workflow; the duty does the rest.
+# Stopping a wide map takes very many rounds, and meanwhile the worker claims nothing.
 MOST_ROUNDS, MOST_STOPS = 1000, 4
 
 
 def fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
-    """Count what was noted of these steps; the steps, without those that others have locked."""
+    """Count the noted ends of these steps. Return the steps that others have not locked."""
     is_one = len(step_ids) <= MOST_FOLDED
     with _short_transaction(connection) if is_one else transaction(connection):
         return _fold(connection, step_ids)
 
 
 def _fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Folded]:
-    """Do so in the caller's transaction, by as many statements as it takes."""
+    """Fold in the caller's transaction, by as many statements as it takes."""
     ids, fold_some = sorted(step_ids), dialect_for(connection).fold
     starts = range(0, len(ids), MOST_FOLDED)
     return [step for at in starts for step in fold_some(connection, ids[at : at + MOST_FOLDED])]
@@ -84,17 +84,17 @@ def _fold(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> list[Fo
 class Advanced:
     """The result of folding steps and advancing their workflows."""
 
-    # The steps as the fold left them, without those that others have locked.
+    # The steps after the fold, without those that other sessions have locked.
     folded: list[Folded]
-    # The queues of tasks that became ready; None among them: others may have.
+    # The queues of tasks that became ready. None stands for tasks that may be in any queue.
     queues: set[str | None] = field(default_factory=set)
 
 
 def fold_and_advance(connection: BaseDatabaseWrapper, step_ids: Collection[int]) -> Advanced:
-    """Fold, and do all that follows from it.
+    """Fold these steps, and do everything that follows from it.
 
-    Steps are folded in the transaction that advances their workflows, if nobody else has locked
-    these.
+    Steps are folded in the transaction that advances their workflows, unless another session has
+    locked these workflows.
     """
     ids = sorted(step_ids)
     advanced = Advanced([])
@@ -111,7 +111,7 @@ def _fold_and_advance_some(connection: BaseDatabaseWrapper, step_ids: Sequence[i
     except Exception as error:
         if _is_of_session(error):
             raise
-        # One workflow's trouble, which is found below. Nothing was folded.
+        # One workflow causes the error; the code below finds out which. Nothing was folded.
     folded = fold(connection, step_ids)
     due = {step.workflow_id for step in folded if step.is_due}
     advance(connection, due)
@@ -121,11 +121,12 @@ def _fold_and_advance_some(connection: BaseDatabaseWrapper, step_ids: Sequence[i
 def _fold_and_advance_at_once(
     connection: BaseDatabaseWrapper, step_ids: Collection[int]
 ) -> Advanced:
-    """Fold and advance in one transaction; in two where a workflow cannot be locked.
+    """Fold and advance in one transaction; in two if a workflow cannot be locked.
 
-    While it holds steps it waits for nothing but under the locks of all of their workflows. So the
-    first transaction ends with the fold where it has not got these. It then tries once more: who
-    has a workflow may have looked for what is left of it before that COMMIT.
+    A session that has locked steps may wait only if it also holds the locks of all of their
+    workflows. So if a workflow is locked elsewhere, the first transaction ends with the fold, and
+    the advance is tried once more: the session that holds the workflow may have looked for work
+    left in it before that COMMIT.
     """
     step: Advance | None = None
     is_lazy = not connection.in_atomic_block
@@ -139,10 +140,11 @@ def _fold_and_advance_at_once(
                 step = Advance(connection, locked.workflows, now=locked.now, is_lazy=is_lazy)
                 step.run(locked.due)
         if step is None and is_lazy:
-            # Its notes are on the disk: after a crash of the server they are counted again.
+            # Its notes are on disk: after a crash of the server they are counted again.
             commit_lazily(connection)
     if step is None:
-        # Others may have been refused the locks of those that are not due.
+        # Other sessions may have failed to lock the workflows that were locked here and are not
+        # due.
         due |= left_of(connection, others, ())
         advance(connection, due)
         return Advanced(folded, {None} if due else set())
@@ -153,10 +155,10 @@ def _fold_and_advance_at_once(
 
 
 def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str]) -> bool:
-    """Advance workflows until nothing is left to do, or others do it; whether any was advanced.
+    """Advance workflows until nothing is left to do, or others do it.
 
-    After each COMMIT it looks again: what completed a step while the workflow was locked here was
-    refused the lock.
+    Return whether any was advanced. After each COMMIT it looks again, because a session that
+    completed a step meanwhile could not get the workflow's lock.
     """
     pending = {as_uuid(id) for id in workflow_ids}
     stops: Counter[UUID] = Counter()
@@ -175,7 +177,10 @@ def advance(connection: BaseDatabaseWrapper, workflow_ids: Iterable[UUID | str])
 
 
 def look_again(connection: BaseDatabaseWrapper, workflow_ids: Collection[UUID]) -> bool:
-    """Do what others left of workflows that this session has locked; whether any was advanced."""
+    """Do the work left in workflows that this session has locked.
+
+    Return whether any was advanced.
+    """
     return advance(connection, left_of(connection, workflow_ids, ()))
 
 
@@ -184,11 +189,12 @@ def _advance_chunk(
 ) -> tuple[dict[UUID, str], set[int]]:
     """Advance some workflows in one transaction.
 
-    Return the statuses of those that could be locked, and the steps of parents that were told.
+    Return the statuses of those that could be locked, and the steps of parents whose children
+    ended.
 
-    One that cannot be advanced is left alone, and its row tells why.
+    A workflow that cannot be advanced is left as it was, and its row says why.
     """
-    is_lazy = not connection.in_atomic_block  # Within a caller's transaction, that is not ours.
+    is_lazy = not connection.in_atomic_block  # The caller decides about its own transaction.
     try:
         with orm_transaction(connection):
             locked = lock_workflows(connection, ids)
@@ -210,14 +216,18 @@ def _advance_chunk(
 
 
 def _is_of_session(error: Exception) -> bool:
-    """Return whether it is no trouble of one workflow, such as data that the database refuses."""
+    """Return whether an error is not about one workflow.
+
+    Data that the database refuses would be.
+    """
     return isinstance(error, Error) and not isinstance(error, (DataError, IntegrityError))
 
 
 def _note_trouble(connection: BaseDatabaseWrapper, id: UUID, error: Exception) -> bool:
-    """Have its row tell why it cannot be advanced; whether it does not tell so already.
+    """Write into a workflow's row why it cannot be advanced.
 
-    Not if somebody has locked it, or it refuses.
+    Return whether the row did not say so yet. Nothing is written if another session has locked the
+    row, or the database refuses the text.
     """
     trouble = one_line(error)
     try:
@@ -236,10 +246,10 @@ def _note_trouble(connection: BaseDatabaseWrapper, id: UUID, error: Exception) -
 def left_of(
     connection: BaseDatabaseWrapper, ids: Collection[UUID], told: Collection[int]
 ) -> set[UUID]:
-    """Fold what was noted meanwhile; the workflows that are to be advanced again."""
+    """Fold ends that were noted meanwhile. Return the workflows that must be advanced again."""
     if not ids:
         return set()
-    # Both databases read this as a UUID.
+    # Both databases read this form as a UUID.
     with kept_plan(connection) as series:
         rows = select(connection, LEFT_OF, workflows=[id.hex for id in ids], series=series)
     left = {as_uuid(workflow_id) for workflow_id, step_id in rows if step_id is None}
@@ -250,7 +260,7 @@ def left_of(
 
 
 def _short_transaction(connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-    """One for a single statement; on a session of one's own it is one by itself."""
+    """Return a transaction for one statement, which needs none on the worker's own session."""
     if is_sqlite(connection) or not owns_session(connection):
         return transaction(connection)
     return nullcontext()

@@ -32,8 +32,7 @@ NEXT_WORKFLOW_DEADLINE = Moment.of("""
     FROM taskqueue_workflow
     WHERE deadline_at IS NOT NULL AND finished_at IS NULL AND status = 'running'
 """)
-# What is left to do of any workflow: a step of which ends were noted, or null where a step is due
-# or a stop goes on.
+# The work left for any workflow: steps with noted ends, or null if a step is due or a stop goes on.
 MOST_LEFT = 1000
 LEFT = Statement.of(f"""
     SELECT workflow_id, step_id, count(*) FROM
@@ -51,14 +50,15 @@ LEFT = Statement.of(f"""
             LIMIT {MOST_LEFT}
         ) AS stopping
 """)  # noqa: S608  (of constants)
-# How often a cancel comes back to what others held, and after how many seconds.
+# How often a cancel retries tasks that others had locked, and the seconds between tries.
 STOP_TRIES, STOP_PAUSE = 4, 0.05
 
 
 def serve(connection: BaseDatabaseWrapper) -> bool:
-    """Do what is left to do of any workflow; whether there may be more of it.
+    """Do the work that is left for any workflow. Return whether there may be more of it.
 
-    Ends that decide nothing are counted once: workers note more all the time, and count them.
+    Ends that decide nothing are counted only once per call: workers note more all the time, and
+    count them too.
     """
     with installed(connection):
         rows = select(connection, LEFT)
@@ -66,14 +66,14 @@ def serve(connection: BaseDatabaseWrapper) -> bool:
         due = {as_uuid(workflow_id) for workflow_id, step_id, _ in rows if step_id is None}
         folded = fold(connection, steps) if steps else []
         due |= {as_uuid(step.workflow_id) for step in folded if step.is_due}
-        # Notes that an advance could not apply are there still: their step is due.
+        # Notes that an advance could not apply still exist: their step stays due.
         has_counted = any(not step.is_due for step in folded)
         has_more = has_counted and sum(number for _, _, number in rows) == MOST_LEFT
         return advance(connection, due) or has_more
 
 
 def end_overdue(connection: BaseDatabaseWrapper) -> bool:
-    """Stop workflows whose deadline has passed; whether there were any."""
+    """Stop workflows whose deadlines have passed. Return whether there were any."""
     with orm_transaction(connection):
         now = dialect_for(connection).now(connection)
         rows = Workflow.objects.using(connection.alias).filter(
@@ -89,7 +89,10 @@ def end_overdue(connection: BaseDatabaseWrapper) -> bool:
 
 
 def stop_missed(connection: BaseDatabaseWrapper, workflow_id: UUID) -> None:
-    """Stop what others held while a cancel stopped the rest of a workflow: soon, or workers do."""
+    """Stop tasks that others had locked while a cancel stopped the rest.
+
+    Workers do it after some tries.
+    """
     for _ in range(STOP_TRIES):
         time.sleep(STOP_PAUSE)
         with orm_transaction(connection):

@@ -25,22 +25,22 @@ from taskqueue.engine.workflows.tasks import cancel_blocked, count_blocked
 from taskqueue.models import Step, Workflow
 
 HAVE_CHILDREN = frozenset({StepKind.WORKFLOW, StepKind.MAP})
-# Tasks and children that one transaction stops, and members that it looks at for that: while a stop
-# waits for bodies that do not end, each turn looks at the next ones.
+# The most tasks and children that one transaction stops, and the most members that it looks at:
+# while a stop waits for bodies that do not end, each transaction looks at the next members.
 MOST_STOPPED, MOST_LOOKED = 500, 10_000
-# The step and the place behind which the next transaction goes on, and when it does.
+# The step and the place after which the next transaction continues, and when it does.
 STOPPED_TO = ("stopped_step_id", "stopped_place", "stops_again_at")
-# Until the next look where something was stopped, or others held something; and where nothing was
-# left to stop: an eighth of the time since the request, for bodies may take long to end. All that
-# ends is noted, and moves the workflow on by itself.
+# The time until the next look if something was stopped or was locked elsewhere. If nothing was left
+# to stop, the wait is an eighth of the time since the request, because bodies may take long to end.
+# Every end is noted, and advances the workflow in any case.
 PAUSE, SHARE, LONGEST_PAUSE = timedelta(seconds=0.25), 8, timedelta(seconds=30)
 BEFORE_ALL = -1
 FROM_THE_START = (0, BEFORE_ALL)
 
-# Of so many members at most, in the order of their key, each with its task by its key: whatever the
-# statistics say of a table that has just been filled, nothing is sorted, and no other task is read.
-# A task of several workers may run without a lease: its next worker has not come yet. The last row
-# tells how many members were read, and up to which place.
+# The next members in the order of their key, up to a limit, each with its task found by its key. So
+# whatever the statistics say of a table that has just been filled, nothing is sorted and no other
+# task is read. A task for several workers may be running without a lease, until its next worker
+# claims it. The last row tells how many members were read, and up to which place.
 _TO_STOP = """
 WITH member AS MATERIALIZED (
     SELECT step_id, place, task_id
@@ -94,10 +94,11 @@ TO_STOP = Statement(
 
 
 class Stopped(NamedTuple):
-    """The part of a workflow that one turn has stopped."""
+    """What one transaction has stopped of a workflow."""
 
     number: int
-    # Whether others held some tasks or children, which are left to the next turn.
+    # Whether other sessions had locked some tasks or children, which are left to the next
+    # transaction.
     has_missed: bool
 
 
@@ -110,7 +111,7 @@ def request_stop(
     by: str = "",
     error: dict[str, Any] | None = None,
 ) -> None:
-    """Let nothing more of a locked workflow be released. With an error it ends as failed."""
+    """Let no more steps of a locked workflow be released. With `error` it ends as failed."""
     workflow.status = WorkflowStatus.STOPPING
     workflow.stop_requested_at = workflow.stop_requested_at or now
     workflow.stop_requested_by, workflow.stop_reason = by, reason
@@ -128,10 +129,10 @@ def request_stop(
 def cancel_steps(
     connection: BaseDatabaseWrapper, steps: Sequence[Step], *, most: int
 ) -> tuple[int, list[Step]]:
-    """Cancel the blocked tasks of steps that are not released, so many at most.
+    """Cancel up to `most` blocked tasks of steps that will not be released.
 
-    Return how many there were, and the steps that may have more of them. The calls of maps are
-    kept, and their children: a retry sends them.
+    Return how many were cancelled, and the steps that may have more. The stored calls and children
+    of maps are kept, so that a retry can send them.
     """
     has_tasks = [
         step
@@ -146,7 +147,7 @@ def cancel_steps(
     left = has_tasks
     if number < most:
         left = []
-    elif last is not None:  # Tasks were found in the order of their steps.
+    elif last is not None:  # Tasks were cancelled in the order of their steps.
         left = [step for step in has_tasks if step.id >= last]
     done = {step.id for step in steps} - {step.id for step in left}
     held_children(connection, sorted(done)).update(finished_at=F("moved_at"))
@@ -154,7 +155,7 @@ def cancel_steps(
 
 
 def held_children(connection: BaseDatabaseWrapper, step_ids: Sequence[int]) -> QuerySet[Workflow]:
-    """Return the children of maps that a retry is to run again, and that were not sent yet."""
+    """Return the children of maps that a retry will run again, and that have not been sent yet."""
     children = Workflow.objects.using(connection.alias).filter(
         parent_step_id__in=step_ids, parent_place__isnull=False,
         status__in=sorted(FINAL_WORKFLOWS), finished_at=None,
@@ -168,7 +169,7 @@ def count_held(connection: BaseDatabaseWrapper, step_id: int) -> int:
 
 
 def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> Stopped:
-    """Stop what runs of a locked workflow, up to a bound."""
+    """Stop waiting and running tasks of a locked workflow, up to the bound of a transaction."""
     rows = Step.objects.using(connection.alias).filter(workflow_id=workflow.id)
     running = rows.filter(status=StepStatus.RUNNING).order_by("id")
     kinds = dict(running.values_list("id", "kind"))
@@ -196,14 +197,17 @@ def stop_some(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datet
 def _stop_children(
     connection: BaseDatabaseWrapper, workflow: Workflow, kinds: Mapping[int, str], *, now: datetime
 ) -> tuple[int, bool]:
-    """Stop children of running steps, by their kinds; how many, and whether others held some."""
+    """Stop children of running steps.
+
+    Return how many, and whether others had locked some of them.
+    """
     above = [id for id, kind in kinds.items() if kind in HAVE_CHILDREN]
     if not above:
         return 0, False
     children = Workflow.objects.using(connection.alias).filter(
         parent_step_id__in=above, status=WorkflowStatus.RUNNING
     )
-    # In no order: the first that the index gives will do. Locked ones are left to the next turn.
+    # Unordered: any children will do. Locked ones are left to the next transaction.
     found = list(children.select_for_update(skip_locked=True)[:MOST_STOPPED])
     for child in found:
         reason, by = workflow.stop_reason, workflow.stop_requested_by
@@ -216,7 +220,8 @@ def _to_stop(
 ) -> list[UUID]:
     """Return tasks of these steps that wait, or that run and were not asked to stop yet.
 
-    It goes on behind the last member of the turn before, and begins anew after the last of all.
+    The search continues after the last member of the transaction before, and starts again once it
+    has reached the end.
     """
     step_id, place = workflow.stopped_step_id, workflow.stopped_place
     turns = [([id for id in step_ids if id > step_id], BEFORE_ALL)]

@@ -1,4 +1,4 @@
-"""Tasks of steps: inserting those of new workflows, sending members of maps, releasing."""
+"""Tasks of steps: insert those of new workflows, send members of maps, and find or cancel them."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from taskqueue.engine.workflows.requests import (
 from taskqueue.models import Step as StepRow
 from taskqueue.models import StepCalls, Task, Workflow
 
-# Calls of a map in one row.
+# Calls of a map that are stored in one row.
 CHUNK = 500
-# Of unlike calls, which may be whole workflows.
+# Unlike calls that are stored in one row; they may be whole workflows.
 CHUNK_OF_PARTS = 10
-# Tasks that one statement changes, and those that are made at once to be inserted.
+# The most tasks that one statement changes, and that are built at a time for an insert.
 MOST_INSERTED, BATCH = 2000, 500
-# All tasks of a step.
+# The place before all members of a step.
 MOST_FOUND = 2**31 - 1
-# The calls of maps that are sent as soon as they are inserted, by the ids of their steps.
+# The calls of maps that are sent as soon as the maps are inserted, by the ids of their steps.
 Unsent = dict[int, Sequence[Arguments]]
 NO_CALLS: Unsent = {}
-# The single task of a step.
+# The place of the only task of a step.
 FIRST = 0
 # The partition and the limits of a task that has none.
 NOWHERE = None, None
-# A row each: in an array their text would be escaped once more.
+# One row per chunk: in an array the text of the calls would be escaped once more.
 KEEP_CALLS = Statement.of("""
     INSERT INTO taskqueue_stepcalls (step_id, lease_id, first_place, calls)
     VALUES (%(step)s, 0, %(first)s, {json calls})
 """)
-# In the order of the members' key, each with its task by its key: joined the other way round, each
-# task of that status would be compared with each member.
+# In the order of the members' key, each with its task found by its key: joined in the other
+# direction, each task of that status would be compared with each member.
 FIND_TASKS = Statement(
     postgresql="""
         SELECT task.id, member.step_id, member.place
@@ -121,7 +121,7 @@ def keep_calls(
     *,
     chunk: int,
 ) -> None:
-    """Store the calls of a map, so many in a row, to be sent by and by."""
+    """Store the calls of a map, `chunk` calls in a row, to be sent later."""
     chunks = (
         (start, [list(call) for call in calls[start : start + chunk]])
         for start in range(0, len(calls), chunk)
@@ -135,7 +135,7 @@ def keep_calls(
 
 
 def chunk_of(request: dict[str, Any]) -> int:
-    """Return how many calls of a map are kept in one row."""
+    """Return how many calls of a map are stored in one row."""
     return CHUNK_OF_PARTS if has_parts(request) else CHUNK
 
 
@@ -148,9 +148,9 @@ def send_members(
     deadline_at: datetime | None,
     send_child: Callable[[int, dict[str, Any]], None],
 ) -> int:
-    """Insert the next members of a map; how many there were.
+    """Insert the next `number` members of a map. Return how many there were.
 
-    `send_child` inserts a member that is a workflow, by its place and its graph.
+    `send_child(place, graph)` inserts a member that is a workflow.
     """
     kept = StepCalls.objects.using(connection.alias).filter(step_id=step.id, lease_id=0)
     chunk = chunk_of(step.request)
@@ -171,7 +171,7 @@ def send_members(
         spec = spec_of_members(step.request, number_of_spec)
         insert_members(connection, spec, members, now=now, deadline_at=deadline_at)
     sent = step.released + len(found[:number])
-    if not has_parts(step.request):  # Those of children are sent again, where they begin anew.
+    if not has_parts(step.request):  # Others may be needed to send all members anew.
         (kept if sent == step.members else kept.filter(first_place__lte=sent - chunk)).delete()
     return sent - step.released
 
@@ -179,7 +179,7 @@ def send_members(
 def specs_of_blocked(
     connection: BaseDatabaseWrapper, step: StepRow, blocked: QuerySet[Task]
 ) -> list[tuple[EnqueueSpec, QuerySet[Task]]]:
-    """Return tasks of a map of unlike calls, those of each spec together."""
+    """Return the blocked tasks of a map of unlike calls, grouped by their spec."""
     kept = StepCalls.objects.using(connection.alias).filter(step_id=step.id, lease_id=0)
     places = {place or 0: id for place, id in blocked.values_list("place", "id")}
     alike: dict[int, list[Any]] = {}
@@ -201,7 +201,7 @@ def insert_members(
     now: datetime,
     deadline_at: datetime | None,
 ) -> None:
-    """Insert members of steps with the same options, by their steps and places."""
+    """Insert members of steps, given as (step id, place, arguments), that have the same options."""
     own = step_spec(spec)
     times = limited(own, now=now, deadline_at=deadline_at)
     batches = _in_batches(spec, iter(members))
@@ -213,7 +213,8 @@ def _in_batches(
 ) -> Iterator[StepTasks]:
     """Yield the tasks of members, a batch at a time.
 
-    Few objects: with all of them, the garbage collector looked at the whole process.
+    Batches keep few objects alive: with all of them at once, the garbage collector scanned the
+    whole process.
     """
     while some := list(islice(members, BATCH)):
         yield _as_tasks(spec, some)
@@ -234,11 +235,11 @@ def _as_tasks(spec: EnqueueSpec, members: Sequence[tuple[int, int, Arguments]]) 
 def cancel_blocked(
     connection: BaseDatabaseWrapper, step_ids: Sequence[int], *, limit: int
 ) -> tuple[int, int | None]:
-    """Cancel tasks of steps that were not released, in the order of the steps.
+    """Cancel up to `limit` unreleased tasks of steps, in the order of the steps.
 
-    Return how many, and the step of the last one. As a release does, this waits for one that
-    somebody changes: who holds a task waits for no workflow, and left out it would stay blocked for
-    good.
+    Return how many were cancelled, and the step of the last one. Like a release, this waits for a
+    task that another session has locked: that session never waits for a workflow, and a task that
+    was skipped would stay blocked for good.
     """
     found = find_tasks(connection, step_ids, BLOCKED_ONLY, limit=limit)
     for blocked in _batches(connection, found, BLOCKED_ONLY):
@@ -278,7 +279,7 @@ def find_tasks(
     start: int = FIRST,
     limit: int = MOST_FOUND,
 ) -> list[tuple[Any, int, int]]:
-    """Return tasks of steps in one of these statuses, with their steps and places, in order."""
+    """Return the tasks of steps in one of these statuses with their steps and places, in order."""
     return select(
         connection, FIND_TASKS,
         steps=list(step_ids), statuses=sorted(statuses), start=start, limit=limit,
@@ -292,5 +293,5 @@ def count_blocked(connection: BaseDatabaseWrapper, step_id: int) -> int:
 
 
 def has_limits(workflow: Workflow, step: StepRow) -> bool:
-    """Return whether the release of a single task sets a time or a limit."""
+    """Return whether the release of a single task must set times or limits."""
     return workflow.deadline_at is not None or "spec" in step.request

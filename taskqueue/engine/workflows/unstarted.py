@@ -27,8 +27,8 @@ from taskqueue.engine.tally import Tally
 from taskqueue.engine.workflows.stopping import request_stop
 from taskqueue.models import Workflow
 
-# The workflow of each task, then the one whose step runs that, and so on up to one that does not
-# run. Each row by its key, whatever the statistics say.
+# The workflow of each task, then the workflow whose step runs that one, and so on up to the first
+# that is not running. Each row is found by its key, whatever the statistics say.
 _ABOVE = """
 WITH RECURSIVE above (task_id, depth, id, status, parent_step_id, by, reason) AS (
     SELECT
@@ -82,7 +82,7 @@ ABOVE = Statement(
 
 
 class _Above(NamedTuple):
-    """A workflow in which a task runs, or that stands above one."""
+    """The workflow of a task, or one of the workflows above it."""
 
     task_id: Any
     id: Any
@@ -92,9 +92,9 @@ class _Above(NamedTuple):
 
 
 class Unstarted(NamedTuple):
-    """The fates of claimed tasks that must not start."""
+    """The claimed tasks that must not start."""
 
-    # The leases that are gone, and the workflows that are stopping.
+    # Leases that this call has ended, and workflows that are stopping.
     lease_ids: frozenset[int]
     workflow_ids: frozenset[UUID]
 
@@ -109,10 +109,10 @@ def cancel_unstarted(
     policy: EndPolicy,
     tally: Tally,
 ) -> Unstarted:
-    """Cancel claimed tasks of workflows that are stopping, as if nobody had claimed them.
+    """Cancel claimed tasks of stopping workflows, as if nobody had claimed them.
 
-    Children of such workflows are stopped too, unless others have locked them. Locks: children,
-    leases, tasks; but for the leases of the caller it waits for none of them.
+    Children of such workflows are stopped too, unless another session has locked them. Locks:
+    children, leases, tasks; it waits for none of them except the caller's own leases.
     """
     rows = select(connection, ABOVE, tasks=[UUID(row.task_id).hex for row in claimed])
     chains: dict[UUID, list[_Above]] = {}
@@ -135,7 +135,7 @@ def cancel_unstarted(
         chosen = {task_id for ids in alike.values() for task_id in ids}
         own = [row for row in claimed if UUID(row.task_id) in chosen]
         outcomes = [Outcome(row.lease_id, OutcomeKind.UNSTARTED, ended=0.0) for row in own]
-        # A lease that somebody else has ended is no longer this worker's to give back.
+        # A lease that another session has ended can no longer be given back by this worker.
         held = record(connection, outcomes, policy=policy, tally=tally) if outcomes else {}
         is_held = {UUID(row.task_id) for row in own if row.lease_id in held}
         for person, ids in alike.items():
@@ -154,7 +154,7 @@ def cancel_unstarted(
 def _stop_children(
     connection: BaseDatabaseWrapper, chains: Mapping[UUID, Sequence[_Above]]
 ) -> set[UUID]:
-    """Stop the workflows below those that are stopping; all that are stopping then."""
+    """Stop the child workflows below stopping ones. Return all workflows that are then stopping."""
     last = [chain[-1] for chain in chains.values()]
     stopping = {as_uuid(row.id) for row in last}
     below = {as_uuid(row.id): chain[-1] for chain in chains.values() for row in chain[:-1]}

@@ -1,4 +1,4 @@
-"""The verbs by which people change workflows: each locks the workflow first, and is audited."""
+"""The verbs by which people change workflows. Each locks the workflow first, and is audited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.db import IntegrityError
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.transaction import atomic, on_commit
 
 from taskqueue.conf import get_settings
@@ -42,10 +42,10 @@ ENDED_OR_RUNNING = RUNNING | FINAL_WORKFLOWS
 def cancel(
     connection: BaseDatabaseWrapper, workflow_id: UUID, *, by: object, reason: object
 ) -> None:
-    """Stop a workflow: nothing more is released, and what runs is asked to stop.
+    """Stop a workflow: release no more steps, and request the stop of running tasks.
 
-    This transaction stops as much as a worker does in one; workers do the rest. What others held
-    meanwhile is stopped right after its COMMIT.
+    This transaction stops as much as a worker does in one; workers do the rest. Tasks that other
+    sessions had locked are stopped right after the COMMIT.
     """
     with _locked(connection, workflow_id, "cancel", by=by, reason=reason) as (workflow, now):
         who = person(by, reason)
@@ -53,7 +53,7 @@ def cancel(
         turn = Advance(connection, [workflow], now=now)
         turn.run()
         dialect_for(connection).wake_sleeping(connection, ANYWHERE)
-        if turn.has_missed:  # Such as attempts that are being recorded.
+        if turn.has_missed:  # Such as tasks whose attempts are being recorded.
             again = partial(stop_missed, connection, workflow_id)
             on_commit(again, using=connection.alias, robust=True)
 
@@ -61,20 +61,27 @@ def cancel(
 def pause(
     connection: BaseDatabaseWrapper, workflow_id: UUID, *, by: object, reason: object
 ) -> None:
-    """Release nothing more of it, or of its children, until it is resumed."""
+    """Release nothing more of it, or of its children, until it is resumed.
+
+    Pausing again replaces time, person and reason.
+    """
     with _locked(connection, workflow_id, "pause", by=by, reason=reason) as (workflow, now):
-        workflow.paused_at = workflow.paused_at or now
+        before, workflow.paused_at = workflow.paused_at, now
         workflow.save(using=connection.alias, update_fields=["paused_at"])
-        rows = Workflow.objects.using(connection.alias)
+        # Children that were paused by themselves keep their own time, by which they stay paused.
+        paused_so = Q(paused_at=None) | Q(paused_at=before)
         for generation in _generations_below(connection, workflow):
-            rows.filter(id__in=generation, paused_at=None).update(paused_at=workflow.paused_at)
+            rows = Workflow.objects.using(connection.alias).filter(id__in=generation)
+            rows.filter(paused_so).update(paused_at=now)
 
 
 def resume(
     connection: BaseDatabaseWrapper, workflow_id: UUID, *, by: object, reason: object
 ) -> None:
-    """Release what the pause has kept back."""
+    """Release what the pause has kept back. Raises `TransitionRefused` if it is not paused."""
     with _locked(connection, workflow_id, "resume", by=by, reason=reason) as (workflow, now):
+        if workflow.paused_at is None:
+            raise TransitionRefused(_("Workflow {workflow} is not paused.", workflow=workflow.id))
         # Those that were paused by themselves stay so.
         ids = [id for some in _generations_below(connection, workflow) for id in some]
         below = Workflow.objects.using(connection.alias).filter(id__in=ids)
@@ -90,10 +97,10 @@ def resume(
 
 
 def _generations_below(connection: BaseDatabaseWrapper, workflow: Workflow) -> Iterator[list[UUID]]:
-    """Lock and yield the unfinished children of a locked workflow, then theirs, and so on.
+    """Lock and yield the unfinished children of a locked workflow, then their children, and so on.
 
-    Each generation is locked before the next is looked for: a child that somebody else has locked
-    may be about to begin one.
+    Each generation is locked before the next is looked for: a child that another session has locked
+    may be about to begin a child of its own.
     """
     rows = Workflow.objects.using(connection.alias).exclude(status__in=sorted(FINAL_WORKFLOWS))
     generation = [workflow.id]
@@ -113,13 +120,13 @@ def retry(
     reason: object,
     from_step: str | None = None,
 ) -> None:
-    """Run failed and cancelled steps again in place, and what they kept from running.
+    """Run failed and cancelled steps again in place, and the steps that they kept from running.
 
-    With `from_step` that step and all behind it run anew too, whatever their ends were. Callbacks
-    are called at the next end again. A deadline that has passed counts from now.
+    With `from_step`, that step and all steps behind it also run anew, however they ended. Callbacks
+    are called again at the next end. A deadline that has passed counts from now.
 
-    Raises `TransitionRefused` where nothing is to be retried, where a step that is to run anew
-    runs, and where another workflow holds the unique key; `WorkflowDoesNotExist` for an unknown
+    Raises `TransitionRefused` if there is nothing to retry, if a step that must run anew is
+    running, or if another workflow holds the unique key; `WorkflowDoesNotExist` for an unknown
     step.
     """
     statuses = ENDED_OR_RUNNING if from_step else RETRIABLE
@@ -137,7 +144,7 @@ def retry(
 def retry_task(
     connection: BaseDatabaseWrapper, task: Task, *, by: object, reason: object, seen: Seen = None
 ) -> None:
-    """Run a failed task of a step again, as a retry of its step; alone where the step still runs.
+    """Retry a failed task of a step together with its step; alone if the step is still running.
 
     Raises `TransitionRefused` if the task has not failed, if its step has succeeded without it or
     fails because of others, and as `retry` does.
@@ -168,10 +175,11 @@ def resolve(
     by: object,
     reason: object,
 ) -> None:
-    """Count a step that failed as succeeded, with this result; what it cancelled waits again.
+    """Count a failed step as succeeded with this result.
 
-    Raises `TransitionRefused` if the step has not failed, `WorkflowDoesNotExist` for an unknown
-    one, and `InvalidArguments` for what is no JSON or too large.
+    The steps that it had cancelled wait again. Raises `TransitionRefused` if the step has not
+    failed, `WorkflowDoesNotExist` for an unknown step, and `InvalidArguments` if the value is not
+    JSON or is too large.
     """
     text = encode(value, limit=get_settings().MAX_RESULT, what="value")
     with _reopened(
@@ -191,7 +199,7 @@ def _reopened(
     detail: str,
     statuses: Collection[WorkflowStatus] = RETRIABLE,
 ) -> Iterator[Retry]:
-    """Lock a workflow and have steps of it run again. Raises `TransitionRefused`."""
+    """Lock a workflow and yield a `Retry` that reopens its steps. Raises `TransitionRefused`."""
     known = frozenset(WorkflowStatus)
     with _locked(
         connection, workflow_id, verb, by=by, reason=reason, statuses=known, detail=detail
@@ -211,7 +219,7 @@ def _reopened(
 
 
 def _require_kept(connection: BaseDatabaseWrapper, workflow: Workflow, *, now: datetime) -> None:
-    """Require of a workflow that has ended that it is no child, and is not being deleted."""
+    """Refuse an ended workflow that is a child or is being deleted."""
     steps = Step.objects.using(connection.alias).filter(id=workflow.parent_step_id or 0)
     if parent := steps.values_list("workflow_id", flat=True).first():
         raise TransitionRefused(_(
@@ -243,7 +251,7 @@ def _locked(
     statuses: Collection[WorkflowStatus] = RUNNING,
     detail: str = "",
 ) -> Iterator[tuple[Workflow, datetime]]:
-    """Lock a workflow for a verb, and audit it.
+    """Lock a workflow for a verb, and write the audit entry.
 
     Raises `WorkflowDoesNotExist`, and `TransitionRefused` if its status does not allow the verb.
     """

@@ -1,4 +1,4 @@
-"""The table of verbs on workflows, and who may do them."""
+"""The table of verbs on workflows, and who may use them."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class WorkflowVerb(Verb):
     noun: str = "workflow"
     # Statuses that allow it.
     statuses: frozenset[WorkflowStatus]
-    # Whether it asks what runs to stop, which takes the permission to stop tasks.
+    # Whether it stops running tasks, which requires the permission to stop tasks.
     stops: bool = False
-    # Whether a workflow in an allowed status has something left for it to do.
+    # Whether it still has something to do for a workflow in an allowed status.
     fits: Callable[[Workflow], bool] = lambda workflow: True
-    # Names of arguments, each of which has a field in each face.
+    # Names of its arguments; each has a field in the admin, the API and the CLI.
     parameters: tuple[str, ...] = ()
 
     def act_by(self, user: Any, key: Any, **arguments: Any) -> Any:
-        """Do it as far as the user may."""
+        """Run the verb as far as the user's permissions allow."""
         if self.stops and not user.has_perm(STOP):
             arguments["may_stop"] = False
         return super().act_by(user, key, **arguments)
 
     def is_for_workflow(self, user: Any, workflow: Workflow) -> bool:
-        """Whether the user may do it to the workflow as it stands."""
+        """Return whether the user may run it on the workflow in its current state."""
         if not self.is_for(user) or workflow.status not in self.statuses or not self.fits(workflow):
             return False
         if self.stops and not user.has_perm(STOP):
@@ -55,7 +55,7 @@ class WorkflowVerb(Verb):
 
 
 def _is_its_own(workflow: Workflow) -> bool:
-    """Whether it is no step of another one."""
+    """Return whether the workflow is not a step of another one."""
     return workflow.parent_step_id is None
 
 

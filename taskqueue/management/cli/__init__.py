@@ -1,4 +1,4 @@
-"""The subcommands of `manage.py taskqueue`, a group a file."""
+"""The subcommands of `manage.py taskqueue`; each group has a module."""
 
 from taskqueue.management.cli import (
     acting,

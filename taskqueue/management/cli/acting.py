@@ -64,7 +64,7 @@ PARAMETERS: dict[str, Callable[[bool], Argument]] = {
 
 
 def _subcommand(verb: TaskVerb) -> Subcommand:
-    """Return the subcommand that is made from a row of the table alone."""
+    """Return the subcommand that is made only from a row of the table."""
     names = [parameter.name for parameter in verb.parameters]
     flags_of_verb = [PARAMETERS[name](True) for name in names]
     if verb.name in ("retry", "update"):
@@ -87,7 +87,7 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
             arguments["changes"] = options_of(flags, "--set")
             if not (arguments["changes"] or call):
                 raise usage_error("Give --set, --args or --kwargs.")
-            # What no task can have is refused before it is tried on any.
+            # Changes that no task can have are refused before they are tried on any.
             if arguments["changes"]:
                 check_changes(arguments["changes"])
         by_filter = has_filters(flags) or flags.all
@@ -97,7 +97,7 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
             either = "not both" if by_filter else "or --all for every task"
             raise usage_error(f"Give either ids, or flags that choose tasks, {either}.")
         for text in flags.ids:
-            if ":" in text:  # No id has one, and each qualifier of a search does.
+            if ":" in text:  # No id has a colon, and each qualifier of a search does.
                 raise usage_error(f"To choose tasks by a search, write --query {quote(text)}.")
         if by_filter:
             _act_on_many(flags, output, verb, arguments)
@@ -116,7 +116,7 @@ def _subcommand(verb: TaskVerb) -> Subcommand:
 def _act_with(verb: str, arguments: dict[str, Any], task_id: UUID, **who: Any) -> Any:
     try:
         return TASK_VERBS[verb].act(task_id, **arguments, **who)
-    except InvalidArguments as error:  # No task can have them.
+    except InvalidArguments as error:  # No task can have these arguments.
         raise usage_error(str(error)) from None
 
 
@@ -132,7 +132,7 @@ def act_on_ids(
     *,
     ends_attempt: bool = False,
 ) -> None:
-    """Act on the tasks with these ids; raises CommandError if one of them was refused."""
+    """Apply a verb to the tasks with these ids. Raises CommandError if one of them was refused."""
 
     def attempt(text: str) -> dict[str, Any]:
         task_id = id_of(text)
@@ -194,7 +194,7 @@ def _act_on_many(
 
 
 def _warning_of_many(which: control.TaskFilter, verb: str) -> str:
-    """Return the warning before a bulk action; empty where no lost worker holds a task."""
+    """Return the warning before a bulk action; empty if no lost worker holds a task."""
     number = control.count_held_by_lost(which, verb)
     if not number:
         return ""
@@ -213,9 +213,10 @@ def for_each(
     key: str,
     tell: Callable[[Lines], None],
 ) -> None:
-    """Attempt it on each and print the results. Raises CommandError if one was refused.
+    """Try it for each key and print the results. Raises CommandError if one was refused.
 
-    A single refusal is only an error. Whatever ends it early, the results so far are printed.
+    If there is only one key, a refusal is printed only as an error. If something ends it early, the
+    results so far are printed.
     """
     lines: Lines = []
     try:

@@ -47,7 +47,7 @@ RULE_COLUMNS = (
     "name", "kind", "scope", "pattern", "threshold", "firing", "is_enabled", "source",
     "silenced_until", "mail", "endpoints", "trouble",
 )  # fmt: skip
-# An argument without a default, so that an edit sees what was given.
+# An argument without a default, so that an edit can see which were given.
 optional = partial(argument, default=SUPPRESS)
 FIELDS = ("kind", "scope", "pattern", "threshold", "window", "wait", "repeat", "mail",
           "endpoints", "url", "enabled")  # fmt: skip

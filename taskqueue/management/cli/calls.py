@@ -16,7 +16,7 @@ from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import PERSON, argument, person_of, subcommand
 from taskqueue.results.by_hand import enqueue_batches_by_hand
 
-# One transaction writes them.
+# The most that one transaction writes.
 MOST_LINES = 100_000
 LONGEST_LINE = 4_000_000
 Call = tuple[BaseDefinition[Any, Any], list[Any], dict[str, Any]]
@@ -75,7 +75,7 @@ def _call(line: str, made: dict[str, BaseDefinition[Any, Any]]) -> Call:
     name, args, kwargs = given.pop("name"), given.pop("args", []), given.pop("kwargs", {})
     if not isinstance(args, list) or not isinstance(kwargs, dict):
         raise ValueError("args must be a list, and kwargs an object.")
-    # One object for all lines with the same options: they are written together.
+    # One object for all lines with the same options, so that they are written together.
     key = json.dumps([name, given], sort_keys=True)
     if key not in made:
         made[key] = registry.get(name).using(**options_from_json(given))
@@ -92,7 +92,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _alike(calls: list[Call]) -> list[list[int]]:
-    """Return the places of calls that follow each other with one definition and its options."""
+    """Return the positions of consecutive calls with the same definition and options."""
     batches: list[list[int]] = []
     for place, (definition, *_) in enumerate(calls):
         has_id = definition.options.id is not None

@@ -11,7 +11,7 @@ BARS = "▁▂▃▄▅▆▇█"
 GAP = "  "
 # Columns of a cell before it is cut.
 WIDEST = 60
-# In a limited width: of a cell in the middle at most; of the first cell at least.
+# In a limited width: the most columns of a middle cell, and the fewest of the first cell.
 WIDEST_BETWEEN, LEAST = 30, 8
 
 
@@ -54,10 +54,10 @@ def filled(text: str, columns: int) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]], *, columns: int | None = None) -> list[str]:
-    """Return lines of cells, each column as wide as its widest cell; a line may have fewer.
+    """Return lines of cells, each column as wide as its widest cell; a line may have fewer cells.
 
-    Long cells are cut, but for the last. Where `columns` is too narrow, the first one is cut, then
-    the last.
+    Long cells are shortened, except the last. If `columns` is too narrow, the first one is
+    shortened, then the last.
     """
     cells = [list(map(one_line, line)) for line in lines]
     *widths, last = (max(map(width, column)) for column in zip_longest(*cells, fillvalue=""))
@@ -79,7 +79,7 @@ def bars(figures: Sequence[int]) -> str:
 
 
 def size(octets: int | None) -> str:
-    """Return such as `12 MB`; nothing for None."""
+    """Return a size such as `12 MB`; empty for None."""
     if octets is None:
         return ""
     number, unit = float(octets), "B"
@@ -91,7 +91,10 @@ def size(octets: int | None) -> str:
 
 
 def utc(moment: datetime | None, *, timespec: str = "") -> str:
-    """Return the moment in a column headed by its zone: in seconds, or finer where it is."""
+    """Return a time in UTC, without the zone, which the heading names.
+
+    In seconds, or finer if it is finer.
+    """
     if moment is None:
         return ""
     naive = moment.astimezone(UTC).replace(tzinfo=None)

@@ -47,7 +47,7 @@ FINDING = ("check", "severity", "seen", "remedy", "subject")
     example="doctor --fail-on warning",
 )  # fmt: skip
 def doctor(flags: Namespace, output: Output) -> None:
-    with override("en"):  # As all that a command prints.
+    with override("en"):  # Like all output of a command.
         findings = examine()
     status = worst(findings)
     output.say(
@@ -147,7 +147,7 @@ def _look(wanted: Wanted) -> Health:
     try:
         return probe(wanted)
     except TROUBLE as error:
-        # Asks the database whether it has our tables, and therefore does so here.
+        # This queries the database for our tables, so it is done only here.
         return _without_database(sentence_of(error))
 
 

@@ -20,7 +20,7 @@ TROUBLE = (DatabaseError, InterfaceError)
 # The exit code for wrong usage; 1 is for what is refused or does not exist.
 USAGE = 2
 OF_DJANGO = frozenset({"settings", "pythonpath"})
-# The characters for bytes of the command line that Python cannot decode.
+# The characters for command line bytes that Python cannot decode.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -38,7 +38,7 @@ def refusals_reported() -> Iterator[None]:
         error.args = (one_line(str(error)),)
         raise
     except (TaskQueueError, ValueError) as error:
-        # InvalidTask and InvalidArguments are ValueErrors, what does not exist is a LookupError.
+        # InvalidTask and InvalidArguments are ValueErrors; missing objects are LookupErrors.
         is_usage = isinstance(error, ValueError) and not isinstance(error, LookupError)
         raise CommandError(one_line(str(error)), returncode=USAGE if is_usage else 1) from None
     except TROUBLE as error:
@@ -55,7 +55,7 @@ def refuse_what_is_not_text(flags: Mapping[str, Any]) -> None:
 
 
 def sentence_of(error: Exception) -> str:
-    """Return what is wrong with the database, and what to do."""
+    """Return a sentence about what is wrong with the database, and what to do."""
     if is_busy(error):
         return (
             "The database is busy: another transaction holds its write lock, perhaps an atomic "

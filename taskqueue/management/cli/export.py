@@ -1,4 +1,4 @@
-"""`export`: the tasks that match, as JSON Lines or CSV."""
+"""`export`: the matching tasks, as JSON Lines or CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taskqueue.monitoring.searching.finding import Effort, find
 
 BATCH = 500
 MOST = 100_000_000
-# Nobody waits for a page here: a search may read as much as it takes.
+# Nobody waits for a page here, so a search may read as much as it needs.
 EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=10.0)
 
 
@@ -44,7 +44,7 @@ def export(flags: Namespace, output: Output) -> None:
     cursor, left = "", flags.limit
     while left > 0:
         page = find(which, tasks=rows, before=cursor, limit=min(BATCH, left), effort=EFFORT)
-        # Holders of a key that is searched for come with the first page.
+        # Holders of a searched key come with the first page.
         found = {task.pk: task for task in (*page.tasks, *(() if cursor else page.holders))}
         shown = (json_form(task_as(ExportedTask, each, COMMAND_LINE)) for each in found.values())
         output.raw(form.rows(shown))

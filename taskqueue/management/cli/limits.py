@@ -1,4 +1,4 @@
-"""`limits …`: view limits and set other numbers than code declares; `release` a sequence."""
+"""`limits …`: view limits and override the numbers of the code; `release` a sequence."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RELEASE = VERBS["task", "release"]
 
 
 def places(*, least: int) -> Argument:
-    """Return the flag for how many run at once."""
+    """Return the flag for how many tasks run at once."""
     zero = "; 0 holds all its tasks" if least == 0 else ""
     return argument(
         "--concurrency", type=whole_number(MOST_AT_ONCE, least=least), metavar="N",

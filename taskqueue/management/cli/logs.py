@@ -46,7 +46,7 @@ def logs(flags: Namespace, output: Output) -> None:
                 output.line(json_form(line))
             else:
                 output.say(_text(line))
-        # Lines are read as they come, also through a pipe.
+        # Lines can be read as they come, also through a pipe.
         output.finish()
 
 

@@ -1,4 +1,4 @@
-"""`operations …`: actions on many tasks, which workers do in the background."""
+"""`operations …`: verbs on many tasks, which workers apply in the background."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from argparse import ArgumentParser
@@ -39,12 +40,12 @@ class Output:
     ) -> None:
         self._stream = stream
         self._unwritable: Unwritable | None = None
-        self.note = note  # Says something beside it, which would disturb who reads the rest.
+        self.note = note  # Prints beside the output, which it must not disturb.
         self.is_json = form == "json"
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody looks at it as it is printed."""
+        """Return whether somebody sees the output as it is printed."""
         return self._stream is not None and self._stream.isatty()
 
     def say(self, text: str | Iterable[str], value: Any = None) -> None:
@@ -53,11 +54,11 @@ class Output:
         try:
             self._write(as_json(value) if self.is_json else "\n".join(map(without_controls, lines)))
         except Unwritable as error:
-            # What is found out after it, as whether it was refused, matters more.
+            # Later errors, such as a refusal, matter more.
             self._unwritable = error
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-        """Print rows under their columns, or all that is known of them as a list of objects."""
+        """Print rows under their columns, or everything known about them as a list of objects."""
         lines = [[_text(row[column]) for column in columns] for row in rows]
         self.say(aligned([columns, *lines]), rows)
 
@@ -72,17 +73,17 @@ class Output:
         self.say(_lines(fields, ""), value)
 
     def line(self, value: Mapping[str, Any]) -> None:
-        """Print a document on one line, which goes out at once. Raises `Unwritable`."""
+        """Print a document on one line, and flush it. Raises `Unwritable`."""
         self._write(json.dumps(json_form(value)))
         self._flush()
 
     def words(self, text: str) -> None:
-        """Print one line of text, which goes out at once. Raises `Unwritable`."""
+        """Print one line of text, and flush it. Raises `Unwritable`."""
         self._write(without_controls(text))
         self._flush()
 
     def raw(self, text: str) -> None:
-        """Print text as it is, such as a part of a document. Raises `Unwritable`."""
+        """Print text unchanged, such as a part of a document. Raises `Unwritable`."""
         if not text:
             return
         with writing():
@@ -92,7 +93,7 @@ class Output:
         self._flush()
 
     def finish(self) -> None:
-        """Let out what was written. Raises `Unwritable`, if anything could not be."""
+        """Flush the output. Raises `Unwritable` if anything could not be written."""
         if self._unwritable is not None:
             raise self._unwritable
         self._flush()
@@ -110,7 +111,7 @@ class Output:
 
 
 def readable(value: Any) -> dict[str, Any]:
-    """Return the fields of a read model, with a text for no value that has a meaning."""
+    """Return the fields of a read model, with a text for missing values that have a meaning."""
     if not is_dataclass(value):
         return dict(value)
     fields: dict[str, Any] = {}
@@ -169,7 +170,7 @@ def _cell(model: Any, name: str) -> Any:
 
 
 def _heading(name: str) -> str:
-    """Return the name of a field without its unit, which stands in each cell."""
+    """Return the name of a field without its unit, which is in each cell."""
     for unit in ("_seconds", "_bytes", "_count"):
         name = name.removesuffix(unit)
     return name
@@ -180,9 +181,9 @@ def as_json(value: Any) -> str:
     return json.dumps(json_form(value), indent=2)
 
 
-# The exit code where the command was done and its output could not be written.
+# The exit code if the command was carried out but its output could not be written.
 NOT_SAID = 3
-# Each as wide as what it stands for, so that columns stay aligned.
+# Each is as wide as the character that it replaces, so that columns stay aligned.
 MARKS = str.maketrans("…→▁▂▃▄▅▆▇█“”�", '~>_.:-=+*#""?')
 
 
@@ -191,7 +192,7 @@ class Unwritable(Exception):
 
 
 def legible(text: str, encoding: str | None) -> str:
-    """Return the text with marks, or escapes, for characters that the encoding does not have."""
+    """Return the text with marks or escapes for characters that the encoding lacks."""
     try:
         text.encode(encoding or "utf-8")
     except UnicodeEncodeError:
@@ -202,7 +203,7 @@ def legible(text: str, encoding: str | None) -> str:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Raise `Unwritable` where the stream is full, closed or broken; not where its reader left."""
+    """Raise `Unwritable` if the stream is full, closed or broken, but not if its reader left."""
     try:
         yield
     except BrokenPipeError:
@@ -213,11 +214,26 @@ def writing() -> Iterator[None]:
 
 
 @contextmanager
-def finished(finish: Callable[[], None]) -> Iterator[None]:
-    """Finish the output; end quietly where its reader has left.
+def hints_told_once() -> Iterator[None]:
+    """Keep the hints out of the log that the commands print as notes."""
+    engine = logging.getLogger("taskqueue.engine")
 
-    Raises CommandError with exit code `NOT_SAID` where it cannot be written; an error of the block
-    itself goes first.
+    def is_no_hint(record: logging.LogRecord) -> bool:
+        return not hasattr(record, "hint")
+
+    engine.addFilter(is_no_hint)
+    try:
+        yield
+    finally:
+        engine.removeFilter(is_no_hint)
+
+
+@contextmanager
+def finished(finish: Callable[[], None]) -> Iterator[None]:
+    """Finish the output; end quietly if its reader has left.
+
+    Raises CommandError with exit code `NOT_SAID` if it cannot be written; an error of the block
+    itself takes precedence.
     """
     try:
         yield
@@ -239,6 +255,6 @@ def finished(finish: Callable[[], None]) -> Iterator[None]:
 
 
 def _write_nowhere() -> None:
-    """Let nothing raise again that is still to be flushed when the process ends."""
+    """Redirect the output so that flushing at the end of the process raises no more errors."""
     with suppress(AttributeError, OSError, ValueError):  # There may be no file at all.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -43,7 +43,7 @@ def stats(flags: Namespace, output: Output) -> None:
     attempts = series(flags.span, queue_name=flags.queue, name=flags.name)
     figures = _figures(attempts)
     steps = _steps(attempts) if flags.steps else []
-    # What is kept of names does not tell the queues apart.
+    # Figures by name do not distinguish queues.
     names = [] if flags.queue else compared(flags.span)
     names = [each for each in names if flags.name in ("", each.name)][: flags.names]
     if output.is_json:
@@ -56,7 +56,7 @@ def stats(flags: Namespace, output: Output) -> None:
         output.sheet(document | ({"steps": steps} if flags.steps else {}))
         return
     if flags.queue or flags.name:
-        # A queue's own would read all of its tasks.
+        # Counting a queue's own tasks would read all of them.
         output.say("All tasks, of all queues and names:")
     output.table([{status: str(count) for status, count in counts.items()}], list(counts))
     whose = f" on the queue {flags.queue}" if flags.queue else ""
@@ -79,7 +79,7 @@ def stats(flags: Namespace, output: Output) -> None:
 
 
 def json_of_counts(counts: dict[str, Count]) -> dict[str, Any]:
-    """Return the numbers of tasks by status, and the statuses that have more than told."""
+    """Return the numbers of tasks by status, and the statuses with more tasks than counted."""
     return {
         "tasks": {status: count.value for status, count in counts.items()},
         "more_than_that": sorted(status for status, count in counts.items() if count.is_capped),
@@ -87,7 +87,7 @@ def json_of_counts(counts: dict[str, Count]) -> dict[str, Any]:
 
 
 def _figures(attempts: Series) -> dict[str, Any]:
-    """Return what the attempts came to; durations in seconds."""
+    """Return the totals of the attempts; durations in seconds."""
     minutes = attempts.step_seconds * len(attempts.starts) / 60
     whole = attempts.whole
     return {
@@ -98,7 +98,7 @@ def _figures(attempts: Series) -> dict[str, Any]:
 
 
 def pace(per_minute: float) -> str:
-    """Write how many ended in a minute, or in the hour or day in which one did."""
+    """Describe how many ended per minute, or per hour or day if they are few."""
     number, unit = per_minute, "a minute"
     for minutes, longer in ((60, "an hour"), (24 * 60, "a day")):
         if 0 < number < 1:
@@ -122,5 +122,5 @@ def _shown_name(shown: Compared) -> dict[str, Any]:
 
 
 def _percent(change: float | None) -> str:
-    """Write a change since the same length of time before; empty where too little is known."""
+    """Format a change since the same length of time before; empty if too little is known."""
     return "" if change is None else f"{round(change * 100):+} %"

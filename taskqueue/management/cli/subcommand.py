@@ -18,12 +18,12 @@ Run = Callable[[Namespace, Output], None]
 
 
 def argument(*names: str, **options: Any) -> Argument:
-    """Return an argument, described as argparse takes it."""
+    """Return an argument, described as for argparse."""
     return methodcaller("add_argument", *names, **options)
 
 
 def group(title: str, *arguments: Argument, description: str | None = None) -> Argument:
-    """Return arguments under a title of their own in the help."""
+    """Return arguments under their own title in the help."""
     return _grouped(methodcaller("add_argument_group", title, description), arguments)
 
 
@@ -57,9 +57,9 @@ class Subcommand:
     help: str
     arguments: Sequence[Argument]
     run: Run
-    # An example of its arguments, for the help.
+    # Example arguments, for the help.
     example: str = ""
-    # What it can print.
+    # The output formats that it has.
     formats: Sequence[str] = FORMATS
 
     def add_to(self, chosen: Any) -> ArgumentParser:
@@ -81,7 +81,7 @@ def subcommand(
     example: str = "",
     formats: Sequence[str] = FORMATS,
 ) -> Callable[[Run], Subcommand]:
-    """Return a decorator that makes a subcommand of the function that runs it."""
+    """Return a decorator that turns a function into a subcommand."""
     return lambda run: Subcommand(
         name=name, help=help, arguments=arguments, run=run, example=example, formats=formats
     )
@@ -93,7 +93,7 @@ def actions_of(*actions: Subcommand) -> Argument:
     def add(parser: ArgumentParser) -> None:
         chosen = parser.add_subparsers(dest="action", metavar="action", help="default: list")
         for action in actions:
-            # Without a default of its own: it would undo a --format that stands before the action.
+            # Without a default of its own, which would override a --format before the action.
             add_format(action.add_to(chosen), default=SUPPRESS, choices=action.formats)
 
     return add
@@ -112,6 +112,6 @@ def person_of(flags: Namespace) -> dict[str, Any]:
     if by is None:
         try:
             by = getpass.getuser()
-        except (KeyError, OSError):  # A container may run under a number that has no name.
+        except (KeyError, OSError):  # A container may run as a user id that has no name.
             by = f"uid {os.getuid()}"
     return {"by": by, "reason": flags.reason}

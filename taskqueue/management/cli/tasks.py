@@ -1,4 +1,4 @@
-"""`list`, `show`, `why` and `enqueue`: the tasks that match, one task, and a new one."""
+"""`list`, `show`, `why` and `enqueue`: the matching tasks, one task, and a new one."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ from taskqueue.results.by_hand import enqueue_by_hand
 from taskqueue.results.reading import row_of
 
 MOST = 1000
-# Pages of the admin that a search may read.
+# The most pages of the admin that a search may read.
 PAGES = 20
 COLUMNS = (
     "id", "name", "status", "queue_name", "priority", "attempts", "run_after", "error_class",
 )  # fmt: skip
 TIMELINE = ("at", "title", "took_seconds", "who", "error_class", "detail")
-# Fields that the text leaves out, since the attempts and the status say it.
+# Fields that the text leaves out, because the attempts and the status show them.
 IN_ATTEMPTS = ("running", "errors", "can", "is_finished")
 # Fields that matter only for tasks of several or named workers.
 OF_SEVERAL = ("workers", "broadcast", "open_slots", "running_leases", "successes")
@@ -177,7 +177,7 @@ def why(flags: Namespace, output: Output) -> None:
     )
 
 
-# Options that have a flag of their own.
+# Options that have their own flag.
 BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
 
 
@@ -214,7 +214,7 @@ def enqueue(flags: Namespace, output: Output) -> None:
         result.refresh()
         is_late = True
     finally:
-        # Also if the waiting was interrupted: the task stays.
+        # Also if the waiting was interrupted: the task stays enqueued.
         output.say(_told(result), _row(result))
     if is_late:
         raise CommandError(f"Task {result.id} is {result.status}: it has not finished in time.")
@@ -223,14 +223,14 @@ def enqueue(flags: Namespace, output: Output) -> None:
 
 
 def _enqueued(flags: Namespace) -> TaskResult[Any]:
-    """Enqueue with the options of the flags; those that they leave out are the definition's."""
+    """Enqueue with the options of the flags; other options are those of the definition."""
     definition = registry.get(flags.name).using(**options_of(flags, "--set", BY_FLAG))
     call = {"args": [], "kwargs": {}, **call_of(flags)}
     try:
         result: TaskResult[Any] = enqueue_by_hand(definition, **call, **person_of(flags))
     except ArgumentsDoNotBind as error:
         raise usage_error(str(error)) from None
-    except TypeError as error:  # Of an option's value.
+    except TypeError as error:  # From the value of an option.
         raise InvalidTask(str(error)) from None
     return result
 

@@ -24,7 +24,7 @@ from taskqueue.management.cli.subcommand import Argument, argument, group, not_e
 from taskqueue.monitoring.searching.search import parse
 
 T = TypeVar("T")
-# How values of options are written, for the help of a flag.
+# How option values are written, for the help of a flag.
 VALUES = (
     "a value is JSON, plain text, a duration such as 5m, "
     "backoff='exponential(base=2, cap=600)' or retry_for=ConnectionError,shop.errors.Busy"
@@ -95,7 +95,7 @@ def whole_number(most: int, *, least: int = 1) -> Callable[[str], int]:
 
 
 def _json_value(text: str) -> Any:
-    """Read JSON. Raises ValueError for what is none, ArgumentTypeError for other mistakes."""
+    """Read JSON. Raises ValueError if it is not JSON, ArgumentTypeError for other mistakes."""
     try:
         return json.loads(text, object_pairs_hook=_object)
     except RecursionError:
@@ -185,7 +185,7 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def options_of(flags: Namespace, flag: str, by_flag: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the options as `.using()` takes them, also those with a flag of their own.
+    """Return the options for `.using()`, including those with their own flag.
 
     Raises CommandError if one is given twice.
     """
@@ -200,7 +200,7 @@ def options_of(flags: Namespace, flag: str, by_flag: Iterable[str] = ()) -> dict
 
 ALL_AND_SOME = "--all chooses every task: omit it, or the other flags that choose tasks."
 NOTHING_SAID = "The query is empty: it chooses no tasks."
-# The filters that have a flag of their own.
+# The filters that have their own flag.
 BY_FLAG = {name: filter for name, filter in FILTERS.items() if filter.flag}
 
 
@@ -254,5 +254,5 @@ def filter_of(flags: Namespace, *, everything: bool) -> TaskFilter:
 
 
 def has_filters(flags: Namespace) -> bool:
-    """Whether flags choose tasks by their properties."""
+    """Return whether flags choose tasks by their properties."""
     return bool(flags.query) or any(getattr(flags, name) for name in BY_FLAG)

@@ -106,7 +106,7 @@ def edit(flags: Namespace, output: Output) -> None:
 
 
 def _simple(name: str) -> Subcommand:
-    """Return the subcommand of a verb that takes nothing but an endpoint."""
+    """Return the subcommand of a verb that takes only an endpoint."""
 
     @subcommand(name, WEBHOOK_VERBS[name].help, ID, *PERSON)
     def act(flags: Namespace, output: Output) -> None:
@@ -180,7 +180,7 @@ def replay(flags: Namespace, output: Output) -> None:
 
 
 def _given(flags: Namespace) -> dict[str, Any]:
-    """Return what the flags say of an endpoint."""
+    """Return the fields of an endpoint that the flags set."""
     values = {column: getattr(flags, flag) for flag, column in FIELDS.items()}
     values["description"] = flags.description
     return {name: value for name, value in values.items() if value is not None}

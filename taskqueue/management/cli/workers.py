@@ -46,7 +46,7 @@ WORKER_COLUMNS = (
 )  # fmt: skip
 
 
-# Of `workers` and of `workers list`: a default of its own would undo what stands before `list`.
+# For `workers` and `workers list`: a separate default would override a flag before `list`.
 _LISTED = (
     argument(
         "--all", action="store_true", default=SUPPRESS, help="include workers that have ended"
@@ -75,7 +75,7 @@ def _worker_choice(instead_of: str) -> Argument:
 
 
 def _chosen_workers(flags: Namespace) -> WorkerFilter | None:
-    """Return the chosen workers; None where no flag chooses any. Raises CommandError."""
+    """Return the chosen workers; None if no flag chooses any. Raises CommandError."""
     some = flags.worker or flags.host or flags.queue
     if not (some or flags.all_workers):
         return None
@@ -186,7 +186,7 @@ def stop(flags: Namespace, output: Output) -> None:
     elif flags.request is not None:
         raise usage_error("--quiet and --kill are for workers.")
     else:
-        # Not `request_stop`: a task that only waits is to end too.
+        # Not `request_stop`: a task that only waits must end too.
         cancel = partial(TASK_VERBS["cancel"].act, ended_by="stop")
         act_on_ids(flags, output, "stop", cancel, ends_attempt=True)
 
@@ -269,7 +269,7 @@ def _pause_other(flags: Namespace, output: Output, verb: str, **arguments: Any) 
 
 
 def _tell(output: Output, text: str, state: dict[str, Any]) -> None:
-    """Tell that it is done, and of a name that is probably mistyped."""
+    """Report that it is done, and warn of a name that is probably misspelled."""
     output.say(text, state)
     if state["hint"]:
         output.note(state["hint"])

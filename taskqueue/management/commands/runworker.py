@@ -14,7 +14,7 @@ from taskqueue.core.durations import duration_from_text
 from taskqueue.management.checking import Checker
 from taskqueue.worker.forks import Template
 
-# Children read the settings anew, with the real databases.
+# Children read the settings again, with the real databases.
 IN_TESTS = (
     "runworker does not run in the process of tests: its children would open the databases of the "
     "settings, not the tests'. taskqueue.testing has run_due(), and live_worker() for a worker in "
@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     help = "Claim tasks and run them, until told to stop (TERM or INT) or drained (--drain)."
 
-    # `handle` runs them: some ask the database, which may be away, and for which it waits.
+    # `handle` runs them: some query the database, which may be away, and then it waits.
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -67,11 +67,12 @@ class Command(BaseCommand):
         add("--noreload", action="store_false", dest="reload", help=argparse.SUPPRESS)
 
     def handle(self, *args: Any, **flags: Any) -> None:
-        if hasattr(mail, "outbox"):  # As Django's own test environment leaves its mark.
+        if hasattr(mail, "outbox"):  # Django's own test environment sets this.
             raise CommandError(IN_TESTS)
         with closing(Template()) as template, closing(Checker(self)) as checker:
-            # First of all: threads and connections of the worker must not be in the copies. While
-            # one imports the tasks and the other checks, this process imports the worker.
+            # First of all, because the copies must not contain threads and connections of the
+            # worker. While one copy imports the tasks and the other runs checks, this process
+            # imports the worker.
             template.begin()
             if not flags["skip_checks"]:
                 checker.begin(template)
@@ -100,7 +101,7 @@ def _number(least: float, limit: int) -> Callable[[str], float]:
 
 
 def _duration(least: float, limit: int) -> Callable[[str], float]:
-    """Return a function that reads seconds, or such as 30s, 1m and 250ms."""
+    """Return a function that reads seconds, or durations such as 30s, 1m and 250ms."""
     number = _number(least, limit)
 
     def read(text: str) -> float:
@@ -116,7 +117,7 @@ _seconds, _interval = _duration(0, 10**9), _duration(0.01, 10**6)
 
 
 def add_port_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags; several may name the same port, on the loopback unless they name a host."""
+    """Add the flags. Several may name the same port; the default host is the loopback address."""
     for name, answers in (("health", "/live and /ready"), ("metrics", "/metrics for Prometheus")):
         parser.add_argument(
             f"--{name}-port",

@@ -12,7 +12,7 @@ from django.utils.translation import override
 from taskqueue.management.cli import SUBCOMMANDS
 from taskqueue.management.cli.cells import one_line
 from taskqueue.management.cli.errors import refusals_reported, refuse_what_is_not_text
-from taskqueue.management.cli.output import Output, add_format, finished
+from taskqueue.management.cli.output import Output, add_format, finished, hints_told_once
 
 EXIT_CODES = (
     "Exits with 0 if it is done, 1 if it is refused, not found or unhealthy, 2 for wrong usage, "
@@ -37,7 +37,7 @@ class Command(BaseCommand):
             super().run_from_argv(argv)
         except KeyboardInterrupt:
             self.stderr.write("Interrupted.")
-            # By the signal, after which a shell leaves its own loop as well; with no traceback.
+            # By the signal, so that a shell leaves its own loop as well; without a traceback.
             sys.excepthook = lambda *error: None
             raise
 
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         is_closed = getattr(self.stdout, "_out", self.stdout) is None
         output = Output(None if is_closed else self.stdout, form=flags["format"], note=self._note)
         # One language for scripts, whatever the project's is.
-        with override("en"), refusals_reported(), finished(output.finish):
+        with override("en"), hints_told_once(), refusals_reported(), finished(output.finish):
             refuse_what_is_not_text(flags)
             flags["run"](Namespace(**flags), output)
 

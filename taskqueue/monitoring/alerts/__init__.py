@@ -1,1 +1,1 @@
-"""Judging alert rules, by the functions that the dashboard, `top` and the doctor use."""
+"""Judging alert rules, with the functions that the dashboard, `top` and the doctor use."""

@@ -13,10 +13,10 @@ from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import whole_seconds
 
-# Tasks that failed, and workflows, that are looked at: the newest; of running ones the oldest.
+# The most tasks that failed, and workflows, that are read: the newest; of running ones the oldest.
 MOST_FAILURES = 10_000
 MOST_WORKFLOWS = 1_000
-# Of a workflow with fewer successes among the newest, its usual time is not known.
+# A workflow name with fewer successes among the newest has no usual time.
 ENOUGH, SAMPLE = 20, 2_000
 
 _FAILED = """
@@ -33,7 +33,7 @@ GROUP BY name, queue_name
 FAILED = Statement(
     postgresql=_FAILED.format(since="%(since)s"), sqlite=_FAILED.format(since="%(since_text)s")
 )
-# Of the project alone: deliveries of webhooks are retried for as long as a receiver is away.
+# Only tasks of the project: deliveries of webhooks are retried for as long as a receiver is away.
 _RATES = """
 SELECT {column}, sum(failed + lost), sum(succeeded + failed + lost + stopped)
 FROM taskqueue_rollup
@@ -50,7 +50,7 @@ def _rates_by(column: str) -> Statement:
 
 
 RATES = {"queue": _rates_by("queue_name"), "name": _rates_by("name")}
-# Ready tasks that any worker may take, by the claim's index.
+# Ready tasks that any worker may take, found by the claim's index.
 BACKLOG = Statement.of("""
 SELECT count(*)
 FROM (
@@ -126,7 +126,7 @@ class FailedWorkflow(NamedTuple):
 
 
 class SlowWorkflow(NamedTuple):
-    """A workflow that runs for longer than most of its name have run."""
+    """A workflow that has been running for longer than most of its name."""
 
     name: str
     id: str
@@ -135,7 +135,7 @@ class SlowWorkflow(NamedTuple):
 
 
 def failures_since(since: datetime) -> list[Failures]:
-    """Return the tasks that failed since then, by name and queue, as far as the newest go."""
+    """Return the tasks that failed since then, by name and queue, among the newest."""
     rows = read(FAILED, since=since, since_text=whole_seconds(since), most=MOST_FAILURES)
     return [
         Failures(name, queue, number, moment, str(as_uuid(example)))
@@ -151,12 +151,12 @@ def rates_since(by: str, since: datetime) -> list[Rate]:
 
 
 def backlog_of(queue_name: str, *, most: int) -> int:
-    """Count the ready tasks of a queue, up to so many."""
+    """Count the ready tasks of a queue, up to `most`."""
     return int(read(BACKLOG, queue=queue_name, most=most)[0][0])
 
 
 def failed_workflows() -> list[FailedWorkflow]:
-    """Return the workflows that failed, without children, as far as the newest go."""
+    """Return the workflows that failed, without children, among the newest."""
     return [
         FailedWorkflow(name, moment, str(as_uuid(id)), float(seconds))
         for name, at, id, seconds in read(FAILED_WORKFLOWS, most=MOST_WORKFLOWS)
@@ -165,7 +165,7 @@ def failed_workflows() -> list[FailedWorkflow]:
 
 
 def slow_workflows() -> list[SlowWorkflow]:
-    """Return the running workflows whose usual time is known, with the p95 of that."""
+    """Return the running workflows whose usual time is known, with its p95."""
     rows = read(WORKFLOW_TIMES, most=MOST_WORKFLOWS, sample=SAMPLE)
     times: defaultdict[str, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
     for name, _, seconds, is_running in rows:

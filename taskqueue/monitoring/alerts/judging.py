@@ -25,12 +25,12 @@ Judge = Callable[[AlertRule, Situation], Iterable[Judged]]
 
 
 def judge(rule: AlertRule, situation: Situation) -> list[Judged]:
-    """Return the subjects for which the condition of the rule holds."""
+    """Return the subjects for which the condition of the rule holds now."""
     return list(JUDGES[AlertKind(rule.kind)](rule, situation))
 
 
 def is_well(situation: Situation) -> bool:
-    """Whether the dashboard has no error to tell."""
+    """Return whether the dashboard shows no errors."""
     return not any(notice.level == ERROR for notice in notices(situation))
 
 
@@ -49,7 +49,7 @@ def _missed(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
 
 
 def _findings(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
-    """Yield what the doctor found when it was last asked."""
+    """Yield the latest findings of the doctor."""
     for found in rule.found or ():
         subject = ": ".join(filter(None, (found["check"], found["subject"])))
         words = found.get("words", {})
@@ -61,7 +61,7 @@ def _nothing(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
 
 
 def _noticed(among: Callable[[Situation], Iterable[Notice]], *codes: str) -> Judge:
-    """Return the judge of a rule about some of the dashboard's notices; all, without codes."""
+    """Return the judge of a rule about notices with these codes; about all without codes."""
 
     def judged(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         return (
@@ -72,7 +72,7 @@ def _noticed(among: Callable[[Situation], Iterable[Notice]], *codes: str) -> Jud
 
 
 def _scoped(scope: AlertScope, judges: Judge) -> Judge:
-    """Return the judge whose subjects are the names that the pattern is compared with."""
+    """Return a judge that compares the rule's pattern with names of that scope."""
 
     def judged(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         return (each for each in judges(rule, situation) if fits(rule, scope, each.subject))
@@ -81,7 +81,7 @@ def _scoped(scope: AlertScope, judges: Judge) -> Judge:
 
 
 def _told_apart(scope: AlertScope, among: Callable[[Situation], Iterable[Notice]]) -> Judge:
-    """Return the judge of notices of which a name may have several, told apart by their detail."""
+    """Return a judge of notices that their details distinguish, as a name may have several."""
 
     def judged(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
         for notice in among(situation):
@@ -92,7 +92,7 @@ def _told_apart(scope: AlertScope, among: Callable[[Situation], Iterable[Notice]
 
 
 def _new_errors(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
-    """Yield new kinds of error: those of taskqueue itself for a rule that names them."""
+    """Yield new kinds of error; those of taskqueue itself only for a rule that names them."""
     among = new_errors_of_all if is_internal(rule.pattern) else new_errors
     yield from _told_apart(_NAME, among)(rule, situation)
 

@@ -23,9 +23,10 @@ from taskqueue.monitoring.notices.queues import (
 
 
 def latencies(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield queues that fall behind; where nobody serves them or all is paused, others tell.
+    """Yield queues that fall behind, except if nobody serves them or all is paused (other rules).
 
-    What is late behind busy workers is told from what is late although a slot is free.
+    Tasks that wait behind busy workers are distinguished from tasks that wait although a slot is
+    free.
     """
     if everything_is_paused(situation):
         return
@@ -48,7 +49,7 @@ def latencies(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
 
 
 def depths(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield queues where very many tasks wait."""
+    """Yield queues with very many waiting tasks."""
     most = int(threshold_of(rule))
     for queue in situation.queues:
         counted = replace(queue, waiting=situation.backlog(queue, most))
@@ -57,7 +58,7 @@ def depths(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
 
 
 def nobody(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield that no worker takes tasks: who judges lives, but may be quiet itself."""
+    """Yield that no worker takes tasks: the worker that judges is alive, but may be quiet."""
     if nobody_takes(situation.workers):
         waiting = sum(queue.waiting for queue in situation.queues)
         yield Judged(

@@ -11,7 +11,7 @@ from taskqueue.monitoring.notice import Notice
 
 
 def threshold_of(rule: AlertRule) -> float:
-    """Return the number that the rule compares with."""
+    """Return the number with which the rule compares."""
     known = KINDS[AlertKind(rule.kind)].threshold if rule.threshold is None else rule.threshold
     return known or 0.0
 
@@ -23,15 +23,15 @@ def window_of(rule: AlertRule) -> int:
 
 
 def fits(rule: AlertRule, scope: AlertScope, name: str) -> bool:
-    """Whether the rule is about what has that name; one of another scope is about all."""
+    """Return whether the rule applies to that name; a rule of another scope applies to all."""
     if rule.scope != scope or not rule.pattern:
         return True
-    # A name may hold characters that mean something in a pattern.
+    # A name may contain characters that have a meaning in a pattern.
     return name == rule.pattern or fnmatchcase(name, rule.pattern)
 
 
 def judged_by(notice: Notice, **more: Any) -> Judged:
-    """Return what a notice of the dashboard says."""
+    """Return a judgement with the text of a notice."""
     example = {"example": notice.example} if notice.example else {}
     return Judged(
         subject=notice.subject,

@@ -75,7 +75,7 @@ def said(
     ages: Mapping[str, float] | None = None,
     **values: object,
 ) -> dict[str, Any]:
-    """Return the sentence and the remedy of a condition, and both as other languages need them.
+    """Return the sentence and the remedy of a condition, and the data to translate both.
 
     `times` and `ages` are in seconds.
     """
@@ -86,11 +86,11 @@ def said(
 
 
 def translated(words: Mapping[str, Any], english: str) -> str:
-    """Return a stored sentence in the language of the reader; without words, the English one."""
+    """Return a stored sentence in the reader's language; without its data, the English one."""
     sentence = Sentence.of(words)
     return english if sentence is None else sentence.translated
 
 
 def translated_remedy(words: Mapping[str, Any], english: str) -> str:
-    """Return the remedy of a stored sentence in the language of the reader."""
+    """Return the remedy of a stored sentence in the reader's language."""
     return remedy_of(words).translated if words.get("remedy") else english

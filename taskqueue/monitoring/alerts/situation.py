@@ -22,7 +22,7 @@ from taskqueue.monitoring.read_models.queue import ShownQueue
 
 
 class AlertSituation(Situation):
-    """The state of everything at one moment, with what rules count over times of their own."""
+    """The state at one moment, with figures that rules count over their own time windows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,20 +41,20 @@ class AlertSituation(Situation):
         return slow_workflows()
 
     def failures(self, seconds: int) -> list[Failures]:
-        """Return the tasks that failed within so many seconds."""
+        """Return the tasks that failed within the last `seconds`."""
         if seconds not in self._failures:
             self._failures[seconds] = failures_since(self.now - timedelta(seconds=seconds))
         return self._failures[seconds]
 
     def rates(self, by: str, seconds: int) -> list[Rate]:
-        """Return the attempts within so many seconds, where there are enough for a rate."""
+        """Return the attempts within the last `seconds`, if there are enough for a rate."""
         if (by, seconds) not in self._rates:
             found = rates_since(by, self.now - timedelta(seconds=seconds))
             self._rates[by, seconds] = [rate for rate in found if rate.total >= LEAST_ATTEMPTS]
         return self._rates[by, seconds]
 
     def backlog(self, queue: ShownQueue, most: int) -> int:
-        """Return how many tasks wait in a queue, counted up to so many where there may be more."""
+        """Return how many tasks wait in a queue; if there may be more, counted up to `most`."""
         if not queue.is_waiting_capped or queue.waiting >= most:
             return queue.waiting
         key = queue.name, most

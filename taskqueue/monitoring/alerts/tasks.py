@@ -13,8 +13,8 @@ from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation
 from taskqueue.monitoring.notices.workers import long_runs, of_wedged
 
-# Deliveries of webhooks, mails of alerts and the like. A delivery that failed must not raise the
-# alert whose delivery fails next.
+# Deliveries of webhooks, mails of alerts and similar tasks: a failed delivery must not raise an
+# alert whose own delivery then fails.
 OWN = ("taskqueue.webhooks.", "taskqueue.alerts.")
 
 
@@ -44,12 +44,12 @@ def failures(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
 
 
 def _is_own(name: str) -> bool:
-    """Whether it is a name, or a pattern of names, of tasks that tell of others."""
+    """Return whether it is a name, or a pattern of names, of tasks that send messages."""
     return name.startswith(OWN)
 
 
 def rates(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield queues or definitions of whose attempts too many failed."""
+    """Yield queues or definitions with too many failed attempts."""
     by = "name" if rule.scope == AlertScope.NAME else "queue"
     window = window_of(rule)
     for rate in situation.rates(by, window):
@@ -78,7 +78,7 @@ def wedged(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
 
 
 def running_long(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield attempts that run for far longer than most of their name."""
+    """Yield attempts that have been running for far longer than most of their name."""
     for notice in long_runs(situation):
         if fits(rule, AlertScope.NAME, notice.detail):
             yield judged_by(notice, value=notice.seconds, example=notice.subject)

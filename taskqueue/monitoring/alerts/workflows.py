@@ -14,7 +14,7 @@ from taskqueue.monitoring.alerts.situation import AlertSituation
 
 
 def failed(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield names of which workflows failed."""
+    """Yield the names of failed workflows."""
     window = window_of(rule)
     found: dict[str, list[figures.FailedWorkflow]] = {}
     for workflow in situation.failed_workflows:
@@ -40,7 +40,7 @@ def failed(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
 
 
 def slow(rule: AlertRule, situation: AlertSituation) -> Iterator[Judged]:
-    """Yield names of which a workflow runs for far longer than most that succeeded."""
+    """Yield the names of workflows that run for far longer than most successful ones."""
     slowest: dict[str, figures.SlowWorkflow] = {}
     for workflow in situation.slow_workflows:
         known = slowest.get(workflow.name)

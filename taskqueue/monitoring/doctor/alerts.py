@@ -1,6 +1,6 @@
 """Check that messages of alerts are sent: the internal queue, and rules that fail.
 
-That a heartbeat cannot be called is a notice, which `work` tells.
+A heartbeat that cannot be called is a notice, which `work` reports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 1_000
 def look_at_alerts(
     connection: BaseDatabaseWrapper, situation: Situation | None = None
 ) -> Iterator[Finding]:
-    """Yield what keeps people from hearing of alerts; nothing where no rule is enabled."""
+    """Yield what keeps alerts from reaching people; nothing if no rule is enabled."""
     rows: Any = AlertRule.objects.using(connection.alias).filter(next_at__isnull=False)
     columns = ("name", "kind", "channels", "url", "trouble")
     rules = list(rows.only(*columns).order_by("name")[:MOST])
@@ -39,7 +39,7 @@ def look_at_alerts(
 
 
 def _queue(situation: Situation) -> Iterator[Finding]:
-    """Yield what is wrong with the queue on which messages wait."""
+    """Yield what is wrong with the queue in which messages wait."""
     name = get_settings().INTERNAL_QUEUE
     queue = next((each for each in situation.queues if each.name == name), None)
     if any(not pause.name for pause in situation.standing.pauses):
@@ -107,7 +107,7 @@ def _endpoints(rules: Sequence[AlertRule]) -> Iterator[Finding]:
 
 
 def _rules(rules: Sequence[AlertRule]) -> Iterator[Finding]:
-    """Yield rules that could not be judged, and those that tell nobody."""
+    """Yield rules that could not be judged, and rules without channels."""
     yield from _endpoints(rules)
     for rule in rules:
         if rule.trouble:

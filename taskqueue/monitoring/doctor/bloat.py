@@ -1,8 +1,8 @@
-"""Tables and indexes that dead rows bloat.
+"""Tables and indexes that are bloated by dead rows.
 
 Bloat is estimated from the planner's statistics, which needs no extension and reads no table: a
-B-tree of so many entries of such a width needs about so many pages, and one that is several times
-larger is mostly empty. Statistics may be old, and equal keys take less room.
+B-tree with this many entries of this width needs about this many pages, and an index that is
+several times larger is mostly empty. Statistics may be old, and equal keys take less room.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from taskqueue.monitoring.doctor.words import gettext as _
 
 TABLE_CHECK, INDEX_CHECK = Check("tables"), Check("indexes")
 
-# Fewer dead rows are nothing to speak of.
+# Fewer dead rows do not matter.
 LEAST_DEAD = 50_000
-# Of the living ones.
+# As a share of the live rows.
 SHARE_DEAD = 0.5
 
 TABLES = """
@@ -68,7 +68,7 @@ def _when(moment: datetime | None) -> str:
 
 
 def _sizes(rows: list[tuple[object, ...]]) -> str:
-    """The largest three, and what all take."""
+    """Describe the largest three tables, and the total size."""
     total = sum(int(str(row[5])) + int(str(row[6])) for row in rows)
     largest = ", ".join(
         _("{table} {size} and {indexes} of indexes").format(
@@ -79,15 +79,15 @@ def _sizes(rows: list[tuple[object, ...]]) -> str:
     return _("The tables take {size}: {largest}.").format(size=megabytes(total), largest=largest)
 
 
-# A smaller index is read so fast that it does not matter.
+# A smaller index is read so quickly that its bloat does not matter.
 LEAST = 16 * 1024 * 1024
-# Of its pages so much should be needed.
+# At least this share of its pages should be needed.
 FULL = 0.4
-# Octets of an entry beside its columns: header and pointer.
+# Octets of an entry in addition to its columns: header and pointer.
 ENTRY = 12
 PAGE, FILLED = 8192, 0.9
 
-# Of a column without statistics nothing is known: 16 octets, as an id has.
+# The assumed octets of a column without statistics: those of an id.
 INDEXES = """
 SELECT
     class.relname::text, pg_relation_size(class.oid), class.reltuples::float8,
@@ -133,6 +133,6 @@ def look_at_indexes(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def _needed(entries: float, width: float) -> float:
-    """Octets."""
+    """Return the octets that an index needs."""
     aligned = -(-width // 8) * 8
     return max(PAGE, entries * (ENTRY + aligned) / FILLED)

@@ -27,7 +27,7 @@ SETTINGS, MIGRATIONS, CLOCKS = Check("settings"), Check("migrations"), Check("cl
 
 
 def look_at_settings(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield problems of the settings; ask no database."""
+    """Yield problems of the settings, without database queries."""
     databases = [get_settings().DATABASE]
     messages = [
         *check_settings(),
@@ -123,7 +123,7 @@ SOME, MUCH = 1.0, 60.0
 
 
 def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield by how much the clocks differ at least: the answer takes time too."""
+    """Yield the least difference of the clocks: the time for the answer is subtracted."""
     asked, began = datetime.now(UTC), time.monotonic()
     theirs = now()
     took = time.monotonic() - began
@@ -132,7 +132,7 @@ def look_at_clocks(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def of_difference(seconds: float, *, is_behind: bool) -> Finding:
-    """Return what a difference means; `is_behind`: this process's clock is."""
+    """Return the finding for a difference; `is_behind`: this process's clock is behind."""
     severity = by_limits(seconds, warning=SOME, problem=MUCH)
     if severity is OK:
         return CLOCKS.ok(_("This host's clock agrees with the database's."))

@@ -1,6 +1,7 @@
 """Sessions with an old snapshot, which keeps dead rows from being removed.
 
-A session in a transaction, a prepared transaction, or a replication slot holds one.
+Such a snapshot belongs to a session in a transaction, a prepared transaction, or a replication
+slot.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from taskqueue.monitoring.doctor.words import short_duration
 CHECK = Check("snapshots")
 # Seconds.
 LONG, TOO_LONG = 300.0, 3600.0
-# Transactions since.
+# Transactions since then.
 MANY, TOO_MANY = 1_000_000, 50_000_000
 MUCH_LOG = 1024**3
 MOST = 5
 
-# Those of other databases do not hold our rows back. What a vacuum sees does not either.
+# Sessions of other databases do not keep our rows, and neither do those of a vacuum.
 SESSIONS = """
 SELECT
     pid, COALESCE(usename, ''), COALESCE(application_name, ''),
@@ -74,7 +75,7 @@ ORDER BY slot_name
 
 
 def look_at_snapshots(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield the oldest session, however young, and others that are old."""
+    """Yield the oldest session, however young, and other old ones."""
     yield from _rights(connection)
     yield from _sessions(connection)
     yield from _prepared(connection)

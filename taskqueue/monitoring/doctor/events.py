@@ -14,12 +14,12 @@ from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.reading import now
 
 EVENTS = Check("events")
-# Seconds after which an event that waits for its number is late: workers look every second or two.
+# Seconds after which an event without a number is late: workers look every second or two.
 LATE = 60.0
 
 
 def look_at_events(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield that nobody numbers events; nothing where nobody has ever subscribed."""
+    """Yield that nobody numbers events; nothing if nobody has ever subscribed."""
     audience = Audience.objects.using(connection.alias).first()
     if audience is None:
         return

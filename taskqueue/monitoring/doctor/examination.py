@@ -1,4 +1,4 @@
-"""The examination: checks that run one after another, whether or not others fail."""
+"""The examination: checks that run one after another, even if others fail."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from taskqueue.monitoring.reading import NoAnswer, Question, is_postgresql, time
 
 Look = Callable[[BaseDatabaseWrapper], Iterator[Finding]]
 TROUBLE = (DatabaseError, InterfaceError)
-# The limit of each statement: the doctor must not become the disease.
+# The time limit of each statement, so that the doctor does no harm itself.
 PATIENCE = "10s"
-# Seconds that the server may take for a connection and its first answer.
+# Seconds for the server to accept a connection and give its first answer.
 LONGEST_SILENCE = 5.0
 
 # Checks that need no table.
@@ -55,7 +55,7 @@ OF_TABLES: dict[str, Look] = {"tables": look_at_tables, "indexes": look_at_index
 def examine(*, patience: str = PATIENCE) -> list[Finding]:
     """Return all findings, in the order of the checks; write nothing.
 
-    A statement that takes longer than `patience` is given up, and its check tells so.
+    If a statement takes longer than `patience`, it is cancelled, and its check reports that.
     """
     connection = project_connection()
     found = list(look_at_settings(connection))
@@ -69,7 +69,7 @@ def examine(*, patience: str = PATIENCE) -> list[Finding]:
     for name, look in looks.items():
         found += _asked(connection, name, look, patience)
     if not any(each.check == "migrations" and each.severity is PROBLEM for each in found):
-        # Read once for all that look at workers and queues.
+        # Read once for all checks of workers and queues.
         seen = examined_situation()
         looks = {
             **(OF_TABLES if is_postgresql() else {}),
@@ -86,16 +86,16 @@ def examine(*, patience: str = PATIENCE) -> list[Finding]:
 
 
 def _ask_once(connection: BaseDatabaseWrapper) -> None:
-    """Nothing bounds a connect to a server that is silent: see first that another one succeeds.
+    """Check first that another connection succeeds: nothing limits a connect to a silent server.
 
-    SQLite's file is never silent; whoever is in a transaction has met the server already.
+    SQLite's file is never silent, and a caller in a transaction has already reached the server.
     """
     if is_postgresql() and not connection.in_atomic_block:
         Question(lambda: fetch(project_connection(), "SELECT 1"), seconds=LONGEST_SILENCE).answer()
 
 
 def _asked(connection: BaseDatabaseWrapper, name: str, look: Look, patience: str) -> list[Finding]:
-    """Return what a check finds; that it is not permitted or fails is a finding too."""
+    """Return the findings of a check; a lack of permission or an error is a finding too."""
     try:
         with time_limit(connection, patience):
             return list(look(connection))

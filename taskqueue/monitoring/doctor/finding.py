@@ -26,21 +26,21 @@ class Severity(StrEnum):
     """The severity of a finding, from the least on."""
 
     OK = "ok"
-    # Worth knowing; nothing is wrong.
+    # Worth knowing, but not wrong.
     INFO = "info"
-    # Slow, or about to go wrong.
+    # Slow, or likely to go wrong.
     WARNING = "warning"
     # Tasks do not run, or may be lost.
     PROBLEM = "problem"
 
     @property
     def rank(self) -> int:
-        """The place among the severities."""
+        """Return the position among the severities."""
         return list(Severity).index(self)
 
 
 OK, INFO, WARNING, PROBLEM = Severity
-# Nothing that is due waits longer while a worker is running.
+# While a worker is running, nothing that is due waits longer than this.
 LATE = timedelta(minutes=1)
 
 
@@ -57,32 +57,32 @@ class Finding:
     remedy: str = ""
     # The queue, worker, session or table that it is about.
     subject: str = ""
-    # The notice that says the same, if one does.
+    # The code of the notice that says the same, if there is one.
     notice: Notice | None = field(default=None, compare=False, repr=False)
 
     @property
     def words(self) -> dict[str, Any]:
-        """The sentence and the remedy for other languages; empty: they are not known there."""
+        """The data to translate the sentence and the remedy; empty if that is not possible."""
         return words_of(self.seen, self.remedy) if self.notice is None else self.notice.words
 
 
 class Check(str):
-    """The name of a check; makes its findings."""
+    """The name of a check, which creates its findings."""
 
     def ok(self, seen: str) -> Finding:
-        """Return that all is well."""
+        """Return a finding that all is well."""
         return self.finding(OK, seen)
 
     def info(self, seen: str, remedy: str, subject: str = "") -> Finding:
-        """Return something worth knowing."""
+        """Return a finding that is worth knowing."""
         return self.finding(INFO, seen, remedy, subject)
 
     def warning(self, seen: str, remedy: str, subject: str = "") -> Finding:
-        """Return something slow, or about to go wrong."""
+        """Return a finding about something slow, or likely to go wrong."""
         return self.finding(WARNING, seen, remedy, subject)
 
     def problem(self, seen: str, remedy: str, subject: str = "") -> Finding:
-        """Return something that keeps tasks from running, or may lose them."""
+        """Return a finding about something that keeps tasks from running, or may lose them."""
         return self.finding(PROBLEM, seen, remedy, subject)
 
     def finding(
@@ -99,7 +99,7 @@ FAILURES, SCHEDULES = Check("failures"), Check("schedules")
 WORKFLOWS, ALERTS = Check("workflows"), Check("alerts")
 
 
-# What is needed to view the findings of a check, besides the permission to view workers.
+# The permissions to view the findings of a check, in addition to that to view workers.
 NEEDED = {
     QUEUES: VIEW_QUEUES,
     SCHEDULES: VIEW_SCHEDULES,
@@ -112,7 +112,7 @@ NEEDED = {
 
 
 def visible_to(viewer: Viewer, findings: list[Finding]) -> list[Finding]:
-    """Return the findings that a person may view, who may view tasks and workers."""
+    """Return the findings that a person who may view tasks and workers may see."""
     lacking = {check for check, needed in NEEDED.items() if not viewer.has_perm(needed)}
     return [finding for finding in findings if finding.check not in lacking]
 
@@ -123,7 +123,7 @@ def worst(findings: list[Finding]) -> Severity:
 
 
 def by_limits(value: float, *, warning: float, problem: float) -> Severity:
-    """Return the severity of a value that is the worse the larger it is."""
+    """Return the severity of a value for which larger is worse."""
     if value >= problem:
         return PROBLEM
     return WARNING if value >= warning else OK

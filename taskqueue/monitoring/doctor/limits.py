@@ -20,13 +20,13 @@ MOST = 1_000
 
 
 def look_at_limits(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield what waits for good, as far as limits tell."""
+    """Yield tasks that limits may keep waiting forever."""
     findings = [*_halted(connection), *_forgotten()]
     yield from findings or [LIMITS.ok(_("No limit keeps tasks from running for good."))]
 
 
 def _halted(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield that sequences are halted, with the task that failed in one of them."""
+    """Yield that sequences are halted, naming the failed task of one of them."""
     halted: Any = Partition.objects.using(connection.alias).filter(state="halted")
     found = list(halted.order_by("id").values_list("holder", flat=True)[: MOST + 1])
     if found:
@@ -48,7 +48,7 @@ def _forgotten() -> Iterator[Finding]:
     """Yield limits with waiting tasks that no definition here declares."""
     try:
         definitions = registry.all()
-    except Exception:  # The system checks tell that they cannot be imported.
+    except Exception:  # The system checks report that they cannot be imported.
         return
     known = {
         limit["name"]

@@ -29,7 +29,7 @@ SERVER, POOLING = Check("server"), Check("pooling")
 
 LEAST_VERSION = 140_000
 CROWDED, FULL = 0.8, 0.95
-# Transactions since rows were frozen; at two thousand million the server refuses to write.
+# The age in transactions since rows were frozen; at two billion the server refuses to write.
 OLD, TOO_OLD = 1_000_000_000, 1_800_000_000
 
 SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY (%s::text[])"
@@ -44,7 +44,7 @@ SELECT
 
 
 class Demand(NamedTuple):
-    """A value that a setting must not have."""
+    """A setting and the values that it must not have."""
 
     setting: str
     is_wrong: Callable[[str], bool]
@@ -122,7 +122,7 @@ DEMANDS = (
 
 
 def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield what is wrong with its settings and state."""
+    """Yield problems of the server's settings and state."""
     [(number, version, is_standby, sessions, most, age)] = fetch(connection, STATE)
     old = number < LEAST_VERSION
     yield SERVER.finding(
@@ -142,7 +142,7 @@ def look_at_server(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def of_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what the values of settings mean."""
+    """Yield what the values of settings cause."""
     for demand in DEMANDS:
         value = settings.get(demand.setting)
         if value is not None and demand.is_wrong(value):
@@ -217,7 +217,7 @@ def look_at_pooling(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 def look_at_listening(
     connection: BaseDatabaseWrapper, situation: Situation | None = None
 ) -> Iterator[Finding]:
-    """Yield how the running workers reach the server, as they found out themselves."""
+    """Yield how the running workers reach the server, as they have found out themselves."""
     workers = living((Situation() if situation is None else situation).workers)
     polling = [worker.name for worker in workers if worker.listens is False]
     if polling:

@@ -19,7 +19,7 @@ CHECK = Check("sqlite")
 LEAST_VERSION = (3, 35)
 # Milliseconds; the worker's own batches hold the lock for less.
 SHORT = 5_000
-# A file of such a size, so much of which is free, is worth a VACUUM.
+# The size of a file, and its free share, for which a VACUUM is worthwhile.
 LARGE, EMPTY = 64 * 1024**2, 0.5
 NETWORKS = frozenset(
     (
@@ -31,7 +31,7 @@ MOUNTS = Path("/proc/mounts")
 
 
 def look_at_sqlite(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield what keeps processes from working concurrently, and what may lose data."""
+    """Yield what keeps processes from working concurrently, or may lose data."""
     yield from _version()
     yield from _journal(connection)
     yield from _patience(connection)
@@ -76,7 +76,7 @@ def _journal(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def _patience(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """That transactions are IMMEDIATE is a system check."""
+    """Yield that the timeout is too short. A system check covers IMMEDIATE transactions."""
     milliseconds = int(_pragma(connection, "busy_timeout"))
     if milliseconds < SHORT:
         yield CHECK.warning(
@@ -115,7 +115,7 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
         return
     try:
         kind = file_system(os.path.realpath(path), MOUNTS.read_text(errors="replace"))
-    except OSError:  # Only Linux tells.
+    except OSError:  # Only Linux provides this.
         return
     if kind in NETWORKS:
         yield CHECK.problem(
@@ -129,7 +129,7 @@ def _place(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """The kind of file system that a path is on, by what the kernel says is mounted."""
+    """Return the kind of file system of a path, from the kernel's list of mounts."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         fields = line.split(" ")

@@ -20,7 +20,7 @@ from taskqueue.monitoring.reading import now
 WEBHOOKS = Check("webhooks")
 # How long an endpoint fails before it is worth a warning.
 LONG = timedelta(hours=1)
-# Networks that are shorter hold more than a project's own hosts.
+# Networks with a shorter prefix contain more than a project's own hosts.
 SHORTEST_PREFIX = {4: 8, 6: 16}
 DISABLED = {
     DisabledFor.GONE.value: gettext_lazy("it answered 410"),

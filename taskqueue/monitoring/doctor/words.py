@@ -1,6 +1,6 @@
 """The doctor's texts: in the current language, with `Sentence.words` for other languages.
 
-An alert tells what the doctor found an hour ago to readers of several languages.
+An alert shows an hour-old finding of the doctor to readers of several languages.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Age(str):
 
 
 class Told(str):
-    """A text in the language of now, with the sentence that makes it in another one."""
+    """A text in the current language, with the sentence from which it is made in another one."""
 
     sentence: Sentence
 
     def format(self, *args: object, **values: object) -> Told:
-        """Fill the gaps, and keep what fills them."""
+        """Fill the gaps, and keep the values."""
         ages = {name: it.seconds for name, it in values.items() if isinstance(it, Age)}
         others = {name: str(it) for name, it in values.items() if name not in ages}
         filled = super().format(*args, **values)
@@ -34,21 +34,21 @@ class Told(str):
 
 
 def gettext(text: str) -> Told:
-    """Return the text in the language of now."""
+    """Return the text in the current language."""
     return _told(translated(text), Sentence(text, {}))
 
 
 def short_duration(seconds: float | None) -> Age:
-    """Write a duration, as `durations.short_duration` does."""
+    """Return a duration in words, as `durations.short_duration` does."""
     age = Age(durations.short_duration(seconds))
     age.seconds = seconds or 0.0
     return age
 
 
 def words_of(seen: str, remedy: str) -> dict[str, Any]:
-    """Return what makes a sentence and its remedy in other languages; empty if that is not known.
+    """Return the data to translate a sentence and its remedy; empty if that is impossible.
 
-    It is not where both have a gap of one name that is filled with different values.
+    It is impossible if both have a gap of the same name with different values.
     """
     if not isinstance(seen, Told):
         return {}

@@ -48,7 +48,7 @@ def look_at_work(
 ) -> Iterator[Finding]:
     """Yield the notices of the dashboard, and more."""
     seen = examined_situation() if situation is None else situation
-    # What is overdue is told among the duties, with more; what it found before is looked at anew.
+    # Overdue work is reported by the checks of duties, with details; findings are made anew.
     left_out = ("schedule_overdue", "doctor")
     told = (notice for notice in notices(seen) if notice.code not in left_out)
     findings = [*map(finding_of, told), *versions(seen.workers)]
@@ -62,7 +62,7 @@ def look_at_work(
 
 
 def examined_situation() -> Situation:
-    """Return a situation of which more tasks are looked at than for a page."""
+    """Return a situation that reads more tasks than a page does."""
     return Situation(looked_at=MOST_LOOKED_AT)
 
 
@@ -80,7 +80,7 @@ def versions(workers: Sequence[ShownWorker]) -> Iterator[Finding]:
 def _duties(
     connection: BaseDatabaseWrapper, situation: Situation, *, has_workers: bool
 ) -> Iterator[Finding]:
-    """Yield what a worker should have done by now."""
+    """Yield work that a worker should have done by now."""
     tasks, now = Task.objects.using(connection.alias), situation.now
     findings = [
         *_due(tasks, now, has_workers),
@@ -131,7 +131,7 @@ def _schedules(situation: Situation, has_workers: bool) -> Iterator[Finding]:
 
 
 def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:
-    """Yield leases that expired and were not taken over within another lease's time."""
+    """Yield leases that expired and were not taken over within the duration of another lease."""
     running = Lease.objects.using(connection.alias).filter(literal(IS_LEASED))
     ends = running.order_by("worker_id").values_list("expires_at", "task_id")[: MOST * 10]
     limit = now - max(LATE, 2 * get_settings().LEASE_DURATION)

@@ -20,11 +20,11 @@ from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.reading import now
 
-# How long a pause or a stop may last without being told of, and how near a deadline is.
+# How long a pause or a stop may last unreported, and how close a deadline is reported.
 PAUSED_LONG, STOPPING_LONG = timedelta(days=1), timedelta(minutes=10)
 NEAR = timedelta(minutes=10)
 PRUNING_LATE = timedelta(hours=1)
-# Workflows that are counted, and steps whose definitions are looked up.
+# The most workflows that are counted, and steps whose definitions are looked up.
 MOST, MOST_STEPS = 1_000, 10_000
 READ_LOGS = gettext_noop(
     "Read the workers' logs; if none is running, start one: manage.py runworker."
@@ -32,7 +32,7 @@ READ_LOGS = gettext_noop(
 Open = QuerySet[Workflow]
 Look = Callable[[BaseDatabaseWrapper, Open, datetime], Iterator[Finding]]
 
-# When the first of the tasks and children ended whose ends nobody has counted.
+# When the first of the tasks and children ended whose ends are not counted yet.
 OLDEST_NOTE = Statement.of("""
 SELECT {since oldest.ended_at}
 FROM (
@@ -66,14 +66,14 @@ def _troubled(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Ite
 
 
 def _unknown(connection: BaseDatabaseWrapper, rows: Open, now: datetime) -> Iterator[Finding]:
-    """Yield definitions that steps need, and this code does not have."""
+    """Yield definitions that steps need and this code does not have."""
     steps = Step.objects.using(connection.alias).filter(
         workflow__in=rows.values("id"), kind__in=[StepKind.TASK, StepKind.MAP]
     )
     due = steps.exclude(status__in=sorted(FINAL_STEPS)).order_by("id")
     names: list[str] = []
     for name, specs in due.values_list("request__name", f"request__{SPECS}")[:MOST_STEPS]:
-        # Of a group of unlike calls, those of its tasks.
+        # For a group of unlike calls, the definitions of its tasks.
         names += [spec["name"] for spec in specs] if specs else [name] if name else []
     for name in sorted(set(names)):
         if registry.find(name) is None:
@@ -174,7 +174,7 @@ LOOKS: tuple[Look, ...] = (_troubled, _unknown, _uncounted, _overdue, _resting, 
 
 
 def _first(rows: Open) -> tuple[str, Workflow] | None:
-    """Return how many there are, and the first; None where there is none."""
+    """Return how many there are, with the first one; None if there are none."""
     lean = rows.defer("args", "kwargs", "context", "callbacks")
     found = list(lean[: MOST + 1])
     if not found:

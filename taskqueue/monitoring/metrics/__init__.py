@@ -1,6 +1,6 @@
 """Metrics of the whole queue for Prometheus, from its database.
 
-Needs the extra `metrics`, and imports it only where a page is asked for.
+This needs the extra `metrics`, and imports it only when a page is requested.
 """
 
 from django.core.exceptions import ImproperlyConfigured
@@ -17,9 +17,9 @@ MISSING = (
 def exposition(accept: str = "") -> tuple[bytes, str]:
     """Return the metrics of the whole queue as a page, with its content type.
 
-    `accept` is the request's header of that name: OpenMetrics where it asks for that, else
-    Prometheus's own text. Where the database does not answer, the page says so. Raises
-    `ImproperlyConfigured` where the extra `metrics` is not installed.
+    `accept` is the request's header of that name: OpenMetrics if it asks for that, otherwise
+    Prometheus's own text format. If the database does not answer, the page says so. Raises
+    `ImproperlyConfigured` if the extra `metrics` is not installed.
     """
     try:
         from prometheus_client import CollectorRegistry

@@ -1,4 +1,4 @@
-"""The metrics of the whole queue: their names, help texts and samples, and their collector.
+"""The metrics of the whole queue: names, help texts and samples, and their collector.
 
 Names and units follow https://prometheus.io/docs/practices/naming/.
 """
@@ -163,7 +163,7 @@ def of_alerts(firing: Sequence[tuple[str, int]]) -> list[Metric]:
 
 
 def of_notices(found: Sequence[Notice]) -> list[Metric]:
-    """Return the gauge of the notices: each kind, also those of which there is none."""
+    """Return the gauge of the notices; every kind has a sample, even if there is none."""
     notices = family(
         Gauge, "notices", "Conditions that need attention, as the dashboard shows them.", "kind",
         "level",
@@ -210,9 +210,9 @@ class DatabaseCollector(Collector):
 
 
 def _found() -> list[Metric]:
-    """Return all families. Raises `NoAnswer` where the database does not answer.
+    """Return all families. Raises `NoAnswer` if the database does not answer.
 
-    SQLite always answers; and only a caller's transaction sees what it has written.
+    SQLite always answers, and only the caller's transaction sees what it has written.
     """
     if not is_postgresql() or project_connection().in_atomic_block:
         return list(_families())
@@ -230,7 +230,7 @@ shared_scrape = SharedQuestion(_bounded_families)
 def _families() -> Iterator[Metric]:
     situation = Situation()
     workers = situation.workers
-    # Also of those that are gone: one label more does no harm, but to take back what stands there.
+    # Including workers that are gone: a further label does no harm, but removing one would.
     meant = frozenset({DEFAULT}).union(*(worker.queues for worker in workers))
     queues, names = counters(meant)
     yield from of_lanes(lanes(queues.keys(), workers, situation.queue_rows))

@@ -1,4 +1,4 @@
-"""Counters, and gauges of queues, schedules and tables, under a bounded number of labels."""
+"""Counters, and gauges of queues, schedules and tables, with a bounded number of labels."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import summed
 
-# The last and the next run of a schedule; None: there is none.
+# The last and the next run of a schedule; None if there is none.
 Timetable = tuple[datetime | None, datetime | None]
 
 
 def timetables() -> dict[str, Timetable]:
-    """Return the runs of the first schedules by name, and of the rest of a thousand together."""
+    """Return the runs of the first schedules by name, and of up to a thousand others together."""
     rows = (
         Schedule.objects.using(database_alias())
         .order_by("id")
@@ -44,10 +44,10 @@ def timetables() -> dict[str, Timetable]:
     return timetables
 
 
-# The first of each status by the index of what waits. PostgreSQL would rather read the primary key,
-# expecting to meet enough of the status soon, which millions of other rows may come before: a range
-# and an order that begins with the status leave it no other index. SQLite wants the condition of
-# the index word by word.
+# The first rows of each status by the index of waiting tasks. PostgreSQL would prefer the primary
+# key, expecting to find enough of the status soon, although millions of other rows may come first:
+# with a range and an order that begin with the status it has no other index. SQLite needs the
+# condition of the index word by word.
 WAITING = Statement.of("""
 SELECT 'blocked', queue_name, count(*), NULL, NULL FROM (
     SELECT queue_name FROM taskqueue_task
@@ -74,7 +74,7 @@ SELECT 'retrying', queue_name, count(*), NULL, NULL FROM (
 GROUP BY queue_name
 """)
 
-# Statuses of tasks that have not ended.
+# Statuses of unfinished tasks.
 STATUSES = ("blocked", "scheduled", "ready", "running", "retrying")
 
 
@@ -83,9 +83,10 @@ class Lane:
     """The gauges of one queue, or of queues that share a label."""
 
     tasks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
-    # Statuses with perhaps more tasks than were counted.
+    # Statuses of which there may be more tasks than were counted.
     capped: set[str] = field(default_factory=set)
-    # The waiting time of the oldest ready task, and of the oldest one for absent workers alone.
+    # The waiting times of the oldest ready task, and of the oldest that waits only for absent
+    # workers.
     oldest_seconds: float = 0.0
     absent_seconds: float = 0.0
     is_paused: bool = False
@@ -102,7 +103,7 @@ class Lane:
 
 
 def lanes(known: Set[str], workers: Sequence[ShownWorker], queues: QueueRows) -> dict[str, Lane]:
-    """Return the gauges by label, also of empty queues that are known or named by a worker."""
+    """Return the gauges by label, including empty queues that are known or named by a worker."""
     rows, cap, standing = queues
     named = {name for worker in living(workers) for name in worker.queues}
     lanes: defaultdict[str, Lane] = defaultdict(Lane)
@@ -117,26 +118,26 @@ def lanes(known: Set[str], workers: Sequence[ShownWorker], queues: QueueRows) ->
             continue
         if kind == "ready":
             lane.capped |= {status} if number > cap else set()
-        else:  # Counted of all queues together.
+        else:  # Counted for all queues together.
             numbers[status] += number
         if absence.keeps(name, worker_names):
             lane.absent_seconds = max(lane.absent_seconds, seconds)
         else:
             lane.oldest_seconds = max(lane.oldest_seconds, seconds or 0.0)
-    for lane in lanes.values():  # Of each queue there may be more.
+    for lane in lanes.values():  # Each queue may have more.
         lane.capped |= {status for status, number in numbers.items() if number > cap}
     labelled = _by_label(lanes, known, {*named, DEFAULT})
     takers = [worker for worker in workers if worker.takes_tasks]
     for label, lane in labelled.items():
-        # Which queues share a label is not asked again: any worker may serve one of them.
+        # Which queues share a label is not checked again: any worker may serve one of them.
         lane.workers = sum(label == REST or worker.serves(label) for worker in takers)
     return labelled
 
 
 def _by_label(lanes: Mapping[str, Lane], known: Set[str], meant: Set[str]) -> dict[str, Lane]:
-    """Give a label to the most important queues: meant, paused, or with the most tasks.
+    """Give labels to the most important queues: configured or paused ones, or with the most tasks.
 
-    Idle ones come after those, the `known` first. The rest share a label.
+    Idle queues come after those, the `known` ones first. The rest share a label.
     """
 
     def rank(name: str) -> tuple[object, ...]:
@@ -151,8 +152,8 @@ def _by_label(lanes: Mapping[str, Lane], known: Set[str], meant: Set[str]) -> di
     return dict(labelled)
 
 
-# One statement, so that one snapshot sees a figure in exactly one of the three. The totals are few
-# rows; of rollups only those stand there that are not merged yet, of the last minutes.
+# One statement, so that its snapshot sees each count in exactly one of the three. There are few
+# totals, and only the rollups of the last minutes, which are not merged yet.
 _COUNTED = """
 SELECT
     'total', kind, label, enqueued, succeeded, failed, lost, stopped, returned,
@@ -187,7 +188,7 @@ ENDS = ("succeeded", "failed", "cancelled")
 class Counted:
     """The counts of one queue or name."""
 
-    # By column: `enqueued`, and those of `SUMS`.
+    # By column: `enqueued`, and the columns of `SUMS`.
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("enqueued", *SUMS), 0))
     run_times: Histogram = field(default_factory=Histogram)
     wait_times: Histogram = field(default_factory=Histogram)
@@ -205,7 +206,7 @@ Counters = dict[str, Counted]
 
 
 def counters(meant: frozenset[str] = frozenset({DEFAULT})) -> tuple[Counters, Counters]:
-    """Return the counters of queues and of names by their labels, in one statement.
+    """Return the counters of queues and of names by label, in one statement.
 
     `meant` are the queues that workers name.
     """
@@ -215,8 +216,8 @@ def counters(meant: frozenset[str] = frozenset({DEFAULT})) -> tuple[Counters, Co
     }
     for _, kind, label, *figures in (row for row in rows if row[0] == "total"):
         found[kind][label].add(figures)
-    # Under a label as the totals will count it: what stands under one must not go to another later.
-    # One that is to be made room for stands beside the others until then.
+    # With the label under which the totals will count it, because counts must not move to another
+    # label later. A configured queue without a row has its own label until then.
     for source, queue_name, name, *figures in sorted(rows, key=lambda row: row[1:3]):
         if source != "total":
             found[QUEUE][label_among(queue_name, found[QUEUE].keys(), meant)].add(figures)

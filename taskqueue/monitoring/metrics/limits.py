@@ -1,4 +1,4 @@
-"""The metrics of limits and pauses: by limit, never by key, of which there may be any number."""
+"""Metrics of limits and pauses: by limit, not by key, because there may be any number of keys."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def of_limits(limits: Iterable[ShownLimit], figures: WorkflowFigures) -> list[Me
 
 
 def of_calls(figures: WorkflowFigures) -> list[Metric]:
-    """Return the counts of calls that made no task, or had another one make way."""
+    """Return the counts of calls that were turned away or that replaced another task."""
     turned_away = family(
         Counts, "calls_turned_away", "Calls that a debounce, a throttle or a capacity merged,"
         " dropped or refused, or for which it cancelled a task.", "name", "outcome",
@@ -75,7 +75,7 @@ def of_calls(figures: WorkflowFigures) -> list[Metric]:
 
 
 def of_pauses(figures: WorkflowFigures) -> list[Metric]:
-    """Return gauges of the pauses that are not those of queues."""
+    """Return gauges of the pauses of definitions and of everything."""
     everything = family(Gauge, "paused", "Whether everything is paused.")
     everything.add_metric([], figures.pauses.get("everything", 0))
     definitions = family(Gauge, "definitions_paused", "Definitions that are paused.")
@@ -84,7 +84,7 @@ def of_pauses(figures: WorkflowFigures) -> list[Metric]:
 
 
 def of_slots(workers: Iterable[ShownWorker]) -> list[Metric]:
-    """Return gauges of the slots that single queues and definitions may have."""
+    """Return gauges of the slots that queues and definitions may use."""
     queues, definitions = Counter[str](), Counter[str]()
     for worker in workers:
         queues.update(worker.queue_slots)

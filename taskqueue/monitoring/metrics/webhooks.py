@@ -1,4 +1,4 @@
-"""The metrics of events and webhooks: never by endpoint, for not everybody may see a URL."""
+"""Metrics of events and webhooks; not by endpoint, because not everybody may see a URL."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from taskqueue.monitoring.counts import CAP
 from taskqueue.monitoring.reading import read
 
 ENDS = ("succeeded", "failed", "cancelled")
-# Statuses of workflows that have not ended, paused ones told apart.
+# Statuses of unfinished workflows, with paused ones separate.
 STATUSES = ("running", "paused", "stopping", "compensating")
 
-# Each status by the index that begins with it: with an order by it the planner reads no other.
+# Each status by the index that begins with it: because of the order, the planner reads no other.
 _OPEN = """
 SELECT 'open', name, shown, count(*), 0.0 FROM (
     SELECT name, CASE WHEN paused_at IS NULL THEN status ELSE 'paused' END AS shown
@@ -95,7 +95,7 @@ WHERE paused_until IS NULL OR paused_until > {{now}}
 GROUP BY CASE WHEN name = '' THEN 'everything' ELSE 'definition' END
 UNION ALL
 """  # noqa: S608  (of constants)
-# SQLite does not tell pages apart by table without reading them all.
+# SQLite cannot give pages by table without reading them all.
 _SHARED = Statement.of(_FIGURES)
 FIGURES = Statement(
     postgresql=_SHARED.postgresql  # noqa: S608  (of constants)
@@ -110,7 +110,7 @@ SELECT 'table', 'database', '', pages.page_count * size.page_size, 0.0
 FROM pragma_page_count AS pages CROSS JOIN pragma_page_size AS size
 """,
 )
-# What is counted, by the name of the workflows and the status.
+# Counts by the name of the workflows and the status.
 Key = tuple[str, str]
 
 
@@ -118,37 +118,38 @@ Key = tuple[str, str]
 class WorkflowFigures:
     """Gauges and counters of workflows, and the sizes of tables."""
 
-    # Workflows that have not ended, and of which statuses there may be more.
+    # Unfinished workflows, and the statuses of which there may be more.
     open: Counter[Key] = field(default_factory=Counter)
     capped: dict[str, bool] = field(default_factory=dict)
-    # How many ended, and how many seconds they took together.
+    # How many have ended, and the sum of their durations in seconds.
     ended: Mapping[Key, tuple[int, float]] = field(default_factory=dict)
-    # Partitions of limited tasks by state, and notes for them, each counted up to a cap.
+    # Partitions of limited tasks by state, and their notes, each counted up to a cap.
     partitions: Mapping[str, int] = field(default_factory=dict)
     limit_notes: int = 0
-    # Endpoints of webhooks by state, and deliveries that wait, counted up to a cap.
+    # Endpoints of webhooks by state, and waiting deliveries, counted up to a cap.
     endpoints: Mapping[str, int] = field(default_factory=dict)
     deliveries: int = 0
-    # Deliveries that have failed, and are kept; the same cap holds.
+    # Failed deliveries that are still kept, counted up to the same cap.
     failed_deliveries: int = 0
     # Events without a number, counted up to a cap, and the age of the oldest.
     new_events: int = 0
     event_lag: float = 0.0
-    # Partitions that a sweep opened, and for how many seconds tasks waited for places, by limit.
+    # How many partitions a sweep opened; and by limit, the seconds for which tasks waited for
+    # places.
     limit_repairs: float = 0
     saturated: dict[str, float] = field(default_factory=dict)
     # How many definitions are paused, and whether everything is.
     pauses: dict[str, int] = field(default_factory=dict)
-    # Calls that were turned away, by the name of the definition and what became of them.
+    # Calls that were turned away, by the definition's name and what happened to them.
     turned_away: Mapping[Key, tuple[int, float]] = field(default_factory=dict)
     repairs: int = 0
     notes: int = 0
-    # The bytes of each table with its indexes; on SQLite of the whole file.
+    # The bytes of each table with its indexes; on SQLite those of the whole file.
     sizes: dict[str, int] = field(default_factory=dict)
 
 
 def workflow_figures() -> WorkflowFigures:
-    """Return what one statement sees."""
+    """Return the figures from one statement."""
     tables = [model._meta.db_table for model in apps.get_app_config("taskqueue").get_models()]
     rows = read(FIGURES, limit=CAP + 1, tables=sorted(set(tables)))
     kinds: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
@@ -178,11 +179,11 @@ def workflow_figures() -> WorkflowFigures:
 
 
 def _add_open(figures: WorkflowFigures, rows: Sequence[Sequence[Any]]) -> None:
-    """Give a label to the names with the most workflows; the rest share one."""
+    """Give labels to the names with the most workflows; the rest share one."""
     numbers, statuses = Counter[str](), Counter[str]()
     for name, status, number, _ in rows:
         numbers[name] += number
-        # Paused ones are counted among those that run.
+        # Paused ones are counted among the running ones.
         statuses["running" if status == "paused" else status] += number
     chosen = sorted(numbers, key=lambda name: (-numbers[name], name))[: totals.MOST_LABELS]
     for name, status, number, _ in rows:
@@ -193,7 +194,7 @@ def _add_open(figures: WorkflowFigures, rows: Sequence[Sequence[Any]]) -> None:
 
 
 def _added_up(*parts: Sequence[Sequence[Any]]) -> dict[Key, tuple[int, float]]:
-    """Add up rows under the labels that the sums have, or will have once they are merged."""
+    """Add up rows by the labels that the sums have, or will have once rows are merged."""
     found: dict[Key, tuple[int, float]] = {}
     for rows in parts:
         for name, what, number, seconds in sorted(rows, key=lambda row: (row[0], row[1])):

@@ -1,4 +1,4 @@
-"""The notices: what is wrong at this moment, since when, and what to do about it."""
+"""The notices: what is wrong now, since when, and what to do about it."""
 
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.notices.judging import notices, visible_to

@@ -1,9 +1,9 @@
-"""Failure rates beside those of the same hour on past days, and kinds of error that are new.
+"""Failure rates compared with the same hour on past days, and new kinds of error.
 
-The rates come from the rollups, by ranges of their time: the last quarter of an hour, and two hours
-of each of the days before, those that hold this time of day and what is next to it. The days are
-read only where enough has failed lately. Tasks of taskqueue itself are left out: deliveries of
-webhooks are retried for as long as a receiver is away. Their kinds of error are counted apart.
+The rates come from the rollups, by ranges of time: the last quarter of an hour, and two hours of
+each of the days before, around the present time of day. The past days are read only if enough has
+failed recently. Tasks of taskqueue itself are left out, because deliveries of webhooks are retried
+for as long as a receiver is away. Their kinds of error are counted separately.
 
 A kind of error is the name of a task and the class of the error with which it failed. Its first
 task is the first entry of the kind in an index of failed tasks, which is read by a loose scan: one
@@ -22,15 +22,15 @@ from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import whole_seconds
 
-# Days that are compared with.
+# The number of past days for the comparison.
 DAYS = 7
-# Failed attempts within a quarter of an hour that are enough to compare, and attempts.
+# How many failed attempts within a quarter of an hour are enough to compare, and how many attempts.
 LEAST_FAILED, LEAST_ATTEMPTS = 10, 20
 MOST_NAMES = 50
-# Kinds of errors that are looked through, those that are told of the project and of taskqueue
-# itself, and the tasks counted of each.
+# The most kinds of error that are read, that are reported of the project and of taskqueue itself,
+# and the most tasks that are counted of each.
 MOST_KINDS, MOST_NEW, COUNTED = 1_000, 10, 1_000
-# For how long a kind is new.
+# How long a kind counts as new.
 NEW = timedelta(hours=24)
 
 _POSTGRESQL = """
@@ -203,17 +203,17 @@ FROM news
 FAILING = Statement(postgresql=_POSTGRESQL, sqlite=_SQLITE)
 
 
-# Of names of taskqueue itself, as the statements have it.
+# The statements' condition for names of taskqueue itself.
 INTERNAL = "taskqueue."
 
 
 def is_internal(name: str) -> bool:
-    """Whether it is a name, or a pattern of names, of tasks of taskqueue itself."""
+    """Return whether it is a name, or a pattern of names, of taskqueue's own tasks."""
     return name.startswith(INTERNAL)
 
 
 class NameRate(NamedTuple):
-    """The attempts at tasks of a name: of the last 15 minutes, and of this hour on past days."""
+    """The attempts at tasks of a name: in the last 15 minutes, and in this hour on past days."""
 
     name: str
     failed: int
@@ -223,27 +223,27 @@ class NameRate(NamedTuple):
 
 
 class NewError(NamedTuple):
-    """A kind of error that had not been seen before, as far as failed tasks are kept."""
+    """A kind of error that was not seen before, as far as failed tasks are kept."""
 
     name: str
     error_class: str
     first_at: datetime
-    # The task that failed first with it.
+    # The first task that failed with it.
     example: str
-    # The tasks that failed with it, up to a cap.
+    # The number of tasks that failed with it, up to a cap.
     number: int
     is_capped: bool
 
 
 class Failing(NamedTuple):
-    """Changes in what fails: failure rates that jumped, and new kinds of error."""
+    """Changes in failures: failure rates that jumped, and new kinds of error."""
 
     rates: list[NameRate]
     new_errors: list[NewError]
 
 
 def read_failing() -> Failing:
-    """Return the rates that there is enough of, and the new kinds of error, in one statement."""
+    """Return rates with enough attempts, and new kinds of error, in one statement."""
     rows = read(
         FAILING, failed=LEAST_FAILED, attempts=LEAST_ATTEMPTS, names=MOST_NAMES, days=DAYS,
         kinds=MOST_KINDS, new=MOST_NEW, counted=COUNTED + 1, age=NEW,

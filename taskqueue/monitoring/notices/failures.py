@@ -1,4 +1,4 @@
-"""Changes in what fails: jumps of the failure rate, and new kinds of error."""
+"""Notices about changes in failures: jumps of the failure rate, and new kinds of error."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from taskqueue.monitoring.notice import ERROR, WARNING, Notice
 from taskqueue.monitoring.notices.failing import NameRate, is_internal
 from taskqueue.monitoring.notices.situation import Situation
 
-# Attempts at this hour of the past days that a usual rate needs.
+# How many attempts at this hour of the past days a usual rate needs.
 ENOUGH = 50
-# A rate has jumped where it is so many times the usual one, and so many standard deviations above
-# what the usual one would give.
+# A rate has jumped if it is this many times the usual one, and this many standard deviations above
+# the number that the usual rate would give.
 TIMES, DEVIATIONS = 3.0, 3.0
 MOSTLY = 0.5
 
@@ -33,9 +33,9 @@ def failure_jumps(situation: Situation) -> Iterator[Notice]:
 
 
 def usual_share(rate: NameRate) -> float | None:
-    """Return the share of attempts that usually fail; None where too few are known.
+    """Return the share of attempts that usually fail; None if too few are known.
 
-    By the rule of succession: of a name that has never failed it is not quite nothing.
+    By the rule of succession it is slightly above zero for a name that has never failed.
     """
     if rate.past_total < ENOUGH:
         return None
@@ -43,18 +43,18 @@ def usual_share(rate: NameRate) -> float | None:
 
 
 def has_jumped(failed: int, total: int, usual: float) -> bool:
-    """Whether so many failures are neither usual nor chance."""
+    """Return whether this many failures are neither usual nor chance."""
     expected = total * usual
     return failed > max(TIMES * expected, expected + DEVIATIONS * math.sqrt(expected))
 
 
 def new_errors(situation: Situation) -> Iterator[Notice]:
-    """Yield the kinds of error of the project's tasks that were not seen before, newest first."""
+    """Yield new kinds of error of the project's tasks, newest first."""
     return (each for each in new_errors_of_all(situation) if not is_internal(each.subject))
 
 
 def new_errors_of_all(situation: Situation) -> Iterator[Notice]:
-    """Yield the same, also of the tasks of taskqueue itself, such as deliveries of webhooks."""
+    """Yield new kinds of error, including those of taskqueue's own tasks, such as deliveries."""
     for error in situation.failing.new_errors:
         yield Notice(
             "new_error",

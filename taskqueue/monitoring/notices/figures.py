@@ -14,14 +14,14 @@ from taskqueue.monitoring.performance import performance
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import summed
 
-# Tasks that are counted of each queue; of more that came lately, it is not told that it grows.
+# The most tasks that are counted of each queue; if more came recently, no growth is reported.
 MOST_CAME = 20_000
-# Windows that are counted: the longer as that of the attempts of a queue.
+# The windows for counting; the longer is that of a queue's attempts.
 WINDOW, LATELY = timedelta(minutes=15), timedelta(minutes=5)
-# Runs that a usual time needs.
+# How many runs a usual time needs.
 ENOUGH = 5
 
-# By the claim's index: within a priority, what came lately stands together, at the end.
+# By the claim's index: within a priority, recent tasks are together, at the end.
 _CAME_SINCE = """(
             SELECT count(*)
             FROM (
@@ -77,7 +77,7 @@ CAME = Statement(
         lately=_CAME_SINCE.format(moment="%(lately_text)s"),
     ),
 )
-# Few rows, which are never deleted.
+# There are few rows, which are never deleted.
 RUN_TIMES = Statement.of("""
     SELECT label, CAST(run_times AS text)
     FROM taskqueue_total
@@ -86,14 +86,14 @@ RUN_TIMES = Statement.of("""
 
 
 class Came(NamedTuple):
-    """The tasks that wait in a queue, and that came due within the last minutes."""
+    """The tasks that wait in a queue, and those of them that became due within the last minutes."""
 
     within_window: int
     lately: int
 
 
 def tasks_that_came(queues: Collection[str], now: datetime) -> dict[str, Came]:
-    """Return how many of the waiting tasks came lately, by queue, in one statement."""
+    """Return by queue how many of the waiting tasks came recently, in one statement."""
     if not queues:
         return {}
     since, lately = now - WINDOW, now - LATELY
@@ -105,9 +105,10 @@ def tasks_that_came(queues: Collection[str], now: datetime) -> dict[str, Came]:
 
 
 def usual_times(names: Collection[str]) -> dict[str, float]:
-    """Return the run time p95 of names, where enough runs are known.
+    """Return the run time p95 of names for which enough runs are known.
 
-    Since the beginning; of names that the totals do not tell apart, within the last week.
+    All runs since the beginning count; for names that the totals merge with others, those of the
+    last week.
     """
     if not names:
         return {}

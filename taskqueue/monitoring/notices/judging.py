@@ -26,16 +26,16 @@ FOREMOST = frozenset({"all_paused", "no_worker", "lost_holds", "lost_worker"})
 
 
 def notices(situation: Situation | None = None) -> list[Notice]:
-    """Return the notices, errors first, and of each level those of lost workers first.
+    """Return the notices, errors first; within a level, those about lost workers first.
 
-    What has been read of the situation already is not read again.
+    Parts of the situation that have been read are not read again.
     """
     seen = Situation() if situation is None else situation
     found = (_dated(notice, seen) for judge in JUDGES for notice in judge(seen))
     return sorted(found, key=lambda notice: (notice.level != ERROR, notice.code not in FOREMOST))
 
 
-# Any one of the permissions is enough to view the notices of these codes; the others take the
+# Any one of these permissions allows viewing the notices of a code; other codes require the
 # permission to view tasks.
 NEEDED: dict[frozenset[str], tuple[str, ...]] = {
     frozenset({"lost_worker", "worker_trouble"}): (VIEW_WORKERS,),
@@ -49,7 +49,7 @@ NEEDED: dict[frozenset[str], tuple[str, ...]] = {
 
 
 def visible_to(viewer: Viewer, found: Iterable[Notice]) -> list[Notice]:
-    """Return the notices that a person may view, who may view tasks."""
+    """Return the notices that a person who may view tasks may see."""
     hidden: set[str] = set()
     for codes, permissions in NEEDED.items():
         if not any(map(viewer.has_perm, permissions)):
@@ -58,7 +58,7 @@ def visible_to(viewer: Viewer, found: Iterable[Notice]) -> list[Notice]:
 
 
 def _dated(notice: Notice, situation: Situation) -> Notice:
-    """Return the notice with the moment since when, as far as it tells for how long."""
+    """Return the notice with the time since when it holds, if its duration is known."""
     if notice.since is not None or notice.seconds is None:
         return notice
     return replace(notice, since=situation.ago(notice.seconds))
@@ -76,12 +76,12 @@ def of_pauses(situation: Situation) -> Iterator[Notice]:
             yield Notice("all_paused", ERROR, detail=detail, since=pause.since)
 
 
-# Checks of the doctor that say what notices say by themselves, at each look.
+# Checks of the doctor that notices already cover in each reading.
 OF_NOTICES = frozenset({"queues", "workers", "failures", "schedules"})
 
 
 def of_doctor(situation: Situation) -> Iterator[Notice]:
-    """Yield what else the doctor found when an alert rule asked it last."""
+    """Yield other findings of the doctor, from the last time an alert rule ran it."""
     by_subject = {found.subject: found for found in situation.standing.found}
     for subject, found in by_subject.items():
         if subject.partition(":")[0] not in OF_NOTICES:
@@ -94,7 +94,7 @@ def of_doctor(situation: Situation) -> Iterator[Notice]:
 def of_heartbeats(situation: Situation) -> Iterator[Notice]:
     """Yield the heartbeats that cannot be called.
 
-    A warning: an error would keep them from calling for ever.
+    As warnings, because an error would stop them from calling forever.
     """
     for each in situation.standing.heartbeats:
         detail = each.failure

@@ -19,16 +19,16 @@ from taskqueue.monitoring.notices.waiting import Parked, WaitingTask
 from taskqueue.monitoring.read_models.queue import Absence
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 
-# Time for which a worker may be gone, as in a restart.
+# How long a worker may be gone, as in a restart.
 LATE = timedelta(minutes=1)
-# Tasks with too few workers whose attempts are read, the oldest first.
+# Tasks with too few workers whose attempts are read, oldest first.
 MOST_CHECKED = 100
 MOST_NAMED = 5
 TAKEN = (LeaseStatus.RUNNING, LeaseStatus.SUCCEEDED)
 
 
 def out_of_reach(situation: Situation) -> Iterator[Notice]:
-    """Yield notices by queue, except of queues that are paused or not served: they have others."""
+    """Yield notices by queue, except for paused and unserved queues, which have other notices."""
     passing = {queue.name for queue in situation.queues if queue.is_paused or not queue.is_served}
     takers = [worker for worker in situation.workers if worker.takes_tasks]
     absence, now = Absence(takers), situation.now
@@ -78,7 +78,7 @@ def _listed(names: Sequence[object]) -> str:
 
 
 def _is_open(row: WaitingTask) -> bool:
-    """Whether it still needs a worker; a new broadcast takes all that are running."""
+    """Return whether it still needs a worker; a new broadcast takes all that are running."""
     if row.workers > 1:
         return bool(row.open_slots)
     return bool(row.status == TaskStatus.READY and row.workers)
@@ -93,7 +93,7 @@ def _able(row: WaitingTask, takers: Sequence[ShownWorker]) -> set[str]:
 def _really_short(
     rows: Sequence[WaitingTask], takers: Sequence[ShownWorker]
 ) -> dict[str, list[WaitingTask]]:
-    """Return tasks with too few workers by queue, without workers that have run them."""
+    """Return the tasks with too few workers, by queue, not counting workers that have run them."""
     taken: defaultdict[Any, set[str]] = defaultdict(set)
     if rows:
         leases = Lease.objects.using(database_alias()).filter(
@@ -112,7 +112,7 @@ MOST_NAMES = 20
 
 
 def parked(situation: Situation) -> Iterator[Notice]:
-    """Yield notices by task name, the one that fails first at first."""
+    """Yield notices by task name, the task that fails first at the top."""
     by_name: defaultdict[str, list[Parked]] = defaultdict(list)
     for task in situation.parked:
         by_name[task.name].append(task)
@@ -131,7 +131,7 @@ def parked(situation: Situation) -> Iterator[Notice]:
 
 
 def absent_tags(situation: Situation) -> Iterator[Notice]:
-    """Yield the tags that waiting tasks require, and no running worker of their queue has."""
+    """Yield the tags that waiting tasks require and no running worker of their queue has."""
     alive = living(situation.workers)
     for queue_name, tags in situation.standing.lanes:
         serving = [worker for worker in alive if worker.serves(queue_name)]

@@ -12,24 +12,24 @@ from taskqueue.monitoring.notices.situation import Situation
 from taskqueue.monitoring.read_models.queue import ShownQueue
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 
-# Waiting time of a ready task, while a worker has a free slot, that is not normal.
+# An unusual waiting time of a ready task while a worker has a free slot.
 STALLED_SECONDS = 60.0
-# Failed attempts of a queue within a quarter of an hour that are not normal.
+# An unusual number of failed attempts of a queue within a quarter of an hour.
 FAILURES_WORTH_NOTICE = 10
-# Shares of failed attempts of a queue: of a warning, and of an error.
+# The shares of a queue's failed attempts for a warning and for an error.
 FAILING_SHARE, MOSTLY_FAILING_SHARE = 0.1, 0.5
-# As the alert rules have it where they name no number of their own.
+# The same as in alert rules that set no number.
 LATE_SECONDS = KINDS[AlertKind.QUEUE_LATENCY].threshold or 0.0
 DEEP = int(KINDS[AlertKind.QUEUE_DEPTH].threshold or 0)
-# A backlog grows where so many more tasks came within a quarter of an hour than attempts ended,
-# and so many times as many.
+# A backlog grows if this many more tasks came within a quarter of an hour than attempts ended, and
+# this many times as many.
 LEAST_GROWTH, GROWTH = 100, 1.2
-# Queues of which it is counted, the deepest first.
+# The queues for which this is counted, the deepest first.
 MOST_GROWING = 10
 
 
 def of_queues(situation: Situation) -> Iterator[Notice]:
-    """Yield what is wrong with queues, and that no worker is running."""
+    """Yield problems of queues, and that no worker is running."""
     waiting = [queue for queue in situation.queues if queue.waiting]
     alive = living(situation.workers)
     if not alive:
@@ -57,7 +57,7 @@ def of_queues(situation: Situation) -> Iterator[Notice]:
         if is_deep(queue, DEEP):
             yield of_deep(queue)
     for queue in situation.queues:
-        # Attempts are counted, not tasks: one that is retried for an hour has not failed yet.
+        # Attempts are counted, not tasks: a task that is retried for an hour has not failed yet.
         failed, total = queue.failed_recently, queue.attempts_recently
         if failed >= max(FAILURES_WORTH_NOTICE, FAILING_SHARE * total):
             level = ERROR if failed >= MOSTLY_FAILING_SHARE * total else WARNING
@@ -65,11 +65,11 @@ def of_queues(situation: Situation) -> Iterator[Notice]:
 
 
 def growing(situation: Situation) -> Iterator[Notice]:
-    """Yield the backlogs that grow, whatever the order in which tasks are taken.
+    """Yield the backlogs that grow, in whatever order tasks are taken.
 
-    What waits now and came within a quarter of an hour came for sure. Where that is more than the
-    attempts that ended meanwhile, there is more to do than there was. A batch that was enqueued at
-    once is none of these after five minutes: then nothing more comes.
+    Tasks that wait now and came within a quarter of an hour certainly came. If they are more than
+    the attempts that ended meanwhile, the backlog has grown. A batch that was enqueued at once does
+    not count after five minutes, because nothing more comes.
     """
     served = [
         queue
@@ -89,32 +89,32 @@ def growing(situation: Situation) -> Iterator[Notice]:
 
 
 def nobody_takes(workers: Sequence[ShownWorker]) -> bool:
-    """Whether no worker claims what is ready: none is running, or all are quiet or draining."""
+    """Return whether no worker claims tasks: none is running, or all are quiet or draining."""
     return not any(worker.takes_tasks for worker in workers)
 
 
 def everything_is_paused(situation: Situation) -> bool:
-    """Whether nobody claims any task, because somebody has paused everything."""
+    """Return whether somebody has paused everything, so that no task is claimed."""
     return any(not pause.name for pause in situation.standing.pauses)
 
 
 def waits_long(queue: ShownQueue, seconds: float) -> bool:
-    """Whether a task that a running worker could claim waits for longer; not while it is paused."""
+    """Return whether a claimable task has waited longer; False while the queue is paused."""
     return not queue.is_paused and (queue.reachable_seconds or 0.0) > seconds
 
 
 def of_late(queue: ShownQueue) -> Notice:
-    """Return the notice that its oldest task waits for long."""
+    """Return the notice that its oldest task has been waiting for long."""
     return replace(_of_queue("late_queue", WARNING, queue), seconds=queue.reachable_seconds)
 
 
 def of_stalled(queue: ShownQueue) -> Notice:
-    """Return the notice that nothing of it starts, though a slot is free."""
+    """Return the notice that none of its tasks starts although a slot is free."""
     return _of_queue("stalled", ERROR, queue)
 
 
 def is_deep(queue: ShownQueue, number: int) -> bool:
-    """Whether so many tasks wait, as far as they were counted."""
+    """Return whether at least that many tasks wait, as far as they were counted."""
     return queue.waiting >= number
 
 
@@ -124,7 +124,7 @@ def of_deep(queue: ShownQueue) -> Notice:
 
 
 def _is_stalled(queue: ShownQueue, workers: Sequence[ShownWorker]) -> bool:
-    """Whether a task waits for long though a worker has a free slot for it."""
+    """Return whether a task has waited for long although a worker has a free slot for it."""
     waits = (queue.reachable_seconds or 0.0) > STALLED_SECONDS
     return waits and has_free_slot(queue, workers)
 

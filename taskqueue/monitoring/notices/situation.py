@@ -21,7 +21,7 @@ from taskqueue.monitoring.read_models.queue import (
 )
 from taskqueue.monitoring.read_models.worker import ShownWorker, read_workers
 
-# Workers, queues, running attempts and limits that are read.
+# The most workers, queues, running attempts and limits that are read.
 MOST = 1_000
 
 
@@ -29,17 +29,17 @@ class Situation:
     """The state by which the notices, the doctor and the alert rules judge."""
 
     def __init__(self, *, looked_at: int = 1_000) -> None:
-        """`looked_at`: tasks that are read for each condition that no index has."""
+        """`looked_at`: how many tasks are read for each condition without an index."""
         self.looked_at = looked_at
         self._usual: dict[str, float | None] = {}
 
     @property
     def now(self) -> datetime:
-        """The moment by the database's clock."""
+        """The current time by the database's clock."""
         return self.standing.at
 
     def ago(self, seconds: float) -> datetime:
-        """Return the moment so many seconds before, as far back as moments go."""
+        """Return the moment that many seconds before, limited to the earliest possible."""
         try:
             return self.now - timedelta(seconds=seconds)
         except OverflowError:
@@ -47,7 +47,7 @@ class Situation:
 
     @cached_property
     def standing(self) -> Standing:
-        """The pauses, the schedules that rest or are late, and the tags that tasks require."""
+        """The pauses, inactive and late schedules, and tags that tasks require."""
         return read_standing()
 
     @cached_property
@@ -92,11 +92,11 @@ class Situation:
 
     @cached_property
     def failing(self) -> Failing:
-        """Changes in what fails: failure rates that jumped, and new kinds of error."""
+        """Changes in failures: failure rates that jumped, and new kinds of error."""
         return read_failing()
 
     def came(self, queues: list[str]) -> dict[str, Came]:
-        """Return how many of the tasks that wait in these queues came lately."""
+        """Return how many of the tasks waiting in these queues came recently."""
         return tasks_that_came(queues, self.now)
 
     def usual(self, names: set[str]) -> dict[str, float]:

@@ -13,13 +13,13 @@ from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 
-# Paused definitions, resting schedules, late ones, lanes of queues, and of findings and heartbeats
-# those that are read.
+# The most paused definitions, inactive schedules, late ones, lanes of queues, findings and
+# heartbeats that are read.
 MOST_PAUSES, MOST_RESTING, MOST_LATE, MOST_LANES, MOST_FOUND = 20, 20, 1_001, 1_000, 20
 
-# One statement, with the moment at which it is asked. Each part is a small table, or reads an index
-# up to a limit; lanes by a loose scan, one probe for each. As `Schedule.paused_itself`, and as
-# `OVERDUE`.
+# One statement, which also reads the current time. Each part is a small table, or reads an index up
+# to a limit; lanes are found by a loose scan with one probe for each. The conditions are those of
+# `Schedule.paused_itself` and `OVERDUE`.
 _STANDING = """
 WITH RECURSIVE lane (queue_name, lane, place) AS (
     SELECT queue_name, lane, 1
@@ -113,7 +113,7 @@ STANDING = Statement(
 
 
 class Paused(NamedTuple):
-    """A pause that lasts; of everything where it has no name."""
+    """A pause that has not ended; of everything if it has no name."""
 
     name: str
     since: datetime
@@ -127,14 +127,14 @@ class Resting(NamedTuple):
 
     id: int
     name: str
-    # None: it is not paused, but in trouble.
+    # None if it is not paused, but in trouble.
     paused_at: datetime | None
     trouble: str
     failures: int
 
 
 class Overdue(NamedTuple):
-    """A schedule that is due, and that no worker has served."""
+    """A schedule that is due and that no worker has served."""
 
     name: str
     since: datetime
@@ -143,22 +143,22 @@ class Overdue(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A finding of the doctor, from the last time an alert rule asked, that nobody acknowledged."""
+    """A finding from the last run of the doctor by an alert rule that nobody acknowledged."""
 
     subject: str
     since: datetime
     seen: str
     remedy: str
-    # Both for other languages, as `Sentence.words` has them.
+    # The data to translate both.
     words: Mapping[str, Any]
 
 
 class Heartbeat(NamedTuple):
-    """The rule of a heartbeat whose URL cannot be called: whoever waits for it is not told."""
+    """The rule of a heartbeat whose URL cannot be called, so the receiver gets no call."""
 
     rule: str
     since: datetime
-    # Why the first call failed; it names no address.
+    # Why the first call failed, without the address.
     failure: str
 
 
@@ -176,7 +176,7 @@ class Standing:
     at: datetime
     pauses: list[Paused] = field(default_factory=list)
     resting: list[Resting] = field(default_factory=list)
-    # The one that is due for the longest first.
+    # The schedule that has been due for longest comes first.
     overdue: list[Overdue] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
@@ -184,7 +184,7 @@ class Standing:
 
 
 def read_standing() -> Standing:
-    """Return it all, in one statement."""
+    """Return everything in one statement."""
     rows = read(
         STANDING, pauses=MOST_PAUSES, resting=MOST_RESTING, overdue=MOST_LATE, lanes=MOST_LANES,
         found=MOST_FOUND, late=OVERDUE, late_text=stored(clock() - OVERDUE),
@@ -201,7 +201,8 @@ def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
     name, since, until, text, reason, number, key, words = row
     if kind == "pause":
         pause = Paused(name, _moment(since), loaded(until), text, reason)
-        if pause.until is None or pause.until > found.at:  # The row of one that is over goes soon.
+        # The row of a pause that is over is deleted soon.
+        if pause.until is None or pause.until > found.at:
             found.pauses.append(pause)
     elif kind == "resting":
         found.resting.append(Resting(key, name, loaded(since), text, number))

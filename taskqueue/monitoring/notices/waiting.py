@@ -1,4 +1,4 @@
-"""Reading tasks that not every worker may take, and tasks of names that no worker knows."""
+"""Reading tasks that not every worker may take, and tasks whose names no worker knows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from taskqueue.exceptions import UnknownTask
 from taskqueue.monitoring.reading import read
 
 COLUMNS = "id, queue_name, status, run_after, worker_names, workers, broadcast, open_slots"
-# Two halves, so that many tasks of several workers hide none of named ones. SQLite needs the
-# condition of the index word by word.
+# Two halves, so that many tasks of several workers do not hide those of named ones. SQLite needs
+# the condition of the index word by word.
 _APART = f"""
 SELECT {COLUMNS}, 0
 FROM (
@@ -78,11 +78,10 @@ def _waiting_task(row: tuple[Any, ...]) -> WaitingTask:
     )  # fmt: skip
 
 
-# No index has what is parked: it stands among what is due soon while it rests, and each time that
-# it is tried in vain, an attempt of its is among those that went wrong. The latest of both are
-# read. PostgreSQL would rather read the primary key than the index of what went wrong: a range and
-# an order that begins with the status leave it no other. SQLite wants the conditions of the indexes
-# word by word.
+# No index contains parked tasks: a parked task is among scheduled tasks that are due soon while it
+# waits, and each vain try adds an unsuccessful attempt. The latest of both are read. PostgreSQL
+# would prefer the primary key to the index of unsuccessful attempts: with a range and an order that
+# begin with the status it has no other. SQLite needs the conditions of the indexes word by word.
 PARKED = Statement.of("""
 SELECT id, name, CAST({since parked_at} AS double precision) AS seconds
 FROM (
@@ -114,15 +113,15 @@ ORDER BY seconds DESC
 
 
 class Parked(NamedTuple):
-    """A task that only workers claimed that do not know its name."""
+    """A task that was claimed only by workers that do not know its name."""
 
     id: UUID
     name: str
-    # Since it is parked.
+    # Since when it is parked.
     seconds: float
 
 
 def read_parked(*, most: int) -> list[Parked]:
-    """Return parked tasks, the first to fail at first."""
+    """Return parked tasks, those that will fail first at the beginning."""
     rows = read(PARKED, limit=most, unknown=class_path(UnknownTask))
     return [Parked(as_uuid(task_id), name, seconds) for task_id, name, seconds in rows]

@@ -1,4 +1,4 @@
-"""Notices of workers, and of the attempts that they run."""
+"""Notices about workers and their attempts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from taskqueue.monitoring.notices.situation import Situation
 from taskqueue.monitoring.read_models.attempt import RunningTask
 from taskqueue.monitoring.read_models.worker import LOST
 
-# Seconds for which a lost worker is reported.
+# How many seconds a lost worker is reported.
 LATELY_SECONDS = 3600.0
-# An attempt runs for long beyond so many times the p95 of its name, and beyond a minute. Where
-# fewer runs are known than `figures.ENOUGH`, beyond an hour.
+# An attempt is long if it exceeds this many times its name's p95, and a minute. If fewer runs are
+# known than `figures.ENOUGH`, it is long after an hour.
 LONG, LEAST_SECONDS, UNKNOWN_SECONDS = 5.0, 60.0, 3600.0
-# Attempts that are told.
+# The most attempts that are reported.
 MOST = 20
 
 
@@ -55,7 +55,7 @@ def of_wedged(attempt: RunningTask) -> Notice:
 
 
 def long_runs(situation: Situation) -> Iterator[Notice]:
-    """Yield the attempts that run for far longer than most of their name, the longest first."""
+    """Yield attempts that run for far longer than most of their name, the longest first."""
     suspects = [
         each
         for each in situation.running
@@ -76,5 +76,5 @@ def long_runs(situation: Situation) -> Iterator[Notice]:
 
 
 def is_long(seconds: float, usual: float | None) -> bool:
-    """Whether an attempt runs for long, beside the usual time of its name, if that is known."""
+    """Return whether an attempt is long compared with its name's usual time, if that is known."""
     return seconds > (UNKNOWN_SECONDS if usual is None else max(LEAST_SECONDS, LONG * usual))

@@ -49,12 +49,12 @@ class ShownAlert:
 
     @property
     def sentence(self) -> str:
-        """The condition in the language of the reader, as far as it is known."""
+        """The condition in the reader's language, if its data is known."""
         return translated(self.words, self.summary)
 
     @property
     def translated_remedy(self) -> str:
-        """The remedy in the language of the reader, as far as it is known."""
+        """The remedy in the reader's language, if its data is known."""
         return translated_remedy(self.words, self.remedy)
 
 
@@ -96,19 +96,19 @@ class ShownAlertRule:
 
 
 def alert_rows() -> QuerySet[Any]:
-    """The rows of alerts, without conditions that are not raised yet."""
+    """Return the rows of alerts, without conditions that are not raised yet."""
     rows = Incident.objects.using(database_alias()).exclude(status=IncidentStatus.PENDING)
     return rows.select_related("rule").annotate(now=DatabaseClock())
 
 
 def firing_alerts(*, limit: int = MOST) -> list[ShownAlert]:
-    """Return the alerts that are firing, the newest first."""
+    """Return the alerts that are firing, newest first."""
     rows = alert_rows().filter(is_settled=False, status=IncidentStatus.FIRING)
     return shown_alerts(rows.order_by("-id")[:limit])
 
 
 def shown_alerts(rows: Iterable[Any]) -> list[ShownAlert]:
-    """Make the read models of `alert_rows`."""
+    """Make the read models for rows of `alert_rows`."""
     return [
         from_row(
             ShownAlert,
@@ -122,12 +122,12 @@ def shown_alerts(rows: Iterable[Any]) -> list[ShownAlert]:
 
 
 def rule_rows() -> QuerySet[Any]:
-    """The rows of rules by name, with what `shown_rules` needs besides."""
+    """Return the rows of rules by name, with everything that `shown_rules` needs."""
     alias = database_alias()
     open_ones = Incident.objects.using(alias).filter(
         rule_id=OuterRef("id"), status=IncidentStatus.FIRING, is_settled=False
     )
-    # Counted apart: beside a join, rows would be grouped by the clock, which moves on.
+    # In a subquery: with a join, rows would be grouped by the clock, which advances.
     counted = open_ones.order_by().values("rule_id").annotate(number=Count("id")).values("number")
     rows = AlertRule.objects.using(alias).annotate(
         now=DatabaseClock(), firing=Coalesce(Subquery(counted), 0)
@@ -136,23 +136,23 @@ def rule_rows() -> QuerySet[Any]:
 
 
 def shown_rules(rows: Iterable[Any], viewer: Viewer = EVERYTHING) -> list[ShownAlertRule]:
-    """Make the read models of `rule_rows`."""
+    """Make the read models for rows of `rule_rows`."""
     may_manage = viewer.has_perm(MANAGE_ALERTS)
     return [_shown_rule(row, may_manage=may_manage) for row in rows]
 
 
 def rule_named(name: str) -> Any | None:
-    """Return the row of that name, as of `rule_rows`; None if there is none."""
+    """Return the row of that name, as from `rule_rows`; None if there is none."""
     return rule_rows().filter(name=name).first() if is_storable(name) else None
 
 
 def is_silenced(rule: Any, moment: datetime) -> bool:
-    """Whether a rule tells nobody at that moment."""
+    """Return whether a rule is silenced at that moment."""
     return rule.silenced_until is not None and bool(rule.silenced_until > moment)
 
 
 def firing_by_rule() -> Sequence[tuple[str, int]]:
-    """Return how many alerts of each enabled rule are firing, by name."""
+    """Return by name how many alerts of each enabled rule are firing."""
     rows = rule_rows().filter(next_at__isnull=False)
     return list(rows.values_list("name", "firing")[:MOST])
 

@@ -112,12 +112,12 @@ def log_lines(rows: Iterable[TaskLog]) -> list[ShownLogLine]:
 
 
 def level_name(level: int) -> str:
-    """The name that `logging` gives a level."""
+    """Return the name that `logging` gives a level."""
     return str(logging.getLevelName(level))
 
 
 def failures_of(task: Task, leases: Sequence[Lease]) -> list[AttemptFailure]:
-    """Why attempts failed; last, the error of the task itself unless an attempt has the same."""
+    """Return why attempts failed; last, the task's own error unless an attempt has the same."""
     failures = [
         from_row(AttemptFailure, lease, **failure_of(lease)._asdict())
         for lease in leases
@@ -133,7 +133,8 @@ def failures_of(task: Task, leases: Sequence[Lease]) -> list[AttemptFailure]:
     return failures
 
 
-# The condition of the index of running leases: in the text, or SQLite would not use it.
+# The condition of the index of running leases, written literally because SQLite would not use it
+# otherwise.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
 
 

@@ -30,7 +30,7 @@ class ShownAuditEntry:
 def audit_entries(
     *, subject: str = "", actor: str = "", verb: str = "", since: datetime | None = None
 ) -> QuerySet[Audit]:
-    """Return the entries to which all that is given applies, the newest first."""
+    """Return the entries that match all given arguments, newest first."""
     given = {"subject": subject, "actor": actor, "verb": verb, "at__gte": since}
     chosen = {name: value for name, value in given.items() if value}
     return Audit.objects.using(database_alias()).filter(**chosen).order_by("-id")

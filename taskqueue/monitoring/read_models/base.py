@@ -1,4 +1,4 @@
-"""Parts that all read models share: fields with help texts, making from rows, the JSON form."""
+"""What all read models share: fields with help texts, making them from rows, the JSON form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Viewer(Protocol):
 
 @dataclass(frozen=True)
 class ViewerWithout:
-    """A viewer who lacks these permissions and no other."""
+    """A viewer who lacks only these permissions."""
 
     lacks: frozenset[str] = frozenset()
 
@@ -42,16 +42,16 @@ class ViewerWithout:
 
 EVERYTHING = ViewerWithout()
 WITHOUT_ARGUMENTS = ViewerWithout(frozenset({VIEW_ARGUMENTS}))
-# The viewer of the CLI: arguments that cannot be redacted stay hidden on a terminal.
+# The viewer for the CLI: arguments that cannot be redacted stay hidden on a terminal.
 COMMAND_LINE = WITHOUT_ARGUMENTS
 
 
 def visible_arguments(
     name: str, args: list[Any], kwargs: dict[str, Any], viewer: Viewer
 ) -> ShownArguments | None:
-    """The arguments of a call without the values of sensitive ones.
+    """Return the arguments of a call without the values of sensitive ones.
 
-    None where no definition says which these are, unless the viewer may view any.
+    Return None if no definition says which are sensitive, unless the viewer may view all arguments.
     """
     whole = ShownArguments(args, kwargs)
     return _visible(lambda: redacted(name, args, kwargs), whole, viewer)
@@ -60,7 +60,7 @@ def visible_arguments(
 def visible_call(
     name: str, args: list[Any], kwargs: dict[str, Any], viewer: Viewer
 ) -> ShownArguments | None:
-    """The arguments of a workflow, in the same way; where there are none, nothing is hidden."""
+    """Return a workflow's arguments like `visible_arguments`; without any, nothing is hidden."""
     whole = ShownArguments(args, kwargs)
     if not args and not kwargs:
         return whole
@@ -68,12 +68,12 @@ def visible_call(
 
 
 def visible_context(name: str, context: dict[str, Any], viewer: Viewer) -> dict[str, Any] | None:
-    """The context of a workflow, in the same way."""
+    """Return the context of a workflow, redacted in the same way."""
     return _visible(lambda: redacted_context(name, context), context, viewer) if context else {}
 
 
 def visible_checkpoint(name: str, state: Any, viewer: Viewer) -> Any:
-    """The checkpoint of an attempt, in the same way; one of a task with secrets is hidden whole."""
+    """Return the checkpoint of an attempt; hidden if the task has sensitive arguments."""
     return None if state is None else _visible(lambda: redacted_state(name, state), state, viewer)
 
 
@@ -96,9 +96,9 @@ def about(
 ) -> Any:
     """Describe a field of a read model.
 
-    `column` names the column that it shows, if the names differ; `label` is its title among the
-    details of a page, `empty` the text that stands for no value in a table. A value that differs
-    at each look, such as an age, stays out of the JSON form: its ETag would never be the same.
+    `column` is the column that it shows, if the names differ; `label` is its title among the
+    details of a page, `empty` is the text for no value in a table. A value that differs in each
+    reading, such as an age, stays out of the JSON form, because its ETag would never be the same.
     """
     metadata = {
         "help_text": help_text, "column": column, "choices": tuple(choices), "label": label,
@@ -108,14 +108,14 @@ def about(
 
 
 def fields_of(model: type[Any]) -> dict[str, Field[Any]]:
-    """The fields of a read model by their names."""
+    """Return the fields of a read model by name."""
     if model not in _FIELDS:
         _FIELDS[model] = {each.name: each for each in fields(model)}
     return _FIELDS[model]
 
 
 def json_fields_of(model: type[Any]) -> dict[str, Field[Any]]:
-    """The fields of its JSON form."""
+    """Return the fields of its JSON form."""
     if model not in _JSON_FIELDS:
         found = fields_of(model).items()
         _JSON_FIELDS[model] = {
@@ -125,7 +125,7 @@ def json_fields_of(model: type[Any]) -> dict[str, Field[Any]]:
 
 
 def columns_of(model: type[Any]) -> dict[str, str]:
-    """The column that each field of a read model shows, by the field's name."""
+    """Return the column that each field of a read model shows, by the field's name."""
     if model not in _COLUMNS:
         found = fields_of(model).items()
         _COLUMNS[model] = {name: each.metadata.get("column") or name for name, each in found}
@@ -133,7 +133,7 @@ def columns_of(model: type[Any]) -> dict[str, str]:
 
 
 def from_row(model: type[M], row: object, **values: Any) -> M:
-    """Make a read model of a row; `values` are those of fields that are not columns."""
+    """Make a read model from a row; `values` are those of fields that are not columns."""
     for name, column in columns_of(model).items():
         if name not in values:
             values[name] = getattr(row, column)
@@ -141,15 +141,15 @@ def from_row(model: type[M], row: object, **values: Any) -> M:
 
 
 def from_rows(model: type[M], rows: Iterable[object]) -> list[M]:
-    """Make read models of rows, whose fields are all columns."""
+    """Make read models from rows; all of their fields must be columns."""
     return [from_row(model, row) for row in rows]
 
 
 def json_form(value: Any) -> Any:
-    """The JSON form of a read model, or of values: ISO 8601 in UTC, seconds, the text of a UUID.
+    """Return the JSON form of a read model or of values: ISO 8601 in UTC, seconds, UUIDs as text.
 
-    Raises TypeError for a value that has none. An export does this a million times: what is
-    frequent is asked first, and abstract base classes, which are slow to ask, last.
+    Raises TypeError for a value that has none. An export does this a million times, so frequent
+    types are checked first, and abstract base classes, which are slow to check, last.
     """
     if value is None or isinstance(value, str | int | float):
         return value

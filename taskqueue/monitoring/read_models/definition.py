@@ -18,7 +18,7 @@ from taskqueue.declarations.options import OPTIONS
 from taskqueue.monitoring.read_models.base import about
 from taskqueue.monitoring.read_models.pause import read_pauses
 
-# Those that have a field of their own, or say nothing of its tasks.
+# Options that have their own field, or that do not affect the definition's tasks.
 OWN = frozenset({"name", "queue_name", "priority", "max_attempts", "timeout", "schedule"})
 
 
@@ -54,7 +54,7 @@ def definitions(pattern: str = "*") -> list[ShownDefinition]:
 
 
 def definition_named(name: str) -> WholeDefinition:
-    """Return a definition with all there is to say. Raises `UnknownTask`."""
+    """Return a definition with all of its details. Raises `UnknownTask`."""
     definition = registry.get(name)
     options = {
         option.name: _in_json(value)
@@ -94,5 +94,5 @@ def _fields(definition: BaseDefinition[Any, Any], paused: Sequence[str | None]) 
 
 
 def _rule(rule: Any) -> str:
-    """Return a rule in words; a wrong one, which the system checks report, as it was given."""
+    """Return a rule in words; an invalid one, which the system checks report, as it was given."""
     return getattr(rule, "refusal", "") or getattr(rule, "text", "") or repr(rule)

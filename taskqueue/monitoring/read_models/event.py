@@ -32,7 +32,7 @@ class ShownEvent:
 
 
 def shown_events(events: Sequence[FeedEvent], viewer: Viewer) -> list[ShownEvent]:
-    """Return what this viewer may see of events of kinds that are visible to them."""
+    """Return what this viewer may see of these events, whose kinds are visible to them."""
     is_whole = viewer.has_perm(VIEW_LEASES)
     shown = [ShownEvent(**vars(event)) for event in events]
     return [
@@ -42,12 +42,12 @@ def shown_events(events: Sequence[FeedEvent], viewer: Viewer) -> list[ShownEvent
 
 
 def visible_to(viewer: Viewer, wanted: EventFilter) -> EventFilter | None:
-    """Return the filter with the kinds that this viewer may see; None where there are none."""
+    """Return the filter with the kinds that this viewer may see; None if there are none."""
     nouns = {noun for noun, permission in VIEW_EVENTS.items() if viewer.has_perm(permission)}
     kinds = tuple(kind for kind in wanted.kinds if EventKind(kind).noun in nouns)
     return replace(wanted, kinds=kinds) if kinds else None
 
 
 def needed_for(wanted: EventFilter) -> tuple[str, ...]:
-    """Return the permissions that all of its kinds take together."""
+    """Return the permissions that all of its kinds together require."""
     return tuple(sorted({VIEW_EVENTS[EventKind(kind).noun] for kind in wanted.kinds}))

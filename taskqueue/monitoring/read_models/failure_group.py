@@ -17,15 +17,15 @@ from taskqueue.monitoring.read_models.base import Viewer, about
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.searching.search_tokens import search_text
 
-# Failed tasks that are looked at.
+# The most failed tasks that are read.
 NEWEST = 10_000
-# Before every task.
+# An id before every task's.
 EVER = datetime(1970, 1, 1, tzinfo=UTC)
-# Characters of an example.
+# The most characters of an example.
 LONGEST_MESSAGE = 1000
 
 # Reads the newest failed tasks by the index of ended tasks, then one row for each group by its key.
-# What is of one moment is told apart by the key.
+# Tasks that failed at the same moment are ordered by the key.
 _FAILURES = """
 WITH newest AS MATERIALIZED (
     SELECT id, error_class, name, finished_at
@@ -68,8 +68,8 @@ ORDER BY grouped.number DESC, grouped.last_seen DESC, grouped.error_class, group
 FAILURES = Statement(postgresql=_FAILURES, sqlite=_FAILURES)
 
 # Reads the newest retrying tasks by the index of waiting tasks, then the last attempt of one task
-# per group by its key: a task that is retried has no error itself. SQLite needs the words of the
-# partial index; PostgreSQL would take them for a second condition.
+# of each group by its key, because a retrying task has no error itself. SQLite needs the words of
+# the partial index; PostgreSQL would take them for another condition.
 _RETRYING = """
 WITH newest AS MATERIALIZED (
     SELECT id, name, attempt, run_after
@@ -159,10 +159,10 @@ class Retrying:
 
 
 def failures(*, limit: int = 100, newest: int = NEWEST, since: datetime | None = None) -> Failures:
-    """The newest tasks that failed, grouped; up to `limit` groups, in one statement.
+    """Return the newest failed tasks in groups; up to `limit` groups, in one statement.
 
-    `newest` is how many are looked at: what is asked for every few seconds should ask for few.
-    Tasks that failed up to `since` are left out, also by the searches of the groups.
+    `newest` is how many tasks are read: a caller that asks every few seconds should ask for few.
+    Tasks that failed up to `since` are left out, also in the searches of the groups.
     """
     rows = read(FAILURES, since=since or EVER, newest=newest, limit=limit, longest=LONGEST_MESSAGE)
     looked_at = int(rows[0][-1]) if rows else 0
@@ -174,7 +174,7 @@ def failures(*, limit: int = 100, newest: int = NEWEST, since: datetime | None =
 
 
 def retrying(viewer: Viewer, *, limit: int = 100) -> Retrying:
-    """The newest tasks that are retried, grouped; up to `limit` groups, in one statement."""
+    """Return the newest retrying tasks in groups; up to `limit` groups, in one statement."""
     rows = read(RETRYING, newest=NEWEST + 1, limit=limit, longest=LONGEST_MESSAGE)
     looked_at = int(rows[0][-1]) if rows else 0
     sees_attempts = viewer.has_perm(VIEW_LEASES)

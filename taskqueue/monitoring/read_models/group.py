@@ -36,7 +36,7 @@ class ShownBatch:
 
 
 def read_groups(*, name: str = "", limit: int) -> list[ShownGroup]:
-    """Return groups by name, those of one task if it is named."""
+    """Return groups by name; only those of one task if it is named."""
     rows = Collected.objects.using(database_alias())
     if name:
         rows = rows.filter(name=name) if is_storable(name) else rows.none()

@@ -21,7 +21,7 @@ from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.reading import now, read
 
 MOST_KEYS = 100
-# Keys of each limit whose starts are looked at.
+# The most keys of each limit whose starts are read.
 MOST_STARTS = 100
 PREFIX = "queue:"
 
@@ -64,7 +64,7 @@ class ShownLimit:
 
     @property
     def waiting_count(self) -> Count:
-        """The number of waiting tasks, as it is written."""
+        """The number of waiting tasks, formatted."""
         return Count(self.waiting, self.is_waiting_capped)
 
     @property
@@ -80,7 +80,7 @@ class ShownLimit:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownLimitKey:
-    """A key of a limit, or a host or worker, at this moment."""
+    """A key of a limit, or a host or worker, in its current state."""
 
     key: str = about("Empty: the limit has one for all its tasks.")
     running: int = about("Leases that take a place.")
@@ -91,7 +91,7 @@ class ShownLimitKey:
 
     @property
     def waiting_count(self) -> Count:
-        """The number of waiting tasks, as it is written."""
+        """The number of waiting tasks, formatted."""
         return Count(self.waiting, self.is_waiting_capped)
 
 
@@ -131,7 +131,7 @@ def shown_limits(rows: Iterable[Any]) -> list[ShownLimit]:
 
 
 def keys_of(row: Any) -> list[ShownLimitKey]:
-    """Return the keys of a limit with the most tasks that wait, then those with the most places."""
+    """Return the keys of a limit with the most waiting tasks, then with the most taken places."""
     rate, seconds = rate_of_row(row)
     moment = now()
     rows = read(KEYS, limit=row.id, has_rate=rate is not None, most=MOST_KEYS)
@@ -162,20 +162,20 @@ def numbers_of_queues(names: Iterable[str]) -> dict[str, ShownNumbers]:
 
 
 def rate_of_row(row: Any) -> tuple[int | None, float]:
-    """Return how many tokens each window has, and the seconds of it, as they hold."""
+    """Return the current number of tokens of each window, and its seconds."""
     if row.rate_override is not None:
         return row.rate_override, row.seconds_override or 1.0
     return row.rate, row.seconds or 1.0
 
 
 def concurrency_of_row(row: Any) -> int | None:
-    """Return how many run at once, as it holds."""
+    """Return how many tasks may currently run at once."""
     held: int | None = row.concurrency_override
     return row.concurrency if held is None else held
 
 
 def _numbers(row: Any) -> ShownNumbers:
-    """Return the numbers that hold."""
+    """Return the current numbers."""
     rate, seconds = rate_of_row(row)
     text = None if rate is None else rate_text(rate, seconds)
     return ShownNumbers(concurrency=concurrency_of_row(row), rate=text)
@@ -227,6 +227,6 @@ def _ratio(row: Any, starts: Iterable[Any], moment: datetime) -> float | None:
 def _used(
     row: Any, rate: int, seconds: float, starts: Mapping[str, Any] | None, moment: datetime
 ) -> int:
-    """Return how many tokens of the last window are used; of an even rate all or none."""
+    """Return how many tokens of the last window are used; for an even rate, all or none."""
     at = moment.timestamp()
     return rate - tokens_of(rate, seconds, smooth=row.smooth, stored=starts, now=at).left(at)

@@ -17,9 +17,9 @@ from taskqueue.models.operation import OperationStatus
 from taskqueue.monitoring.read_models.base import Viewer, about, from_row
 from taskqueue.monitoring.searching.search import shown_to
 
-# Seconds after which a pace can be told.
+# Seconds after which the pace is known.
 SOONEST_PACE = 1.0
-# Keys of a stored filter that are no properties of tasks.
+# Keys of a stored filter that are not properties of tasks.
 HOW = ("ids", "everything", "arguments_of_unknown")
 
 
@@ -78,7 +78,7 @@ class OperationDetails(ShownOperation):
 
     @property
     def percent(self) -> int | None:
-        """The processed part of the tasks counted at its beginning; None: not counted."""
+        """The processed share of the tasks counted at its start; None if they were not counted."""
         if self.is_finished:
             return 100
         if not self.expected:
@@ -87,7 +87,7 @@ class OperationDetails(ShownOperation):
 
     @property
     def pace(self) -> float | None:
-        """Tasks a second, until its last chunk; None: too early to tell."""
+        """Tasks per second, until its last chunk; None if it is too early to tell."""
         if self.started_at is None or self.progressed_at is None:
             return None
         seconds = (self.progressed_at - self.started_at).total_seconds()
@@ -95,7 +95,7 @@ class OperationDetails(ShownOperation):
 
     @property
     def left_seconds(self) -> float | None:
-        """Seconds until its end at this pace; None: it has ended, or nobody can tell."""
+        """Seconds until its end at this pace; None if it has ended, or the time is unknown."""
         if self.is_finished or not (self.pace and self.expected):
             return None
         return max(0.0, (self.expected - self.matched) / self.pace)
@@ -137,12 +137,12 @@ class DryRun:
 
 
 def shown_operation(operation: Operation, viewer: Viewer) -> ShownOperation:
-    """The operation of a row, as the viewer may see it."""
+    """Return the operation of a row, as the viewer may see it."""
     return from_row(ShownOperation, operation, **_computed(operation, viewer))
 
 
 def operation_details(operation: Operation, viewer: Viewer) -> OperationDetails:
-    """The same with its tasks, by a query while it is open."""
+    """Return an operation with its tasks, by a query while it is unfinished."""
     held = held_count(operation) if operation.finished_at is None else 0
     return from_row(
         OperationDetails,
@@ -155,7 +155,7 @@ def operation_details(operation: Operation, viewer: Viewer) -> OperationDetails:
 
 
 def dry_run(found: Estimate, *, leaves_out_running: bool, held_by_lost: int) -> DryRun:
-    """An estimate, as it is shown."""
+    """Return the read model of an estimate."""
     return from_row(
         DryRun,
         found,

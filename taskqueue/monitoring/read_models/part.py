@@ -50,13 +50,13 @@ def shown_parts(rows: Iterable[ResultPart]) -> list[ShownPart]:
 def part_page(
     task_id: UUID, *, after: int = -1, limit: int, attempt: int | None = None
 ) -> PartPage:
-    """Return the parts behind a place. Raises `TaskDoesNotExist`."""
+    """Return the parts after a place. Raises `TaskDoesNotExist`."""
     rows = Task.objects.using(database_alias()).filter(id=task_id)
     found = rows.values_list("status", "attempt").first()
     if found is None:
         raise TaskDoesNotExist(f"There is no task {task_id}.")
     status, latest = found
-    # 0 is the `attempt` of an answer from before the first one: who follows then sees that too.
+    # 0 is the `attempt` of a response before the first part, so a follower notices the first one.
     number = attempt or latest
     parts = list(parts_of(task_id, number).filter(place__gt=after)[: limit + 1])
     kept, has_more = parts[:limit], len(parts) > limit

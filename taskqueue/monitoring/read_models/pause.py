@@ -1,4 +1,4 @@
-"""Pauses of definitions, and of everything; those of queues are shown with these."""
+"""Pauses of definitions and of everything; pauses of queues are shown with the queues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ShownPauseState:
 
 
 def read_pauses(*, limit: int = MOST) -> list[ShownPauseState]:
-    """Return the pauses that last, that of everything first, then definitions by name."""
+    """Return the current pauses: that of everything first, then those of definitions by name."""
     rows = lasting(_rows().order_by("name")[:limit])
     hints = _hints(row.name for row in rows)
     return [_shown(row, hints) for row in rows]
@@ -52,7 +52,7 @@ def pause_of(definition: str | None) -> ShownPauseState:
 
 
 def lasting(rows: Iterable[Any]) -> list[Any]:
-    """Those that are not over."""
+    """Return the pauses that are not over."""
     return [row for row in rows if row.is_paused_at(row.now)]
 
 

@@ -46,7 +46,7 @@ class ShownSequence:
 
 
 def placement_of(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the fields of `TaskDetails` that tell what limits a task."""
+    """Return the values of the fields of `TaskDetails` about a task's limits."""
     shown = [
         ("rate" in each, ShownLimiter(name=each["name"], key=each["key"], per=each["per"]))
         for each in limits.get("limits", ())

@@ -32,9 +32,9 @@ class Absence:
         self._takers = {worker.name: worker for worker in workers if worker.takes_tasks}
 
     def keeps(self, queue_name: str, names: str | None) -> bool:
-        """Whether a task of the queue waits for workers with these names, and none takes it.
+        """Return whether a task of the queue waits for these workers, none of which takes it.
 
-        `names` is JSON text; None: any worker may take it.
+        `names` is JSON text; None if any worker may take it.
         """
         if names is None:
             return False
@@ -44,7 +44,7 @@ class Absence:
 
 # Steps of five minutes in an hour.
 STEPS = 12
-# Ready tasks that are counted in all queues together: the more queues, the fewer of each.
+# The ready tasks that are counted in all queues together: the more queues, the fewer of each.
 COUNTED = 100_000
 LEAST_CAP = 1_000
 
@@ -83,13 +83,13 @@ class ShownQueue:
 
     @property
     def waiting_count(self) -> Count:
-        """The number of ready tasks, as it is written."""
+        """The number of ready tasks, formatted."""
         return Count(self.waiting, self.is_waiting_capped)
 
 
 @dataclass
 class _Counts:
-    """The figures of a queue, as the statements give them."""
+    """The figures of a queue from the statements."""
 
     waiting: int = 0
     cap: int = CAP
@@ -117,13 +117,13 @@ class QueueRows(NamedTuple):
     """The queues that have a row, and the counts of `queue_statements.LANES`."""
 
     by_name: dict[str, Any]
-    # The ready tasks that are counted of each; those of `lanes` may be one more.
+    # The most ready tasks that are counted of each queue; a number in `lanes` may be one more.
     cap: int
     lanes: list[tuple[Any, ...]]
 
 
 def read_queue_rows(*, limit: int) -> QueueRows:
-    """Return what several readings of queues are made from."""
+    """Return the rows from which several read models of queues are made."""
     rows = _by_name(_rows()[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // max(1, len(rows))))
     return QueueRows(rows, cap, read(LANES, first="", limit=limit, cap=cap + 1))
@@ -135,7 +135,7 @@ def read_queues(
     workers: Sequence[ShownWorker] | None = None,
     known: QueueRows | None = None,
 ) -> list[ShownQueue]:
-    """Return the queues by name; `workers` and rows that were read already spare queries."""
+    """Return the queues by name. `workers` and rows that have been read save queries."""
     if workers is None:
         workers = read_workers(limit=1_000)
     rows, cap, lanes = known or read_queue_rows(limit=limit)
@@ -144,7 +144,8 @@ def read_queues(
     return [_shown(name, counts[name], rows.get(name), workers) for name in names]
 
 
-# The names in a row behind one. As the database sorts them: the cursor of a page is compared there.
+# Consecutive names after a given one, sorted by the database, which also compares the cursors of
+# pages.
 NEXT = Statement(
     postgresql="""
         SELECT name
@@ -164,11 +165,11 @@ NEXT = Statement(
 
 
 def queues_after(name: str, *, limit: int) -> list[ShownQueue]:
-    """Return so many queues after the one of that name, in the database's order."""
+    """Return up to `limit` queues after the one of that name, in the database's order."""
     workers = read_workers(limit=1_000)
     rows = _by_name(_rows().filter(name__gt=name)[:limit])
     cap = max(LEAST_CAP, min(CAP, COUNTED // limit))
-    # One more: that of the name itself may be the first.
+    # One more, because the first may be the queue of that name itself.
     lanes = read(LANES, first=name, limit=limit + 1, cap=cap + 1)
     counts = _counts(lanes, cap=cap, absence=Absence(workers))
     names = json.dumps([*_names(rows, counts)])
@@ -184,7 +185,7 @@ def queue_named(name: str) -> ShownQueue | None:
     row = _rows().filter(name=name).first()
     lanes = read(LANES, first=name, limit=1, cap=CAP + 1)
     counts = _counts(lanes, cap=CAP, absence=Absence(workers))
-    # Before its first task a queue has a row only if somebody has paused or limited it.
+    # Before its first task, a queue has a row only if somebody has paused or limited it.
     is_served = any(name in each.queues for each in living(workers))
     if not is_served and name not in _names({} if row is None else {name: row}, counts):
         return None
@@ -200,7 +201,7 @@ def _by_name(rows: Iterable[Any]) -> dict[str, Any]:
 
 
 def _names(rows: dict[str, Any], counts: dict[str, _Counts]) -> set[str]:
-    """Return the queues that there are: what has ended does not keep one that was deleted."""
+    """Return the names of existing queues; ended tasks do not keep a deleted queue."""
     gone = {name for name, row in rows.items() if row.deleted_at is not None}
     return {*rows, *counts} - {
         name for name in gone if name not in counts or not counts[name].has_tasks
@@ -210,14 +211,14 @@ def _names(rows: dict[str, Any], counts: dict[str, _Counts]) -> set[str]:
 def _counts(
     lanes: Iterable[tuple[Any, ...]], *, cap: int, absence: Absence
 ) -> defaultdict[str, _Counts]:
-    """The counts by queue, also of queues that no worker has seen yet while tasks wait there."""
+    """Return the counts by queue, including queues with tasks that no worker has seen yet."""
     counts: defaultdict[str, _Counts] = defaultdict(lambda: _Counts(cap=cap))
     for kind, name, number, seconds, names in lanes:
         if kind == "running":
             counts[name].held += number
             continue
         counts[name].waiting += number
-        if kind == "limited":  # That these wait is what people want.
+        if kind == "limited":  # These tasks wait because somebody wants that.
             counts[name].is_more = counts[name].is_more or names is not None
             counts[name].note_age(seconds, is_reachable=False)
         else:
@@ -237,7 +238,7 @@ def _shown(
     slots = sum(worker.slots for worker in serving)
     paused = row if row is not None and row.is_paused_at(row.now) else None
     is_limited = row is not None and row.limiter_id is not None
-    if is_limited:  # That its tasks wait is what people want.
+    if is_limited:  # Its tasks wait because somebody wants that.
         counts.reachable_seconds = None
     return from_row(
         ShownQueue,
@@ -245,7 +246,7 @@ def _shown(
         name=name,
         waiting=min(counts.waiting, counts.cap),
         is_waiting_capped=counts.is_more or counts.waiting > counts.cap,
-        # Workers hold more than they run, so as not to wait for the next.
+        # Workers hold more leases than they run, so as not to wait for the next task.
         running=min(counts.held, slots) if slots else counts.held,
         slots=slots,
         is_served=bool(serving),

@@ -47,7 +47,7 @@ class QueueDetails(ShownQueue):
 
 
 def queue_tasks(name: str) -> list[QueueTasks]:
-    """Return the counts of the tasks of a queue by status, in the order of their life."""
+    """Return the counts of a queue's tasks by status, in the order of their life."""
     found = counts_of(project_connection(), name, most=CAP)
     return [
         QueueTasks(
@@ -60,7 +60,7 @@ def queue_tasks(name: str) -> list[QueueTasks]:
 
 
 def details_of(queue: ShownQueue) -> QueueDetails:
-    """Return the queue with what belongs to it, by a few statements."""
+    """Return the queue with its details, by a few statements."""
     workers = read_workers(limit=MOST_WORKERS)
     hour = series("hour", queue_name=queue.name).whole
     failed = hour.failed + hour.lost

@@ -41,7 +41,8 @@ def search_rows(user: Any) -> QuerySet[SavedSearch]:
 def shown_searches(rows: Iterable[SavedSearch], user: Any) -> list[ShownSearch]:
     """Make the read models of the rows.
 
-    One of others is left out if it holds values that the user may not view, such as arguments.
+    A search of another user is left out if it contains values that this user may not view, such as
+    arguments.
     """
     owner = identity_of(user)
     return [

@@ -144,13 +144,13 @@ S = TypeVar("S", bound=ShownSchedule)
 
 
 def shown_schedules(rows: Sequence[Schedule], viewer: Viewer, now: datetime) -> list[ShownSchedule]:
-    """Make the read models of rows, by one query, or two where some run workflows."""
+    """Make the read models of rows, by one query, or two if some run workflows."""
     statuses = _statuses(map(_last_run, rows), viewer)
     return [_shown(ShownSchedule, row, viewer, now, statuses) for row in rows]
 
 
 def schedule_details(row: Schedule, viewer: Viewer, now: datetime) -> ScheduleDetails:
-    """The schedule with what belongs to it, by a few queries."""
+    """Return the schedule with its details, by a few queries."""
     has_times = due_at(row) is not None
     sees_runs = viewer.has_perm(VIEW_OCCURRENCES)
     return _shown(
@@ -165,13 +165,13 @@ def schedule_details(row: Schedule, viewer: Viewer, now: datetime) -> ScheduleDe
 
 
 def occurrences_of(schedule: Schedule) -> QuerySet[Occurrence]:
-    """The rows of its occurrences, the newest first."""
+    """Return the rows of its occurrences, newest first."""
     rows = Occurrence.objects.using(database_alias()).filter(schedule_id=schedule.pk)
     return rows.order_by("-nominal_at")
 
 
 def shown_occurrences(rows: Iterable[Occurrence], viewer: Viewer) -> list[ShownOccurrence]:
-    """Make the read models of rows, by a query or two if some have not ended."""
+    """Make the read models of rows, by one or two queries if some have not ended."""
     found = list(rows)
     unknown = [(row.task_id, row.workflow_id) for row in found if not row.task_status]
     statuses = _statuses(unknown, viewer)
@@ -186,7 +186,7 @@ def shown_occurrences(rows: Iterable[Occurrence], viewer: Viewer) -> list[ShownO
 
 
 def times_to_come(schedule: Schedule, now: datetime, *, count: int) -> list[datetime]:
-    """When its next runs start, as if it was not paused; none of a rule that cannot be read."""
+    """Return when its next runs start, as if not paused; none if its rule cannot be read."""
     rule = rule_of(schedule)
     if rule is None:
         return []
@@ -194,7 +194,7 @@ def times_to_come(schedule: Schedule, now: datetime, *, count: int) -> list[date
         return next_starts(schedule, rule, now, count=count)
     except DatabaseError:
         raise
-    except Exception:  # A rule that is stored may raise anything.
+    except Exception:  # A stored rule may raise any error.
         return []
 
 
@@ -214,7 +214,7 @@ def _shown(
     task_id, workflow_id = _last_run(row)
     last_id = task_id or workflow_id
     sees = viewer.has_perm(VIEW_TASKS if workflow_id is None else VIEW_WORKFLOWS)
-    # What has been pruned had ended.
+    # A run that has been pruned had ended.
     last_status = statuses.get(last_id, row.last_status) if last_id and sees else ""
     return from_row(
         model,
@@ -234,12 +234,12 @@ def _shown(
 
 
 def visible_arguments_of(row: Schedule, viewer: Viewer) -> ShownArguments | None:
-    """The arguments of its runs without the values of sensitive ones; None as elsewhere."""
+    """Return the arguments of its runs without sensitive values; None if they are hidden."""
     visible = visible_call if row.is_workflow else visible_arguments
     return visible(row.task_name, row.args, row.kwargs, viewer)
 
 
-# The ids of a task and of a workflow, of which a run has one at most.
+# The ids of a task and of a workflow; a run has at most one of them.
 Run = tuple[UUID | None, UUID | None]
 
 
@@ -248,7 +248,7 @@ def _last_run(row: Schedule) -> Run:
 
 
 def _statuses(runs: Iterable[Run], viewer: Viewer) -> dict[UUID | None, str]:
-    """The statuses of the tasks and workflows that still exist, as far as the viewer sees them."""
+    """Return the statuses of the tasks and workflows that still exist and the viewer may see."""
     found: dict[UUID | None, str] = {}
     wanted = list(runs)
     tasks = {task_id for task_id, _ in wanted if task_id is not None}

@@ -84,9 +84,9 @@ class ShownMember:
 
 
 def steps_of(workflow_id: UUID) -> QuerySet[Step]:
-    """The rows of its steps with `calls`, in the order in which they were built.
+    """Return the rows of its steps with `calls`, in the order in which they were built.
 
-    Without their stored calls, which may be large.
+    Their stored calls, which may be large, are left out.
     """
     rows = Step.objects.using(database_alias()).filter(workflow_id=workflow_id)
     named = rows.annotate(
@@ -122,7 +122,7 @@ def shown_steps(rows: Sequence[Step], viewer: Viewer) -> list[ShownStep]:
 
 
 def members_of(step: Step) -> QuerySet[Member]:
-    """The rows of the members of a step, by their places."""
+    """Return the rows of the members of a step, by their places."""
     members = Member.objects.using(database_alias()).filter(step_id=step.pk, place__gte=0)
     return members.select_related("task").order_by("place")
 

@@ -17,7 +17,7 @@ from taskqueue.monitoring.read_models.base import about
 
 UNSUCCESSFUL = [TaskStatus.FAILED.value, TaskStatus.CANCELLED.value]
 OF_TASK = ("step_id", "task_id", "task__status", "task__error_class", "task__error_message")
-# The members of a step up to which each is looked at; of a wider one, the ends since its release.
+# Up to this many members, each is checked; of a wider step, the ends since its release.
 NARROW, MOST_LOOKED_AT = 5_000, 10_000
 
 
@@ -31,7 +31,7 @@ class ShownError:
 
 
 def shown_error(stored: Mapping[str, Any] | None) -> ShownError | None:
-    """Make the read model of an error, as a workflow stores it."""
+    """Make the read model of an error in the form in which a workflow stores it."""
     if stored is None:
         return None
     return ShownError(
@@ -46,7 +46,7 @@ def errors_of(
     tasks: Mapping[int, dict[str, Any]],
     children: Mapping[int | None, Workflow],
 ) -> dict[int, ShownError]:
-    """Return why each failed step failed, by its key: a few queries for each level of fan-outs."""
+    """Return by key why each failed step failed, with a few queries for each level of fan-outs."""
     failed = [row for row in rows if row.status == StepStatus.FAILED]
     firsts = _first_failures([row for row in failed if row.kind == StepKind.MAP])
     found, rest = {}, []
@@ -83,7 +83,7 @@ def _first_errors_of_parts(step_ids: Sequence[int]) -> dict[int, ShownError]:
 
 
 def _first_failures(maps: Sequence[Step]) -> dict[int, dict[str, Any]]:
-    """Return a failed task of each map: of its first member, or of a wide one's first in time."""
+    """Return a failed task of each map: the first member, or for a wide map the first to fail."""
     if not maps:
         return {}
     members = Member.objects.using(database_alias()).filter(
@@ -102,10 +102,10 @@ def _first_failures(maps: Sequence[Step]) -> dict[int, dict[str, Any]]:
 
 
 def unsuccessful_of(step: Step, *, most: int) -> list[UUID]:
-    """Return the ids of tasks of a step that did not succeed, the first in time first.
+    """Return the ids of unsuccessful tasks of a step, the earliest first.
 
-    No index finds them among the members of a step. So it looks at what has ended since the release
-    of the step, at so many rows of each status at most.
+    No index finds them among the members of a step. So this reads tasks that ended since the
+    release of the step, up to a number of rows of each status.
     """
     tasks = Task.objects.using(database_alias()).filter(finished_at__gte=step.released_at)
     found: list[UUID] = []
@@ -117,7 +117,7 @@ def unsuccessful_of(step: Step, *, most: int) -> list[UUID]:
 
 
 def _first_failed_fans(parents: Sequence[int]) -> list[Step]:
-    """Return the first failed one of the steps that tasks of each step returned."""
+    """Return the first failed fan-out among those that tasks of each step returned."""
     fans = Step.objects.using(database_alias()).filter(
         parent_step_id=OuterRef("pk"), status=StepStatus.FAILED
     )
@@ -131,7 +131,7 @@ def children_by_step(rows: Iterable[Step]) -> dict[int | None, Workflow]:
     if not ids:
         return {}
     children = Workflow.objects.using(database_alias()).filter(parent_step_id__in=ids)
-    # The newest stands for one that ran again.
+    # The newest replaces earlier runs.
     return {
         row.parent_step_id: row for row in children.only("parent_step_id", "error").order_by("id")
     }

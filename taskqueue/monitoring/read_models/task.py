@@ -29,13 +29,13 @@ from taskqueue.monitoring.read_models.placement import (
 from taskqueue.tracing.metadata import trace_url_of
 
 STATUSES = [status.value for status in TaskStatus]
-# Fields that stand in the column `options`, with the value of one that is absent.
+# Fields stored in the column `options`, with the value of an absent one.
 IN_OPTIONS = {option.name: option_to_json(option.default) for option in SNAPSHOT}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSummary:
-    """A task in a list, without what may be large."""
+    """A task in a list, without columns that may be large."""
 
     id: UUID
     name: str
@@ -135,12 +135,12 @@ T = TypeVar("T", bound=TaskSummary)
 
 
 def task_columns(model: type[TaskSummary]) -> list[str]:
-    """The columns that a summary, a listed or an exported task is made of."""
+    """Return the columns from which a summary, a listed or an exported task is made."""
     return list(columns_of(model).values())
 
 
 def task_as(model: type[T], task: Task, viewer: Viewer, **values: Any) -> T:
-    """Make any of these models of a row; `values` are those of fields that are not columns."""
+    """Make any of these models from a row; `values` are those of fields that are not columns."""
     if issubclass(model, ListedTask):
         call = visible_arguments(task.name, task.args, task.kwargs, viewer)
         values["args"], values["kwargs"] = (None, None) if call is None else call
@@ -148,12 +148,12 @@ def task_as(model: type[T], task: Task, viewer: Viewer, **values: Any) -> T:
 
 
 def task_details(task: Task, viewer: Viewer) -> TaskDetails:
-    """The task with all its columns, without a query."""
+    """Return the task with all of its columns, without a query."""
     return task_as(TaskDetails, task, viewer, **computed(task))
 
 
 def computed(task: Task) -> dict[str, Any]:
-    """The values of `TaskDetails` that are not columns."""
+    """Return the values of `TaskDetails` that are not columns."""
     return {
         "is_finished": task.status in FINISHED,
         "return_value": task.return_value if task.status == TaskStatus.SUCCEEDED else None,

@@ -36,7 +36,7 @@ from taskqueue.monitoring.read_models.task import TaskDetails, computed, task_as
 from taskqueue.results.reading import cancellation_of
 
 MOST_ATTEMPTS, MOST_RETRIES = 20, 20
-# Attempts, parts of results and audit entries of a history.
+# The most attempts, parts of results and audit entries of a history.
 MOST_ROWS = 100
 RELEASE = VERBS["task", "release"]
 
@@ -91,12 +91,12 @@ Shown = TypeVar("Shown", bound=ShownTask)
 
 
 def shown_task(task: Task, viewer: Viewer) -> ShownTask:
-    """The task with what belongs to it, by a few queries."""
+    """Return the task with everything related to it, by a few queries."""
     return _shown(ShownTask, task, viewer, retries=list(_retries(task)[:MOST_RETRIES]))
 
 
 def task_history(task: Task, viewer: Viewer) -> TaskHistory:
-    """The same with the latest attempts, whole, and the first audit entries."""
+    """Return the task with its latest attempts, in full, and the first audit entries."""
     alias = database_alias()
     leases = Lease.objects.using(alias).filter(task_id=task.id).defer("return_value")
     entries = Audit.objects.using(alias).filter(noun="task", subject=str(task.id))
@@ -141,7 +141,7 @@ def _shown(
 
 
 def _verbs(task: Task, viewer: Viewer) -> list[str]:
-    """The names of the verbs that the viewer may use on the task as it stands."""
+    """Return the names of the verbs that the viewer may use on the task in its current state."""
     found = [verb.name for verb in TASK_VERBS.values() if verb.is_for_task(viewer, task)]
     return [*found, *([RELEASE.name] if RELEASE.is_for(viewer) and is_halted(task) else [])]
 
@@ -149,7 +149,7 @@ def _verbs(task: Task, viewer: Viewer) -> list[str]:
 def _cancellation(
     task: Task, attempts: Sequence[Lease] | None, viewer: Viewer
 ) -> ShownCancellation | None:
-    """For those who may see the attempts and the audit, which tell of it."""
+    """Return it for viewers who may see the attempts and the audit, which contain it."""
     if attempts is None or not viewer.has_perm(VIEW_AUDITS):
         return None
     cancellation = cancellation_of(task, attempts)
@@ -157,7 +157,7 @@ def _cancellation(
 
 
 def _schedule(task: Task) -> str | None:
-    """Its name as it was then, or as it is now."""
+    """Return its name at that time, or its present one."""
     if task.schedule_id is None:
         return None
     name = task.options.get("schedule")
@@ -168,7 +168,7 @@ def _schedule(task: Task) -> str | None:
 
 
 def _step(task: Task, viewer: Viewer) -> dict[str, Any]:
-    """Where it stands in a workflow."""
+    """Return its place in a workflow."""
     found = None
     if task.step_id is not None and viewer.has_perm(VIEW_WORKFLOWS):
         steps = Step.objects.using(database_alias()).filter(id=task.step_id)
@@ -178,6 +178,6 @@ def _step(task: Task, viewer: Viewer) -> dict[str, Any]:
 
 
 def _retries(task: Task) -> QuerySet[Task, UUID]:
-    """The ids of the tasks made from it, the newest first."""
+    """Return the ids of the tasks made from it, newest first."""
     kin = Task.objects.using(database_alias()).filter(retry_of_id=task.id)
     return kin.order_by("-id").values_list("id", flat=True)

@@ -22,7 +22,7 @@ from taskqueue.monitoring.read_models.base import about, from_row
 from taskqueue.monitoring.reading import now, read
 
 MOST_ENDPOINTS = 1_000
-# By the partial index of what waits, of each endpoint up to a cap.
+# By the partial index of waiting deliveries, up to a cap for each endpoint.
 WAITING = Statement.of("""
     SELECT endpoint.id, (
         SELECT count(*)
@@ -73,19 +73,19 @@ class ShownEndpoint:
 
     @property
     def waiting_count(self) -> Count:
-        """The number of waiting deliveries, as it is written."""
+        """The number of waiting deliveries, formatted."""
         return Count(self.waiting, self.is_waiting_capped)
 
     @property
     def state(self) -> str:
-        """One word for its state."""
+        """Its state as one word."""
         if not self.is_enabled:
             return "disabled"
         return "active" if self.failing_since is None else "failing"
 
     @property
     def since(self) -> str:
-        """The moment since which it fails, for sentences."""
+        """The time since which it fails, for sentences."""
         return "" if self.failing_since is None else f"{self.failing_since:%F %T} UTC"
 
 
@@ -117,7 +117,7 @@ class ShownDelivery:
 
 
 def endpoint_rows() -> Any:
-    """The rows of all endpoints, in the order of their ids."""
+    """Return the rows of all endpoints, in the order of their ids."""
     return Endpoint.objects.using(database_alias()).order_by("id")
 
 
@@ -137,7 +137,7 @@ def shown_endpoints(rows: Iterable[Any]) -> list[ShownEndpoint]:
 
 
 def delivery_rows(endpoint: Any) -> Any:
-    """The rows of an endpoint's deliveries."""
+    """Return the rows of an endpoint's deliveries."""
     return Delivery.objects.using(database_alias()).filter(endpoint_id=endpoint.pk)
 
 

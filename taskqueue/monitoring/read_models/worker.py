@@ -22,7 +22,7 @@ from taskqueue.monitoring.read_models.base import about, from_row
 ACTIVE, QUIET, DRAINING, LOST, STOPPED = "active", "quiet", "draining", "lost", "stopped"
 LIVING = frozenset({ACTIVE, QUIET, DRAINING})
 GONE = (WorkerStatus.LOST.value, WorkerStatus.STOPPED.value)
-# The state by the status that a worker reported last.
+# The state for each status that a worker reported last.
 STATES = {
     WorkerStatus.RUNNING.value: ACTIVE,
     WorkerStatus.QUIET.value: QUIET,
@@ -31,7 +31,7 @@ STATES = {
     WorkerStatus.STOPPED.value: STOPPED,
 }
 
-# By the index of running leases, whose condition must stand in the text for SQLite to use it.
+# By the index of running leases, whose condition must be written literally for SQLite.
 HELD = """
 SELECT count(*)
 FROM taskqueue_lease
@@ -93,43 +93,43 @@ class ShownWorker:
 
     @property
     def is_changing(self) -> bool:
-        """Whether it has not taken up a change yet."""
+        """Whether it has a requested change that it has not applied yet."""
         return self.wanted_at is not None and self.wanted_seen_at is None
 
     @property
     def wanted_concurrency(self) -> int:
-        """The slots that it has, or is to have."""
+        """The slots that it has, or will have after a requested change."""
         return int(self.wanted.get("concurrency", self.slots))
 
     @property
     def wanted_queues(self) -> str:
-        """The queues that it serves, or is to serve, as `--queues` has them."""
+        """The queues that it serves or will serve, in the form of `--queues`."""
         weights = {name: int(weight) for name, weight in self.weights.items()}
         return str(self.wanted.get("queues", QueueChoice(weights, self.queue_slots)))
 
     @property
     def wanted_strict(self) -> bool:
-        """Whether it empties its queues in their order, or is to."""
+        """Whether it empties its queues in their order, or will do so."""
         return bool(self.wanted.get("strict", self.is_strict))
 
     @property
     def wanted_definition_slots(self) -> str:
-        """The slots of definitions that it keeps, or is to keep, as `--definition-slots`."""
+        """The slots for definitions that it has or will have, as for `--definition-slots`."""
         slots = definition_slots_text(self.definition_slots)
         return str(self.wanted.get("definition_slots", slots))
 
     @property
     def takes_tasks(self) -> bool:
-        """Whether it claims what is ready."""
+        """Whether it claims ready tasks."""
         return self.state == ACTIVE
 
     def serves(self, queue_name: str) -> bool:
-        """Whether the queue is among those that it takes from."""
+        """Return whether it serves the queue."""
         return not self.queues or queue_name in self.queues
 
 
 def read_workers(*, limit: int = 100) -> list[ShownWorker]:
-    """The living by name, then those that were lost or ended, the newest first; in one query."""
+    """Return the live workers by name, then lost or ended ones, newest first; in one query."""
     order = Case(
         When(status__in=GONE, then=Value(1)), default=Value(0), output_field=IntegerField()
     )
@@ -138,18 +138,18 @@ def read_workers(*, limit: int = 100) -> list[ShownWorker]:
 
 
 def workers_after(name: str, *, limit: int) -> list[ShownWorker]:
-    """Return so many workers behind the one of that name, the living and the others by name."""
+    """Return up to `limit` workers after the one of that name; live and other ones by name."""
     return list(map(shown_worker, worker_rows().filter(name__gt=name).order_by("name")[:limit]))
 
 
 def worker_named(name: str) -> ShownWorker | None:
-    """The worker of that name."""
+    """Return the worker of that name."""
     row = worker_rows().filter(name=name).first() if is_storable(name) else None
     return None if row is None else shown_worker(row)
 
 
 def worker_rows() -> QuerySet[Any]:
-    """The rows of workers, with what `shown_worker` needs besides."""
+    """Return the rows of workers, with everything that `shown_worker` needs."""
     return Worker.objects.using(database_alias()).annotate(
         now=DatabaseClock(),
         held=RawSQL(HELD, (), output_field=IntegerField()),  # noqa: S611  (a constant)
@@ -157,21 +157,21 @@ def worker_rows() -> QuerySet[Any]:
 
 
 def shown_worker(row: Any) -> ShownWorker:
-    """Make the read model of one of `worker_rows`."""
+    """Make the read model for a row of `worker_rows`."""
     seen_seconds = max(0.0, (row.now - row.seen_at).total_seconds())
     state = STATES[row.status]
     if state in LIVING and row.is_silent(row.now):
-        # Nobody has marked it yet: that is a duty of those that live.
+        # It is not marked as lost yet: that is a duty of live workers.
         state = LOST
     places = {name: place for place, name in enumerate(row.queue_order)}
     return from_row(
         ShownWorker,
         row,
-        # In the order that the worker has, which JSON does not keep.
+        # In the worker's order, which JSON does not keep.
         weights=dict(sorted(row.queues.items(), key=lambda each: places.get(each[0], math.inf))),
         version=str(row.versions.get("taskqueue", "")),
         queues=sorted(row.queues),
-        # It may hold more leases than it has slots, so as not to wait for the next.
+        # It may hold more leases than it has slots, so as not to wait for the next task.
         busy=min(row.held, row.concurrency),
         state=state,
         is_alive=state in LIVING,
@@ -180,7 +180,7 @@ def shown_worker(row: Any) -> ShownWorker:
 
 
 def living(workers: Iterable[ShownWorker]) -> list[ShownWorker]:
-    """Those of them that live."""
+    """Return those that are alive."""
     return [worker for worker in workers if worker.is_alive]
 
 

@@ -37,7 +37,7 @@ from taskqueue.monitoring.read_models.step_errors import ShownError, shown_error
 
 STATUSES = [status.value for status in WorkflowStatus]
 MOST_CHILDREN, MOST_STEPS, MOST_ENTRIES = 100, 1000, 100
-# The result of a workflow of more members is not read for a page.
+# The result of a workflow with more members is not read for a page.
 MOST_RETURNED = 200
 # Their members count as ended without success.
 NEVER_RAN = [StepStatus.SKIPPED.value, StepStatus.CANCELLED.value]
@@ -78,7 +78,7 @@ class ListedWorkflow:
 
     @property
     def percent(self) -> int:
-        """The part of the known members that have ended; 100 only once it has ended itself."""
+        """The share of known members that have ended; 100 only once the workflow has ended."""
         if self.is_finished:
             return 100
         return min(99, 100 * self.ended // self.members) if self.members else 0
@@ -143,12 +143,12 @@ def shown_workflows(rows: Sequence[Workflow]) -> list[ListedWorkflow]:
 
 
 def shown_workflow(row: Workflow, viewer: Viewer) -> ShownWorkflow:
-    """The workflow with what belongs to it, by a few queries."""
+    """Return the workflow with its details, by a few queries."""
     return _whole(ShownWorkflow, row, viewer)
 
 
 def workflow_history(row: Workflow, viewer: Viewer) -> WorkflowHistory:
-    """The same with its first steps and the first audit entries."""
+    """Return the workflow with its first steps and the first audit entries."""
     entries = Audit.objects.using(database_alias()).filter(noun="workflow", subject=str(row.id))
     return _whole(
         WorkflowHistory,
@@ -179,7 +179,7 @@ def _whole(model: type[S], row: Workflow, viewer: Viewer, **values: Any) -> S:
 
 
 def children_of(workflow_id: UUID) -> list[ChildWorkflow]:
-    """The first workflows that its steps run, in the order in which they began."""
+    """Return the first workflows that its steps run, in the order in which they began."""
     steps = Step.objects.using(database_alias()).filter(workflow_id=workflow_id)
     names = dict(steps.filter(kind__in=["workflow", "map"]).values_list("id", "name"))
     children = Workflow.objects.using(database_alias()).filter(parent_step_id__in=list(names))
@@ -192,7 +192,7 @@ def children_of(workflow_id: UUID) -> list[ChildWorkflow]:
 
 @dataclass(frozen=True)
 class _Around:
-    """Facts about workflows that stand in other tables."""
+    """Facts about workflows from other tables."""
 
     # Sums over the steps, by workflow.
     counts: Mapping[UUID, Mapping[str, Any]]
@@ -202,7 +202,7 @@ class _Around:
 
     @classmethod
     def of(cls, rows: Iterable[Workflow]) -> _Around:
-        """Read it of these."""
+        """Read the facts for these workflows."""
         found = list(rows)
         steps = Step.objects.using(database_alias())
         sums = steps.filter(workflow_id__in=[row.id for row in found], members__isnull=False)
@@ -263,5 +263,5 @@ def _return_value(row: Workflow, viewer: Viewer) -> Any:
         return None
     try:
         return Results(database_alias(), row.id).return_value()
-    except InvalidWorkflow:  # A part of a result that is not there.
+    except InvalidWorkflow:  # A part of a result is missing.
         return None

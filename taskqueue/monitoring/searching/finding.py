@@ -1,7 +1,7 @@
 """A page of the tasks that match a filter, found by keys: the whole table is never read.
 
-What no index has is searched in windows, one after another, until the page is full or
-enough has been read; then the page says how far it has looked.
+Conditions without an index are searched in windows, one after another, until the page is full or
+enough has been read; then the page says how far the search got.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Effort:
     largest: int = 50_000
     # Rows of all windows.
     most: int = 100_000
-    # Windows of a page: each costs two queries.
+    # The most windows of a page: each costs two queries.
     windows: int = 4
-    # Time after which no other window is begun.
+    # The time after which no further window is begun.
     seconds: float = 0.1
 
 
@@ -45,40 +45,40 @@ class Page:
     """A page of tasks, with cursors to its neighbours."""
 
     tasks: Sequence[Task]
-    # The cursor of the newer page; empty: none is known.
+    # The cursor of the newer page; empty if none is known.
     newer: str = ""
     older: str = ""
-    # Whether it has fewer tasks than possible, because the limits were reached.
+    # Whether it has fewer tasks than possible because a limit was reached.
     is_cut_short: bool = False
-    # Tasks that hold the unique keys of the search, where it was cut short before them.
+    # Tasks that hold unique keys of the search, if it was cut short before reaching them.
     holders: Sequence[Task] = ()
-    # About how far a page that is cut short has searched.
+    # About how far a page that was cut short has searched.
     searched_to: datetime | None = None
-    # How many of the matching tasks were sorted, where there may be others.
+    # How many of the matching tasks were sorted, if there may be others.
     sorted_among: int | None = None
 
     @property
     def is_all(self) -> bool:
-        """Whether no other task matches."""
+        """Whether no other tasks match."""
         return not self.newer and not self.older and self.sorted_among is None
 
 
 @dataclass
 class _Work:
-    """The windows and rows that a search has read, and how many more it may read."""
+    """The windows and rows that a search has read, and how many it may still read."""
 
     effort: Effort
     # Streams that have not been begun.
     streams: int
     begun: float = field(default_factory=time.monotonic)
     rows: int = 0
-    # Windows so far, with other work of as many queries.
+    # Windows so far, counting other work with as many queries.
     windows: int = 0
 
     def sizes(self) -> Iterator[int]:
-        """Yield the number of rows of each window of the next stream: one at least.
+        """Yield the number of rows of each window of the next stream: at least one window.
 
-        Windows that a stream leaves are shared by those after it.
+        Windows that a stream does not use are shared by later ones.
         """
         share = max(1, (self.effort.windows - self.windows) // max(1, self.streams))
         self.streams -= 1
@@ -90,7 +90,7 @@ class _Work:
             size = self._next(size)
 
     def _next(self, size: int) -> int:
-        """Return the rows that the remaining time allows; 0: none."""
+        """Return the rows that the remaining time allows; 0 for none."""
         effort, took = self.effort, time.monotonic() - self.begun
         left = effort.most - self.rows
         if left <= 0 or took >= effort.seconds:
@@ -111,10 +111,10 @@ def find(
     order: Order | None = None,
     from_oldest: bool = False,
 ) -> Page:
-    """Return the page older than the cursor `before` or newer than `after`; or the first.
+    """Return the page older than the cursor `before` or newer than `after`, or the first page.
 
-    Newest first: by id, or by their end where all matching tasks have ended, unless another order
-    is given. An invalid cursor, or one of another order, gives the first page; `from_oldest`, that
+    Newest first: by id, or by end if all matching tasks have ended, unless another order is given.
+    An invalid cursor, or one of another order, gives the first page; `from_oldest` gives the page
     of the oldest tasks.
     """
     rows = Task.objects.using(database_alias()) if tasks is None else tasks
@@ -140,7 +140,7 @@ def find(
 
 @dataclass(frozen=True, kw_only=True)
 class _Reader:
-    """Reads a page of the fitting ones of all rows."""
+    """Reads a page of matching rows."""
 
     plan: Plan
     walk: Walk
@@ -178,7 +178,7 @@ class _Reader:
         )
 
     def _read(self, stream: Stream, place: Place | None) -> tuple[list[Task], Place | None]:
-        """Return tasks of a stream, and how far it was read; None: to its end."""
+        """Return tasks of a stream, and how far it was read; None for to its end."""
         walk, wanted = self.walk, self.limit + 1
         fitting = self.fitting.filter(stream.condition)
         tasks: list[Task] = []
@@ -196,12 +196,12 @@ class _Reader:
         return tasks, place
 
     def _full(self, tasks: list[Task]) -> Place | None:
-        """Return the place of the last task where there may be others."""
+        """Return the place of the last task if there may be others."""
         return self.walk.order.of(tasks[-1]) if len(tasks) > self.limit else None
 
 
 def _keys(which: TaskFilter) -> Any:
-    """Return the unique keys in the filter: words may be keys."""
+    """Return the unique keys in the filter; words of a search may be keys."""
     return which.given.get("unique_key", which.given.get("words", ()))
 
 

@@ -1,4 +1,4 @@
-"""The orders of lists of tasks, the ways through them, and the cursors of their pages."""
+"""The orders of lists of tasks, the directions of reading, and the cursors of pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_CURSOR = 100
 
 @dataclass(frozen=True)
 class Order:
-    """Columns whose values are unique together, in the order of an index."""
+    """Columns whose combined values are unique, in the order of an index."""
 
     letter: str
     columns: tuple[str, ...]
@@ -33,13 +33,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Walk:
-    """A way through the tasks of an order: to newer, or to older ones."""
+    """A direction through the tasks of an order: to newer or to older ones."""
 
     order: Order
     is_to_newer: bool
 
     def sorted(self, tasks: QuerySet[Any]) -> QuerySet[Any]:
-        """Sort the rows as they come on the way."""
+        """Sort the rows in this direction."""
         sign = "" if self.is_to_newer else "-"
         return tasks.order_by(*(f"{sign}{column}" for column in self.order.columns))
 
@@ -54,7 +54,7 @@ class Walk:
         return self._past(place, lookup, f"{lookup}e")
 
     def _past(self, place: Place | None, lookup: str, last: str) -> Q:
-        """Return the condition so that the first column bounds the range of the index."""
+        """Return the condition in a form whose first column bounds the range of the index."""
         if place is None:
             return Q()
         *before, task_id = place
@@ -65,16 +65,16 @@ class Walk:
         return Q(**{f"{name}__{lookup}e": first}) & (Q(**{f"{name}__{lookup}": first}) | by_id)
 
     def is_past(self, place: Place, other: Place) -> bool:
-        """Whether a place comes after the other."""
+        """Return whether a place comes after the other."""
         return place > other if self.is_to_newer else place < other
 
     def place_after(self, number: int, rows: QuerySet[Any]) -> Place | None:
-        """Return the place of so many rows further on; None where fewer are left."""
+        """Return the place that many rows further on; None if fewer are left."""
         places = self.sorted(rows).values_list(*self.order.columns)
         return next(iter(places[number - 1 : number]), None)
 
     def beside(self, place: Place) -> Place:
-        """Return the place next to it, from where the way back includes the place itself."""
+        """Return the adjacent place: the opposite direction from there includes this place."""
         *before, task_id = place
         number = task_id.int + (1 if self.is_to_newer else -1)
         return (*before, UUID(int=min(max(number, 0), 2**128 - 1)))
@@ -94,7 +94,7 @@ def cursor_of(order: Order, place: Place) -> str:
 
 
 def place_at(order: Order, cursor: str) -> Place | None:
-    """Return the place of a cursor; None for one that is invalid or of another order."""
+    """Return the place of a cursor; None if it is invalid or belongs to another order."""
     if not cursor or len(cursor) > LONGEST_CURSOR:
         return None
     try:
@@ -108,12 +108,12 @@ def place_at(order: Order, cursor: str) -> Place | None:
 
 
 def offset_cursor(offset: int) -> str:
-    """Return a place in a list that is sorted anew for each page."""
+    """Return a cursor for a position in a list that is sorted anew for each page."""
     return base64.urlsafe_b64encode(f"s.{offset}".encode()).decode().rstrip("=")
 
 
 def offset_of(cursor: str) -> int | None:
-    """Return the place of such a cursor; None for another one."""
+    """Return the position of such a cursor; None for any other cursor."""
     try:
         text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode()
     except (ValueError, binascii.Error):
@@ -137,7 +137,7 @@ def first_id_at(moment: datetime) -> UUID:
 
 
 def time_of(place: Place) -> datetime | None:
-    """Return about when the task there ended or was enqueued; None for an unknown time."""
+    """Return about when that task ended or was enqueued; None if unknown."""
     if len(place) > 1:
         moment: datetime = place[0]
         return moment

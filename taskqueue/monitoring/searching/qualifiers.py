@@ -24,7 +24,7 @@ _CLASS_PATH = re.compile(r"(?:[^\W\d]\w*\.)+[A-Z]\w*")
 
 Fields = dict[str, Any]
 Reader = Callable[[Sequence[Value]], Fields]
-# The filter of each qualifier: by the word before the colon, its field and its description.
+# By the word before the colon: the field of the filter, and its description.
 QUALIFIERS: dict[str, tuple[str, Described]] = {
     filter.qualifier: (field, filter) for field, filter in FILTERS.items() if filter.qualifier
 }
@@ -80,7 +80,7 @@ def _path(term: Term) -> str:
 
 
 def _hint(question: str, word: str, known: Collection[str], *, mark: str = "") -> str:
-    """Return the question whether the nearest known word is meant, or else all known words."""
+    """Return the question whether the closest known word is meant, or else all known words."""
     if near := nearest(word, known):
         return question % {"near": near}
     return _("Known: %(known)s.") % {"known": ", ".join(f"{name}{mark}" for name in known)}
@@ -120,7 +120,10 @@ def _statuses(values: Sequence[Value]) -> Fields:
 
 
 def _errors(values: Sequence[Value]) -> Fields:
-    """Read classes; in quotation marks parts of messages, unless they are class paths."""
+    """Read error classes.
+
+    Values in quotation marks are parts of messages, unless they are class paths.
+    """
     classes = tuple(v.text for v in values if not v.is_quoted or _CLASS_PATH.fullmatch(v.text))
     parts = tuple(value.text for value in values if value.text not in classes)
     if "" in parts:
@@ -179,7 +182,7 @@ def _moment(text: str, now: datetime) -> datetime:
         ) from None
 
 
-# Of qualifiers that take more than the plain values of one filter.
+# For qualifiers that take more than plain values of one filter.
 READERS: dict[str, Reader] = {
     "id": _ids,
     "name": _names,

@@ -1,4 +1,4 @@
-"""A search: text as a filter, and a filter as text."""
+"""A search: converting its text to a filter, and a filter to text."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Search:
 
     @property
     def text(self) -> str:
-        """The search as text, which parses to the same search."""
+        """Return the search as text, which parses to the same search."""
         return " ".join(map(str, self.terms))
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Return the values of a qualifier; none where it is not used."""
+        """Return the values of a qualifier; none if it is not used."""
         return tuple(v.text for term in self.terms if term.key == key for v in term.values)
 
     def narrowed(self, key: str, *values: str) -> Search:
@@ -47,14 +47,14 @@ def parse(text: str, *, now: datetime) -> Search:
 
 
 def _typed(term: Term) -> Term:
-    """Give an id its qualifier."""
+    """Add the qualifier to an id."""
     if not term.key and is_id(term.values[0].text) and not term.values[0].is_quoted:
         return Term("id", "", term.values)
     return term
 
 
 def _merged(terms: Iterable[Term]) -> list[Term]:
-    """Merge the values of repeated qualifiers into the first."""
+    """Merge the values of repeated qualifiers into the first one."""
     merged: dict[Any, Term] = {}
     for number, term in enumerate(terms):
         place = (term.key, term.path) if term.key else number
@@ -88,19 +88,19 @@ def _filter(fields: dict[str, Any]) -> TaskFilter:
         raise SearchError(str(error)) from None
 
 
-# By a qualifier, the permission to see the values that others search by.
+# By qualifier: the permission to see the values in searches of others.
 NEEDED_TO_SEE = {"args": VIEW_ARGUMENTS, "worker": VIEW_LEASES}
 
 
 class SearchNotAllowed(SearchError):
-    """The search would tell the user what they lack the permission to view."""
+    """The search would show the user what they lack the permission to view."""
 
 
 def permitted_search(which: TaskFilter, user: Any) -> TaskFilter:
     """Return the filter as this user may use it.
 
-    Raises `SearchNotAllowed` for a filter by worker without the permission to view leases: its
-    result tells who has run what. Only users who may view arguments search the arguments of
+    Raises `SearchNotAllowed` for a filter by worker without the permission to view leases, because
+    its result shows who has run what. Only users who may view arguments search the arguments of
     definitions that this process does not know, because nothing says which of these are sensitive.
     """
     if which.worker and not user.has_perm(VIEW_LEASES):
@@ -113,19 +113,19 @@ def permitted_search(which: TaskFilter, user: Any) -> TaskFilter:
 
 
 def hidden_from(user: Any) -> frozenset[str]:
-    """The qualifiers whose values this user may not see in the searches of others."""
+    """Return the qualifiers whose values this user may not see in the searches of others."""
     return frozenset(key for key, needed in NEEDED_TO_SEE.items() if not user.has_perm(needed))
 
 
 def shown_to(user: Any, text: str) -> str:
-    """The search as this user may see it."""
+    """Return the search as this user may see it."""
     return without(hidden_from(user), text)
 
 
 def without(hidden: Collection[str], text: str) -> str:
-    """The search with `[redacted]` for the values of these qualifiers; else as it was typed.
+    """Return the search with `[redacted]` for the values of these qualifiers, else as it was typed.
 
-    What cannot be read as a search, and may hold such a value, is redacted as a whole.
+    Text that cannot be parsed as a search, and may contain such a value, is redacted completely.
     """
     lowered = text.lower()
     if not any(f"{key}{mark}" in lowered for key in hidden for mark in ".:"):

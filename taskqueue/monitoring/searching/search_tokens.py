@@ -42,7 +42,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Term:
-    """A qualifier with values, one of which has to match; or, without a key, a word."""
+    """A qualifier with values, one of which must match; or, without a key, a word."""
 
     key: str
     path: str
@@ -141,7 +141,7 @@ def _values(text: str, position: int, qualifier: str) -> tuple[tuple[Value, ...]
 def _value(text: str, position: int, bare: re.Pattern[str]) -> tuple[Value, int]:
     if text[position] != '"':
         match = bare.match(text, position)
-        assert match is not None  # The caller stands at neither a space nor a comma.
+        assert match is not None  # The caller is at neither a space nor a comma.
         return Value(match[0]), match.end()
     match = _QUOTED.match(text, position)
     if match is None:
@@ -158,9 +158,9 @@ _TIME = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 
 
 def moment(text: str, *, now: datetime) -> datetime:
-    """`2h` before now; `14:30` of today; a date, or a datetime in ISO 8601. Raises ValueError.
+    """`2h` before now; `14:30` today; a date, or a datetime in ISO 8601. Raises ValueError.
 
-    Without an offset it is meant in the current time zone; a date is its beginning.
+    Without an offset it is in the current time zone; a date means its beginning.
     """
     try:
         return _read(text.strip(), now).astimezone(UTC)

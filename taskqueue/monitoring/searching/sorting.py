@@ -1,8 +1,8 @@
-"""Lists of tasks in another order than the newest first.
+"""Lists of tasks in orders other than newest first.
 
-By creation and by their end, an index has all of them in order. By everything else, at most
-`MOST_SORTED` of the matching tasks are sorted: the newest, or of those that wait the ones that are
-due first or last. The page says so where others match too.
+By creation and by end, an index has all tasks in order. For other orders, at most `MOST_SORTED` of
+the matching tasks are sorted: the newest, or for waiting tasks those that are due first or last.
+The page says so if other tasks match too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from taskqueue.monitoring.searching.finding import PAGE, Page, find
 from taskqueue.monitoring.searching.orders import BY_ID, Order, offset_cursor, offset_of
 from taskqueue.monitoring.searching.streams import literal
 
-# Tasks that are sorted for a page.
+# The most tasks that are sorted for a page.
 MOST_SORTED = 1_000
-# The condition of the index by `run_after`, in its very words.
+# The condition of the index by `run_after`, word by word.
 IS_DUE_LATER = "taskqueue_task.status IN ('retrying', 'scheduled')"
-# With what the orders of pages need: a column that is left out is read for each row.
+# With the columns for the orders of pages: a column that is left out is read for each row.
 SORTED_BY = ("id", "name", "priority", "run_after", "attempt", "finished_at")
 
 
@@ -47,7 +47,7 @@ class SortKey(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Sorting:
-    """A key, and which end comes first."""
+    """A key, and which end of it comes first."""
 
     key: SortKey
     is_descending: bool = False
@@ -66,7 +66,7 @@ class Sorting:
         return replace(self, is_descending=not self.is_descending)
 
 
-# As the address and the parameters name them.
+# By the name in addresses and parameters.
 SORTINGS = tuple(f"{sign}{key}" for key in SortKey for sign in ("", "-"))
 
 
@@ -79,10 +79,10 @@ def find_sorted(
     after: str = "",
     limit: int = PAGE,
 ) -> Page:
-    """Return a page in that order: the one behind the cursor `before`, or in front of `after`.
+    """Return a page in that order: after the cursor `before`, or before the cursor `after`.
 
-    By their end only finished tasks are found, and by when they are due only waiting ones, unless
-    the filter asks for others.
+    By end only finished tasks are found, and by due time only waiting ones, unless the filter asks
+    for others.
     """
     rows = Task.objects.using(database_alias()) if tasks is None else tasks
     order: Order | None = None
@@ -138,7 +138,7 @@ def _page_of_sorted(
 
 
 def _due_next(which: TaskFilter, lean: QuerySet[Task], sorting: Sorting) -> list[Task]:
-    """Return the matching ones of the tasks that are due first, or last."""
+    """Return the matching tasks among those that are due first, or last."""
     column = "-run_after" if sorting.is_descending else "run_after"
     waiting = Task.objects.using(lean.db)
     if is_postgresql():
@@ -150,7 +150,7 @@ def _due_next(which: TaskFilter, lean: QuerySet[Task], sorting: Sorting) -> list
 
 
 def _sorted(tasks: Sequence[Task], sorting: Sorting) -> list[Any]:
-    """Return the ids in order; those without a value come last."""
+    """Return the ids in order; tasks without a value come last."""
     if sorting.key is SortKey.RUN_TIME:
         values: dict[Any, Any] = _run_times(tasks)
     else:

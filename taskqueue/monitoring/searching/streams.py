@@ -17,11 +17,11 @@ from taskqueue.models import Lease, Occurrence, Task
 from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.orders import BY_END, BY_ID, Order, first_id_at
 
-# Rows that are filtered one by one at most; of more, only those that a page needs.
+# The most rows that are filtered one by one; of more rows, only those that a page needs.
 MOST_CANDIDATES = 1_000
-# The difference allowed between the clocks of the database and of an id's creator.
+# The allowed difference between the clocks of the database and of an id's creator.
 SKEW = timedelta(hours=1)
-# Conditions of partial indexes, in their very words: SQLite does not use the index otherwise.
+# Conditions of partial indexes, word by word: SQLite does not use the index otherwise.
 IS_WAITING = "taskqueue_task.status IN ('blocked', 'retrying', 'scheduled')"
 IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
 IS_APART = "taskqueue_task.status IN ('ready', 'running') AND taskqueue_task.route = 1"
@@ -29,7 +29,7 @@ IS_LIMITED = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 2"
 IS_LEASED = "taskqueue_lease.status = 'running'"
 INDEXED = frozenset({*WAITING, TaskStatus.BLOCKED})
 LIVE = frozenset({TaskStatus.READY, TaskStatus.RUNNING})
-# A task that was enqueued after a time has ended after it too.
+# A task that was enqueued after a time has also ended after it.
 ENDED_AFTER = ("enqueued_after", "finished_after", "failed_after")
 HAS_ENDED = frozenset({"finished_after", "finished_before", "failed_after"})
 CAN_HAVE_ERROR = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED})
@@ -37,7 +37,7 @@ CAN_HAVE_ERROR = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED})
 
 @dataclass(frozen=True)
 class Stream:
-    """Some of the tasks, in the order of an index, or few enough to be sorted."""
+    """Some of the tasks: in the order of an index, or few enough to be sorted."""
 
     condition: Q
     # Whether all of its tasks may be read.
@@ -50,19 +50,19 @@ class Plan:
 
     order: Order
     streams: Sequence[Stream]
-    # Whether all tasks of the streams match, so that nothing is read in vain.
+    # Whether all tasks of the streams match, so that no row is read in vain.
     is_exact: bool
     # Statuses whose tasks were looked up for the plan, by two queries each.
     looked_up: int = 0
 
 
 def literal(condition: str) -> Q:
-    """Return a constant condition in the very words of an index."""
+    """Return a constant condition in the exact words of an index."""
     return Q(RawSQL(condition, (), output_field=BooleanField()))  # noqa: S611  (constants)
 
 
 def plan(which: TaskFilter, tasks: QuerySet[Task], order: Order | None = None) -> Plan:
-    """Return how to read the tasks that match: those that have all ended by their end.
+    """Return how to read the matching tasks: by end if all of them have ended.
 
     Another order may be given.
     """
@@ -133,13 +133,13 @@ def _around(filters: dict[str, Any]) -> Q:
             around &= Q(id__gte=first_id_at(filters["enqueued_after"] - SKEW))
         if "enqueued_before" in filters:
             around &= Q(id__lt=first_id_at(filters["enqueued_before"] + SKEW))
-    except OverflowError:  # The first or the last hour that there is.
+    except OverflowError:  # The first or the last hour that can be represented.
         return Q()
     return around
 
 
 def _short(filters: dict[str, Any], alias: str) -> Collection[UUID] | None:
-    """Return few ids that include all matching tasks; None where no index has them."""
+    """Return few ids that include all matching tasks; None if no index has them."""
     if "ids" in filters:
         return tuple(filters["ids"])
     if "schedule" not in filters:
@@ -152,7 +152,7 @@ def _short(filters: dict[str, Any], alias: str) -> Collection[UUID] | None:
 
 
 def _live(status: TaskStatus, filters: dict[str, Any], alias: str) -> list[UUID] | None:
-    """Return the ids of ready or running tasks; None where there are too many."""
+    """Return the ids of ready or running tasks; None if there are too many."""
     tasks = Task.objects.using(alias)
     apart = tasks.filter(literal(IS_APART)).order_by("pinned_to").values_list("id", flat=True)
     if status == TaskStatus.RUNNING:

@@ -1,4 +1,4 @@
-"""Workflows that match a filter, the newest first."""
+"""Workflows that match a filter, newest first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEX = re.compile(r"[0-9a-f]{1,32}")
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowFilter:
-    """Workflows that match all that is given. Children are only found by `parent` or `id_prefix`.
+    """Workflows that match all given filters. Children are only found by `parent` or `id_prefix`.
 
     Raises ValueError for an `id_prefix` with which no id begins.
     """
@@ -47,12 +47,12 @@ class WorkflowFilter:
 
 
 def matching_workflows(which: WorkflowFilter) -> QuerySet[Workflow]:
-    """Return the rows that match, the newest first, by the order of their ids."""
+    """Return the matching rows, newest first, in the order of their ids."""
     rows = Workflow.objects.using(database_alias())
     texts = (*which.names, which.name_prefix, which.schedule, which.unique_key)
     if not all(map(is_storable, texts)):
         return rows.none()
-    # What may be large is read one by one.
+    # Columns that may be large are read row by row.
     lean = rows.defer("args", "kwargs", "context", "callbacks")
     return lean.filter(*_conditions(which, rows.db)).order_by("-id")
 
@@ -85,13 +85,13 @@ def _conditions(which: WorkflowFilter, alias: str) -> Iterator[Q]:
 
 
 def _around(which: WorkflowFilter) -> Iterator[Q]:
-    """Yield bounds of ids of about the times in the filter, so that no other rows are read."""
+    """Yield bounds of ids for the times in the filter, so that no other rows are read."""
     try:
         if which.created_after is not None:
             yield Q(id__gte=first_id_at(which.created_after - SKEW))
         if which.created_before is not None:
             yield Q(id__lt=first_id_at(which.created_before + SKEW))
-    except OverflowError:  # The first or the last hour that there is.
+    except OverflowError:  # The first or the last hour that can be represented.
         return
 
 

@@ -1,4 +1,4 @@
-"""Why a task has its status: `why(task)`, and the reasons of running and finished tasks."""
+"""Why a task has its status: `why(task)`, and the reasons for running and finished tasks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Reason", "why", "why_workflow"]
 def why(task: Task) -> list[Reason]:
     """Return what keeps the task from running, who holds it, or how it ended: at least one reason.
 
-    It makes a few queries by indexes; the task's row is taken as given.
+    It makes a few queries by indexes; the given row of the task is used as it is.
     """
     around = Surroundings(task)
     if task.status in PENDING:
@@ -27,12 +27,12 @@ def why(task: Task) -> list[Reason]:
     return list(why_finished(around)) if task.status in FINISHED else why_running(around)
 
 
-# Attempts; a broadcast may have thousands.
+# The most attempts; a broadcast may have thousands.
 MOST_SHOWN = 20
 
 
 def why_running(around: Surroundings) -> list[Reason]:
-    """Return each running attempt; for several workers, also what keeps the next."""
+    """Return each running attempt; for several workers, also what keeps the next one waiting."""
     reasons = [each for lease in around.held[:MOST_SHOWN] for each in _of_attempt(around, lease)]
     if around.is_shared:
         reasons += of_several(around)

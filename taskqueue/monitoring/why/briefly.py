@@ -15,7 +15,7 @@ from taskqueue.monitoring.why.pending import paused, unknown, without_workers
 from taskqueue.monitoring.why.reasons import Reason, because
 from taskqueue.monitoring.why.surroundings import MOST_WORKERS, Surroundings
 
-# The columns of the tasks that are read for it.
+# The columns that are read of the tasks.
 COLUMNS = ("name", "queue_name", "status", "worker_names", "parked_at")
 
 
@@ -41,10 +41,10 @@ class _Shared(Surroundings):
 
 
 def why_they_wait(tasks: Iterable[Task], at: datetime) -> dict[UUID, Reason]:
-    """Return the main reason for each task that is blocked, or ready where something is amiss.
+    """Return the main reason for each blocked task, and for ready tasks if something is wrong.
 
-    Three kinds of rows are read, and none where no task is ready. The page of a task tells the
-    rest: its place in the queue, and what holds its limits.
+    Three kinds of rows are read, and none if no task is ready. The page of a task shows the rest:
+    its place in the queue, and what holds its limits.
     """
     waiting = list(tasks)
     found = {task.pk: because("blocked") for task in waiting if task.status == TaskStatus.BLOCKED}

@@ -33,7 +33,7 @@ Code = Literal[
     "succeeded", "failed", "cancelled", "no_attempts_left", "no_crashes_left", "key_held",
 ]  # fmt: skip
 
-# Those that clear by themselves at their moment, unless somebody changes that.
+# Reasons that end by themselves at their time, unless somebody changes that.
 CLEARING: frozenset[Code] = frozenset({
     "not_due", "debounced", "retry_due", "all_paused", "definition_paused", "queue_paused",
     "rate_used", "worker_waits", "lost_holds", "key_held",
@@ -173,7 +173,7 @@ SENTENCES: dict[Code, str] = {
     "no_crashes_left": _("{most} attempts were lost, the maximum."),
     "key_held": _("It holds its unique key until {moment}."),
 }
-# Sentences that are used instead where all their values are known: the first of them.
+# Alternative sentences: the first one whose values are all known is used.
 FULLER: dict[Code, tuple[str, ...]] = {
     "retry_due": (
         _("Its next attempt is due at {moment}: attempt {attempt} ended with {subject}."),
@@ -210,6 +210,11 @@ FULLER: dict[Code, tuple[str, ...]] = {
         _("The rate {rate} of {subject} is used up for {key}: the next start is at {moment}."),
     ),
     "worker_lost": (_("The worker {subject} has sent no heartbeat since {moment}."),),
+    "workflow_paused": (
+        _("The workflow has been paused since {moment}, by {by}: {reason}"),
+        _("The workflow has been paused since {moment}, by {by}."),
+        _("The workflow has been paused since {moment}: {reason}"),
+    ),
     "workflow_stopping": (
         _("{subject} asked the workflow to stop at {moment}: {reason}"),
         _("{subject} asked the workflow to stop at {moment}."),

@@ -23,21 +23,21 @@ from taskqueue.monitoring.searching.streams import IS_LIMITED, literal
 from taskqueue.monitoring.why.reasons import Reason, because, listed
 from taskqueue.monitoring.why.surroundings import Surroundings
 
-# Workers, or hosts, whose own limits are looked at.
+# The most workers, or hosts, whose own limits are read.
 MOST_OWN = 100
-# Tasks that hold a limiter, the oldest first, of which the first end is told.
+# The most tasks holding a limiter that are read, oldest first, to find the first end.
 MOST_HOLDERS = 200
 
 
 def without_tags(around: Surroundings) -> Iterator[Reason]:
-    """Yield that no running worker of its queue has the tags that it requires."""
+    """Yield that no running worker of its queue has the required tags."""
     tags = (around.task.limits or {}).get("tags", ())
     if tags and around.serving and not any(set(tags) <= set(each.tags) for each in around.serving):
         yield because("tags_missing", listed(list(tags)), queue=around.task.queue_name)
 
 
 def why_limited(around: Surroundings) -> list[Reason]:
-    """Return what keeps a task that is due: empty where it may be claimed as far as limits go."""
+    """Return what keeps a due task waiting; empty if limits do not keep it from being claimed."""
     task = around.task
     reasons = list(_of_queue(around))
     if task.limits is None or task.partition is None:
@@ -68,7 +68,7 @@ def _of_limit(around: Surroundings, limit: Mapping[str, Any]) -> Iterator[Reason
         if limiter is not None:
             yield from _closed(around, limiter, "limit_full", limit["name"], cost=cost)
         return
-    # Of each host or worker that takes its tasks: while one of them has a place, nothing is full.
+    # For each host or worker that takes its tasks: while one has a place, the limit is not full.
     keys = {each.host if limit["per"] == "host" else each.name for each in around.takers}
     full: list[Reason] = []
     for key in sorted(keys)[:MOST_OWN]:
@@ -88,7 +88,7 @@ def _limiter(id: UUID) -> Any:
 def _closed(
     around: Surroundings, limiter: Any, code: Any, name: str, *, cost: int
 ) -> Iterator[Reason]:
-    """Yield that a limiter has no place, or not so many tokens, and when it has."""
+    """Yield that a limiter has no place or too few tokens, and when it will."""
     most, (rate, seconds) = concurrency_of_row(limiter.limit), rate_of_row(limiter.limit)
     if most == 0:
         yield because("limit_zero", name)
@@ -120,8 +120,8 @@ def _closed(
 def _first_end(slots: QuerySet[Slot], name: str) -> Iterator[Reason]:
     """Yield which of the tasks that hold a limiter reaches its timeout or deadline first.
 
-    Of one that has not started the timeout is not known; one whose body is stopped by then ends a
-    little later.
+    For a task that has not started, the end of the timeout is not known. A body that is stopped at
+    its limit ends a little later.
     """
     columns = ("task_id", "started_at", "task__options", "task__deadline_at")
     rows = slots.order_by("lease__claimed_at").values_list(*(f"lease__{each}" for each in columns))

@@ -24,7 +24,7 @@ from taskqueue.monitoring.why.workflows import why_blocked
 
 
 def why_pending(around: Surroundings) -> list[Reason]:
-    """Return all that holds it back; its place in the queue, where nothing else does."""
+    """Return everything that holds it back; if nothing does, its place in the queue."""
     if around.task.status == TaskStatus.BLOCKED:
         return [*_overdue(around), *why_blocked(around.task)]
     reasons = [
@@ -36,7 +36,7 @@ def why_pending(around: Surroundings) -> list[Reason]:
         *_stays(around),
         *without_workers(around),
     ]
-    # To be told of by several workers, or none yet, keeps nobody from taking it.
+    # These are only information: they do not keep any worker from taking it.
     if all(reason.code in ("more_workers", "unseated", "stays") for reason in reasons):
         limited = why_limited(around)
         reasons += limited
@@ -70,7 +70,7 @@ def _time(around: Surroundings) -> Iterator[Reason]:
 
 
 def unknown(around: Surroundings) -> Iterator[Reason]:
-    """Yield that no worker that has claimed it knows it."""
+    """Yield that no worker that has claimed it knows its definition."""
     task = around.task
     if task.parked_at is not None:
         fails_at = task.parked_at + get_settings().PARK_LIMIT
@@ -106,7 +106,7 @@ def in_line(around: Surroundings) -> Iterator[Reason]:
         yield because("behind", task.queue_name, at_least=CAP)
     elif higher + equal:
         yield because("behind", task.queue_name, ahead=higher + equal, higher=higher)
-    elif not own:  # A free slot of a worker would be none for it.
+    elif not own:  # A free slot of a worker would not be available for it.
         yield because("in_line", task.queue_name)
 
 
@@ -134,8 +134,8 @@ def _own_slots(around: Surroundings) -> Iterator[Reason]:
 def _ahead(task: Task) -> tuple[int, int]:
     """Return how many tasks of higher and of equal priority are ahead, each up to the cap.
 
-    Each part is a range of the index that the claim goes by. One for certain workers goes before
-    ordinary ones of its priority, and behind those that have its pin.
+    Each part is a range of the claim's index. A task for certain workers goes before ordinary tasks
+    of its priority, and after others with the same pin.
     """
     ready = Task.objects.using(project_connection().alias).filter(
         queue_name=task.queue_name, status=TaskStatus.READY.value
@@ -161,12 +161,12 @@ def _counted(tasks: QuerySet[Task]) -> int:
     return tasks.order_by("-priority", "run_after", "id")[: CAP + 1].count()
 
 
-# From this year on, a time stands for never.
+# A time in this year or later means never.
 LONG_AFTER = 9000
 
 
 def of_several(around: Surroundings) -> Iterator[Reason]:
-    """Yield how many workers have run it, and what keeps the next."""
+    """Yield how many workers have run it, and what keeps the next one waiting."""
     task = around.task
     if not around.is_shared:
         return
@@ -182,7 +182,7 @@ def of_several(around: Surroundings) -> Iterator[Reason]:
 
 
 def _of_the_next(around: Surroundings) -> Iterator[Reason]:
-    """Yield what keeps the workers that have not run it yet."""
+    """Yield what keeps the workers waiting that have not run it yet."""
     task = around.task
     taken = {
         lease.worker_id
@@ -193,7 +193,8 @@ def _of_the_next(around: Surroundings) -> Iterator[Reason]:
     if task.worker_names is not None:
         alive = {worker.name for worker in around.serving}
         absent = [name for name in task.worker_names if name not in alive | taken]
-        if absent and alive & set(task.worker_names):  # Else that none lives is told apart.
+        # If none of them is alive, that is reported separately.
+        if absent and alive & set(task.worker_names):
             yield because("workers_absent", listed(absent))
     elif len(takers) < task.open_slots and around.serving:
         yield because("too_few_workers", task.queue_name, open=task.open_slots, able=len(takers))
@@ -203,7 +204,7 @@ def _of_the_next(around: Surroundings) -> Iterator[Reason]:
 
 
 def _waiting(around: Surroundings) -> dict[str, datetime]:
-    """Return until when workers that have tried it wait."""
+    """Return until when workers wait that have tried it."""
     return {
         lease.worker_id: lease.retry_at
         for lease in around.leases

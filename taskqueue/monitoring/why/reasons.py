@@ -17,13 +17,13 @@ Detail = str | int | datetime
 class Reason:
     """A reason why a task waits, is running, or ended."""
 
-    # For programs: it stays as it is.
+    # For programs: it never changes.
     code: Code
     # The queue, worker, definition, person or error that it is about.
     subject: str = ""
     # Since when or until when, as the sentence says.
     moment: datetime | None = None
-    # What else the sentence names; unknown values are left out.
+    # Further values of the sentence; unknown ones are left out.
     details: Mapping[str, Detail] = field(default_factory=dict)
 
     @property
@@ -40,7 +40,7 @@ class Reason:
 
     @property
     def clears_at(self) -> datetime | None:
-        """When the reason clears by itself, where that is known; a sentence tells it too."""
+        """When the reason ends by itself, if that is known; the sentence shows it too."""
         return self.moment if self.code in CLEARING else None
 
     def values(self, show: Callable[[Any], Any]) -> dict[str, Any]:
@@ -65,12 +65,12 @@ class Reason:
         return {**self.details, "subject": self.subject, "moment": self.moment}
 
 
-# Names in a sentence at most.
+# The most names in a sentence.
 MOST_NAMED = 20
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names in a row, cut where there are many."""
+    """Return names as a list, shortened if there are many."""
     return ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
 
 

@@ -15,19 +15,19 @@ from taskqueue.monitoring.read_models.worker import ShownWorker, living, read_wo
 from taskqueue.monitoring.reading import now
 
 MOST_WORKERS = 1_000
-# The latest; a broadcast may have more.
+# The most attempts, the latest; a broadcast may have more.
 MOST_LEASES = 1_000
 
 
 class Surroundings:
-    """The surroundings of a task; each part is read when it is first needed, by an index."""
+    """The surroundings of a task; each part is read by an index when it is first needed."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
 
     @cached_property
     def now(self) -> datetime:
-        """By the database's clock."""
+        """The current time by the database's clock."""
         return now()
 
     @cached_property
@@ -42,7 +42,7 @@ class Surroundings:
 
     @property
     def takers(self) -> list[ShownWorker]:
-        """Those of them that claim tasks, and that the task allows."""
+        """The workers among `serving` that claim tasks, and that the task allows."""
         names, tags = self.task.worker_names, set((self.task.limits or {}).get("tags", ()))
         if self.stays_on:
             names = [self.stays_on]
@@ -54,12 +54,12 @@ class Surroundings:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several workers are to run the task."""
+        """Whether several workers must run the task."""
         return self.task.workers > 1 or self.task.broadcast
 
     @property
     def stays_on(self) -> str:
-        """The worker of its last attempt, if that is to take the next one."""
+        """The worker of its last attempt, if the next one must be there too."""
         return self.task.pinned_to if self.task.worker_names is None else ""
 
     @cached_property
@@ -69,7 +69,7 @@ class Surroundings:
 
     @property
     def pauses(self) -> list[Pause]:
-        """The pauses of everything and of its definition that last."""
+        """The current pauses of everything and of its definition."""
         rows = Pause.objects.using(database_alias()).filter(name__in=[EVERYTHING, self.task.name])
         return [row for row in rows.order_by("name") if row.is_paused_at(self.now)]
 

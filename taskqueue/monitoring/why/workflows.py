@@ -16,19 +16,20 @@ from taskqueue.core.workflow_states import (
 )
 from taskqueue.engine.connections import database_alias
 from taskqueue.engine.workflows.stopping import HAVE_CHILDREN
-from taskqueue.models import Lease, Member, Step, StepEnd, Task, Workflow
+from taskqueue.engine.workflows.verbs import NOUN
+from taskqueue.models import Audit, Lease, Member, Step, StepEnd, Task, Workflow
 from taskqueue.monitoring.read_models.attempt import IS_RUNNING
 from taskqueue.monitoring.read_models.step_errors import NARROW
 from taskqueue.monitoring.read_models.worker import living, read_workers
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.why.reasons import Reason, because, listed
 
-# Steps that are told of one by one.
+# The most steps that are reported one by one.
 MOST_STEPS = 20
 MOST_WORKERS = 1_000
-# Beyond this nobody counts notes, or looks for a task.
+# The limit for counting notes and searching for a task.
 CAP = 10_000
-# Conditions of partial indexes: in the text, or SQLite would not use them.
+# Conditions of partial indexes, written literally because SQLite would not use them otherwise.
 IS_WAITING = "taskqueue_task.status IN ('retrying', 'scheduled')"
 IS_READY = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 0"
 IS_LIMITED = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 2"
@@ -37,7 +38,7 @@ IS_LIMITED = "taskqueue_task.status = 'ready' AND taskqueue_task.route = 2"
 def why_workflow(workflow: Workflow) -> list[Reason]:
     """Return what the workflow waits for, or how it ended: at least one reason.
 
-    It makes a few queries by indexes; the row is taken as given.
+    It makes a few queries by indexes; the given row is used as it is.
     """
     if workflow.status in FINAL_WORKFLOWS:
         return [_ended(workflow)]
@@ -49,7 +50,7 @@ def why_workflow(workflow: Workflow) -> list[Reason]:
 
 
 def why_blocked(task: Task) -> list[Reason]:
-    """Return what keeps the task of a step that was not released: at least one reason."""
+    """Return what keeps an unreleased task of a step waiting: at least one reason."""
     steps = Step.objects.using(database_alias()).select_related("workflow")
     step = steps.filter(id=task.step_id).first() if task.step_id is not None else None
     if step is None:
@@ -80,11 +81,11 @@ def _ended(workflow: Workflow) -> Reason:
 
 
 def _held_back(workflow: Workflow) -> Iterator[Reason]:
-    """Yield what keeps it from releasing anything."""
+    """Yield what keeps it from releasing steps."""
     if workflow.trouble:
         yield because("workflow_trouble", trouble=workflow.trouble)
     if workflow.paused_at is not None:
-        yield because("workflow_paused", moment=workflow.paused_at)
+        yield because("workflow_paused", moment=workflow.paused_at, **_pause_of(workflow))
     if workflow.status == WorkflowStatus.STOPPING:
         yield because(
             "workflow_stopping", workflow.stop_requested_by, workflow.stop_requested_at,
@@ -94,13 +95,24 @@ def _held_back(workflow: Workflow) -> Iterator[Reason]:
         yield because("workflow_compensating")
 
 
+def _pause_of(workflow: Workflow) -> dict[str, str]:
+    """Return who paused it, and why. A child that was paused with its parent has its moment."""
+    rows = Workflow.objects.using(database_alias()).filter(paused_at=workflow.paused_at)
+    paused, parent = workflow, rows.filter(steps=workflow.parent_step_id or 0).first()
+    while parent is not None:
+        paused, parent = parent, rows.filter(steps=parent.parent_step_id or 0).first()
+    audit = Audit.objects.using(database_alias())
+    entry = audit.filter(noun=NOUN, verb="pause", subject=str(paused.id)).order_by("-id").first()
+    return {} if entry is None else {"by": entry.actor, "reason": entry.reason}
+
+
 def _overdue(workflow: Workflow) -> Iterator[Reason]:
     if workflow.deadline_at is not None and workflow.deadline_at <= now():
         yield because("workflow_overdue", moment=workflow.deadline_at)
 
 
 def _running(workflow: Workflow) -> list[Step]:
-    """Return the first of its running steps, those that were released first before others."""
+    """Return the first of its running steps, those that were released first."""
     steps = Step.objects.using(database_alias()).filter(workflow=workflow.id)
     running = steps.filter(status=StepStatus.RUNNING)
     return list(running.order_by(F("released_at").asc(nulls_last=True), "id")[: MOST_STEPS + 1])
@@ -131,8 +143,8 @@ def _of_step(step: Step) -> Iterator[Reason]:
 def _oldest_unfinished(step: Step) -> tuple[Any, str, Any] | None:
     """Return the id, the status and `parked_at` of the first unfinished task of a step.
 
-    No index finds it among the members. Of a wide step it looks at what runs, waits or is ready in
-    the whole project, at so many tasks of each at most: one that runs comes first.
+    No index finds it among the members. For a wide step this reads running, scheduled and ready
+    tasks of the whole project, up to a number of each, and prefers a running one.
     """
     shown = ("id", "status", "parked_at")
     tasks = Task.objects.using(database_alias())
@@ -169,7 +181,7 @@ def _limited(step: Step) -> Iterator[Reason]:
 
 
 def _of_workers(workflow: Workflow, *, is_idle: bool) -> Iterator[Reason]:
-    """Yield what workers have to do: to count ends, or to move it on."""
+    """Yield what workers still have to do: count ends, or advance it."""
     notes = StepEnd.objects.using(database_alias()).filter(workflow=workflow.id)
     waiting = sum(notes.values_list("number", flat=True)[:CAP])
     if waiting:

@@ -23,12 +23,12 @@ def announce_start(attempt: Attempt, definition: BaseDefinition[Any, Any]) -> No
 
 
 def announce_end(attempt: Attempt, outcome: Outcome, error: BaseException | None) -> None:
-    """Announce what the attempt came to. Never raises."""
+    """Announce how the attempt ended. Never raises."""
     definition, order = attempt.definition, attempt.order
     if signals.task_finished.receivers and signals.task_finished.has_listeners(definition):
         _send(attempt, signals.task_finished, outcome=outcome, error=error)
     if definition is not None:
-        # As far as this process knows.
+        # The end as far as this process knows it.
         may_be_retried = (
             outcome.kind == OutcomeKind.FAILED
             and not attempt.context._is_stopped

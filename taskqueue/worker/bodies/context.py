@@ -21,7 +21,7 @@ _current: ContextVar[Context | None] = ContextVar("taskqueue_current", default=N
 
 
 class Context(AttemptContext):
-    """One attempt, as its body sees it."""
+    """One attempt, from the view of its body."""
 
     @cached_property
     def task_result(self) -> TaskResult[Any]:
@@ -34,9 +34,9 @@ class Context(AttemptContext):
     def checkpoint(self) -> Any:
         """The state that an attempt of this task stored last; None if there is none.
 
-        It is read anew each time. An `async def` body awaits `acheckpoint()`.
+        It is read from the database each time. An `async def` body awaits `acheckpoint()`.
         """
-        # It loads the models, as the others that are imported where they are needed.
+        # Imported here because it loads the models; so do the other late imports.
         from taskqueue.engine.checkpoints import latest_checkpoint
         from taskqueue.engine.connections import project_connection
 
@@ -47,11 +47,11 @@ class Context(AttemptContext):
         return await sync_to_async(lambda: self.checkpoint)()
 
     def save_checkpoint(self, state: Any) -> None:
-        """Store a JSON value for the next attempt, in the transaction that the body is in.
+        """Store a JSON value for the next attempt, in the body's current transaction.
 
-        None lets the next attempt begin anew. Raises `InvalidArguments` or `UnsupportedType` for
-        what JSON cannot keep as it is or is larger than MAX_CHECKPOINT, and `LeaseEnded` where
-        somebody else may hold the task by now.
+        None lets the next attempt start from the beginning. Raises `InvalidArguments` or
+        `UnsupportedType` if JSON cannot keep the value unchanged or it is larger than
+        MAX_CHECKPOINT, and `LeaseEnded` if another worker may hold the task by now.
         """
         from taskqueue.engine.checkpoints import save_checkpoint
         from taskqueue.engine.connections import project_connection
@@ -63,11 +63,11 @@ class Context(AttemptContext):
         await sync_to_async(self.save_checkpoint)(state)
 
     def write_result(self, part: Any) -> None:
-        """Add a part to the result, a JSON value; it can be read from now on, as `result.parts`.
+        """Add a JSON value to the result as a part; it can be read from now on as `result.parts`.
 
-        In a transaction of the body it is part of that. Raises `InvalidArguments` or
-        `UnsupportedType` for what JSON cannot keep as it is, or where the attempt's parts are
-        larger than MAX_RESULT together, and `LeaseEnded` where somebody else may hold the task.
+        If the body has a transaction, the part is written in it. Raises `InvalidArguments` or
+        `UnsupportedType` if JSON cannot keep the value unchanged or the attempt's parts together
+        exceed MAX_RESULT, and `LeaseEnded` if another worker may hold the task by now.
         """
         from taskqueue.engine.connections import project_connection
         from taskqueue.engine.result_parts import write_part
@@ -81,8 +81,9 @@ class Context(AttemptContext):
     def keep_result(self) -> int:
         """Keep the parts of the last attempt that wrote any; return their number.
 
-        Without it, an attempt begins without parts. A success ends what was written before it.
-        Call it before the first part; raises `TaskQueueError` after it, and `LeaseEnded`.
+        Without this call, an attempt starts without parts. A success discards parts that were
+        written before it. Call it before the first part; after it, this raises `TaskQueueError`.
+        Also raises `LeaseEnded`.
         """
         from taskqueue.engine.connections import project_connection
         from taskqueue.engine.result_parts import keep_parts
@@ -93,12 +94,12 @@ class Context(AttemptContext):
         """Async version of `keep_result`."""
         return await sync_to_async(self.keep_result)()
 
-    # Its span, while attempts are traced.
+    # Its span, if attempts are traced.
     _span: AttemptSpan | None = None
-    # Where it stands in a workflow, if spans or log records tell of that.
+    # Its place in a workflow, if spans or log records show that.
     _step: StepFacts | None = None
 
-    # Made when the body first asks for it.
+    # Created when the body first asks for it.
     _workflow: WorkflowContext | None = None
 
     @property
@@ -110,7 +111,7 @@ class Context(AttemptContext):
                     "This task belongs to no workflow. Enqueue it as one, with .s(...).enqueue(), "
                     "to use current().workflow."
                 )
-            # Few tasks need it.
+            # Imported here, because few tasks need it.
             from taskqueue.worker.bodies.workflow_context import WorkflowContext
 
             self._workflow = WorkflowContext(self.task_id)
@@ -118,7 +119,7 @@ class Context(AttemptContext):
 
 
 class StepReading:
-    """Whether attempts of steps read where they stand, for log records that tell of it."""
+    """Whether attempts of steps read their place in the workflow, for log records that show it."""
 
     is_wanted = False
 

@@ -22,8 +22,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
 
 
 def declare(channel: Channel, *, worker_name: str) -> None:
-    """Synchronise limits, schedules and alert rules, and tell the parent; again while the database
-    is away.
+    """Synchronise limits, schedules and alert rules, and tell the parent.
+
+    This is repeated while the database is away.
     """
     pause = FIRST_PAUSE
     while True:

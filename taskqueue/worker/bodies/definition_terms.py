@@ -15,16 +15,16 @@ from taskqueue.worker.bodies.reporting import Channel
 
 
 class DefinitionTerms:
-    """Tells the parent of such definitions, each when it is known."""
+    """Tells the parent of such definitions, each as soon as it is known."""
 
     def __init__(self, channel: Channel, *, is_process: bool) -> None:
         self._channel = channel
         self._is_process = is_process
-        # The definitions whose bodies may share a slot, as far as the parent was told.
+        # The definitions whose bodies may share a slot, as the parent has been told.
         self._told: set[str] = set()
 
     def tell(self, definitions: Iterable[BaseDefinition[Any, Any]]) -> None:
-        """Tell the parent which of these may share a slot, or cannot run in a thread."""
+        """Tell the parent which of these may share a slot, and which cannot run in a thread."""
         if not self._is_process:
             self._channel.send((frames.EXCLUDED, _excluded()))
             return
@@ -39,5 +39,5 @@ class DefinitionTerms:
 
 
 def _excluded() -> list[str]:
-    """Return all definitions that need a process: what was told before may be outdated."""
+    """Return all definitions that need a process, because earlier messages may be outdated."""
     return sorted(each.name for each in registry.all() if each.options.pool == "process")

@@ -14,7 +14,7 @@ from taskqueue.tracing.metadata import PARENT
 
 
 def spans_of_event(name: str, args: str, kwargs: str) -> list[str]:
-    """Return the span that enqueued what the event of such a task is about, if it has one."""
+    """Return the span that enqueued the subject of such a task's event, if it has one."""
     if name == DELIVER["name"]:
         return _of_delivery(json.loads(kwargs)["delivery"])
     if name in declared():

@@ -39,16 +39,16 @@ from taskqueue.worker.bodies.verdicts import verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.outcomes import aged
 
-_loads = json.JSONDecoder().decode  # `json.loads` looks at its options first, at each call.
+_loads = json.JSONDecoder().decode  # `json.loads` checks its options first, at each call.
 
 # Starts a coroutine on an event loop.
 Starter = Callable[[Callable[[], Coroutine[Any, Any, Any]]], None]
-# Calls a body: in this thread, or on an event loop.
+# Calls a body, either in this thread or on an event loop.
 Runner = Callable[[BaseDefinition[Any, Any], Context, list[Any], dict[str, Any]], Any]
 
 
 class _NotBegun(Exception):
-    """The database went away before the body began."""
+    """The database became unavailable before the body began."""
 
 
 class Attempt:
@@ -60,7 +60,7 @@ class Attempt:
         self._tally = tally
         self.snapshot: dict[str, Any] = {}
         self.definition: BaseDefinition[Any, Any] | None = None
-        # Whether the body returned a fan-out, whose calls are written.
+        # Whether the body returned a fan-out, whose calls have been written.
         self._has_fan = False
         self.started_at = 0.0
 
@@ -79,9 +79,9 @@ class Attempt:
             _current.reset(token)
 
     def begin(self, start: Starter) -> Frame | None:
-        """Have the body run beside others; return the frame of one that ended before. Never raises.
+        """Start the body beside others. Return the frame if it has ended already. Never raises.
 
-        What surrounds it runs in this thread, where no event loop runs now.
+        The code around the body runs in this thread, while no event loop runs in it.
         """
         if parked := self._prepare():
             return self._parked(parked)
@@ -134,7 +134,7 @@ class Attempt:
         )
 
     def _prepare(self) -> str:
-        """Find the definition; return why the task cannot run here, if so."""
+        """Find the definition. Return why the task cannot run here; empty if it can."""
         order = self.order
         self.definition = registry.find(order.name)
         if self.definition is None:
@@ -155,8 +155,21 @@ class Attempt:
         return self._succeeded(self._encode(call(definition, self.context, args, kwargs)))
 
     def _called(self) -> tuple[BaseDefinition[Any, Any], list[Any], dict[str, Any]]:
-        """Announce the start; return what is called, with its arguments."""
+        """Announce the start. Return the definition to call, with its arguments."""
         definition = cast("BaseDefinition[Any, Any]", self.definition)
+        try:
+            args, kwargs = self._read_arguments(definition)
+        except (OperationalError, InterfaceError) as error:
+            if is_outage(error):
+                raise _NotBegun from error
+            raise
+        if definition.options.takes_context:
+            args = [definition.context_for(self.context), *args]
+        announce_start(self, definition)
+        return definition, args, kwargs
+
+    def _read_arguments(self, definition: BaseDefinition[Any, Any]) -> tuple[Any, Any]:
+        """Return what the body is given. All that is read before it begins is read here."""
         order = self.order
         is_step = snapshots.STEP in self.snapshot
         if is_step and definition.is_async:
@@ -167,17 +180,13 @@ class Attempt:
             args = _loads(order.args) if order.args != "[]" else []
             kwargs = _loads(order.kwargs) if order.kwargs != "{}" else {}
         definition.signature.check(definition.name, args, kwargs)
-        args, kwargs = definition.loaded(args, kwargs)
-        if definition.options.takes_context:
-            args = [definition.context_for(self.context), *args]
-        announce_start(self, definition)
-        return definition, args, kwargs
+        return definition.loaded(args, kwargs)
 
     def _run_atomic(
         self, call: Runner, definition: BaseDefinition[Any, Any], args: Any, kwargs: Any
     ) -> Frame:
-        """Body and record of success commit together, or neither."""
-        # Only here: a body that is not atomic does without the engine's record.
+        """Commit the body and the record of its success together, or neither."""
+        # Imported here: a body that is not atomic does not need the engine's record.
         from taskqueue.engine.record import record_success
 
         connection = project_connection()
@@ -189,15 +198,16 @@ class Attempt:
                 has_returned = True
                 outcome = aged(self._outcome(OutcomeKind.SUCCEEDED, text), time.monotonic())
                 policy = EndPolicy.of(get_settings())
-                # The last statement before COMMIT: later, the fence would not cover the body.
+                # The last statement before COMMIT: statements after it would not be covered by the
+                # fence.
                 if not record_success(connection, outcome, policy=policy, tally=self._tally):
                     raise LeaseEnded("The lease ended before the body did.")
                 is_recorded = True
         except (OperationalError, InterfaceError) as error:
-            if is_recorded:  # COMMIT was sent; whether it took effect, only the fence can tell.
+            if is_recorded:  # COMMIT was sent; only the fence can tell whether it took effect.
                 return self._frame(self._outcome(OutcomeKind.SUCCEEDED), frames.UNSURE)
             if has_begun and not has_returned:
-                raise  # Met by the body, and its own to answer.
+                raise  # The body has met it, and its rules for retries apply.
             return self._away(error)
         outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
         announce_end(self, outcome, None)
@@ -205,19 +215,14 @@ class Attempt:
 
     def _arguments_of_step(self) -> tuple[list[Any], dict[str, Any]]:
         """Return arguments in which references to steps are replaced by their results."""
-        # Few bodies need it.
+        # Imported here, because few bodies need it.
         from taskqueue.engine.workflows.results import arguments_of
 
         order, alias = self.order, project_connection().alias
-        try:
-            return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
-        except (OperationalError, InterfaceError) as error:
-            if is_outage(error):
-                raise _NotBegun from error
-            raise
+        return arguments_of(alias, task_id=order.task_id, args=order.args, kwargs=order.kwargs)
 
     def _transaction(self, connection: BaseDatabaseWrapper) -> AbstractContextManager[None]:
-        """Around an atomic body: its end is a COMMIT."""
+        """Return the transaction of an atomic body, which ends with a COMMIT."""
         return atomic(using=connection.alias, durable=True)
 
     def _encode(self, value: Any) -> str | None:
@@ -229,8 +234,8 @@ class Attempt:
         return encode(value, limit=get_settings().MAX_RESULT, what="The result")
 
     def _keep_fan_out(self, fan_out: FanOut) -> None:
-        """Write the calls that the body returned, to be run in its place."""
-        # Few bodies need it.
+        """Write the calls that the body returned, which run in its place."""
+        # Imported here, because few bodies need it.
         from taskqueue.engine.workflows.fan_outs import keep_fan_out
 
         lease_id, task_id = self.order.lease_id, self.order.task_id
@@ -243,7 +248,7 @@ class Attempt:
         return self._frame(outcome)
 
     def _away(self, error: BaseException) -> Frame:
-        """Return the frame of an attempt that runs again: the trouble was not its body's."""
+        """Return the frame of an attempt that will run again because its body was not at fault."""
         outcome = self._outcome(OutcomeKind.FENCED)._replace(
             error_class=storable(class_path(type(error)), limit=255),
             error_message="The database went away around the body.",
@@ -275,7 +280,7 @@ class Attempt:
     def _frame(self, outcome: Outcome, what: str = frames.OUTCOME) -> Frame:
         if self.context._span is not None:
             self.context._span.outcome = str(outcome.kind)
-        # Left out at the end: what is as it is in most outcomes.
+        # Trailing fields with the usual values are left out.
         is_plain = outcome.updates is None and not outcome.has_fan
         kept = PLAIN if is_plain and outcome.kind is OutcomeKind.SUCCEEDED else len(outcome)
         return (what, (outcome[0], str(outcome[1]), *outcome[2:kept]))

@@ -22,9 +22,10 @@ RUNNERS = (
 
 
 def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
-    """Log what a body raised, in the child: an error if the task fails, else a warning.
+    """Log the exception of a body in the child: an error if the task fails, otherwise a warning.
 
-    Never raises, whatever the project's handlers do. Leaves out what the body has logged itself.
+    Never raises, whatever the project's handlers do. An exception that the body has logged itself
+    is left out.
     """
     if isinstance(error, Directive) and error._is_logged:
         return
@@ -47,10 +48,10 @@ def log_raised(order: Order, outcome: Outcome, error: BaseException) -> None:
 
 
 def trim_traceback(error: BaseException) -> None:
-    """Cut the worker's frames from the tracebacks of an error and of its causes.
+    """Remove the worker's frames from the tracebacks of an error and of its causes.
 
     They say nothing about the error, and their variables hold the arguments, which error reporting
-    would send along. Where no body was called, or it had returned, no frame of taskqueue is left.
+    would send along. If no body was called, or it had returned, no frame of taskqueue is left.
     """
     seen: set[int] = set()
     chain: list[BaseException | None] = [error]
@@ -63,7 +64,7 @@ def trim_traceback(error: BaseException) -> None:
 
 
 def _from_body_on(whole: TracebackType | None) -> TracebackType | None:
-    """Cut the frames of taskqueue from the head of a traceback."""
+    """Remove the frames of taskqueue from the start of a traceback."""
     head = frame = whole
     while frame is not None:
         if _module_of(frame) in RUNNERS:

@@ -16,10 +16,10 @@ from taskqueue.worker.bodies.context import Context
 from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.outcomes import over_time
 
-SIGNAL = signal.SIGUSR2  # Interrupts system calls too, which an exception set in a thread does not.
+SIGNAL = signal.SIGUSR2  # Interrupts system calls too, unlike an exception that is set in a thread.
 
 
-# What is raised in a body that is interrupted, by the reason.
+# The exception raised in a body that is interrupted, by the reason.
 INTERRUPTS = {
     frames.STOPPED: Stopped,
     frames.TIMEOUT: TaskTimeout,
@@ -29,7 +29,7 @@ INTERRUPTS = {
 
 
 class Interruption:
-    """Interrupts one body, and remembers why."""
+    """Interrupts one body, and remembers the reason."""
 
     __slots__ = ("_lock", "_raise", "context", "error")
 
@@ -40,7 +40,7 @@ class Interruption:
         self._raise: Callable[[BaseException], object] | None = None
 
     def enter(self, raise_in_body: Callable[[BaseException], object]) -> None:
-        """Begin a body; raise at once what interrupted it before it started."""
+        """Begin a body; raise at once if it was interrupted before it started."""
         with self._lock:
             self._raise = raise_in_body
             error = self.error
@@ -48,12 +48,12 @@ class Interruption:
             raise error
 
     def leave(self) -> None:
-        """End a body: there is nothing to interrupt any more."""
+        """End a body: from now on there is nothing to interrupt."""
         with self._lock:
             self._raise = None
 
     def interrupt(self, error: BaseException) -> None:
-        """Raise in the body, if it runs. The first reason counts."""
+        """Raise in the body, if it is running. Only the first reason counts."""
         with self._lock:
             if self.error is None:
                 self.error = error
@@ -62,19 +62,22 @@ class Interruption:
 
 
 class TimeLimits:
-    """Interrupts bodies whose timeout or deadline is over."""
+    """Interrupts bodies whose timeout or deadline has passed."""
 
     def __init__(self, interrupt: Callable[[int, str, str], None]) -> None:
-        """`interrupt` takes the lease, why, and a sentence; it may find the body ended."""
+        """`interrupt` gets the lease, the reason, and a sentence.
+
+        The body may have ended by then.
+        """
         self._interrupt = interrupt
         self._limits: dict[int, tuple[float, str, str]] = {}
-        # The orders whose limits begin anew when their bodies report progress.
+        # The orders whose time limits start again when their bodies report progress.
         self._renewed: dict[int, Order] = {}
         self._lock = threading.Lock()
         self._has_new = threading.Event()
 
     def add(self, order: Order) -> None:
-        """Have the body that starts now interrupted when its time is over."""
+        """Have the starting body interrupted when its time is over."""
         if not order.options and order.deadline_at is None:
             return
         options = snapshots.loaded(order.options) if order.options else {}
@@ -95,20 +98,20 @@ class TimeLimits:
             self._has_new.set()
 
     def renew(self, lease_id: int) -> None:
-        """Let the time of a body that has reported progress begin anew, if it is to be so."""
-        # A later limit needs no wake-up of the thread: it looks again at the earlier one.
+        """Restart the time limit of a body that has reported progress, if its options say so."""
+        # A later limit does not need to wake the thread: it checks at the earlier time anyway.
         if (order := self._renewed.get(lease_id)) is not None and lease_id in self._limits:
             self.add(order)
 
     def remove(self, lease_id: int) -> None:
-        """Forget the limit of a body that has ended."""
+        """Drop the limit of a body that has ended."""
         if lease_id in self._limits or lease_id in self._renewed:
             with self._lock:
                 self._limits.pop(lease_id, None)
                 self._renewed.pop(lease_id, None)
 
     def watch(self) -> NoReturn:
-        """Keep the limits, in a thread."""
+        """Enforce the limits, in a thread."""
         while True:
             with self._lock:
                 next_at = min((at for at, _, _ in self._limits.values()), default=None)
@@ -132,11 +135,11 @@ class MainThread:
         signal.signal(SIGNAL, self._on_signal)
 
     def arm(self) -> None:
-        """Allow an exception to be raised from here on."""
+        """Allow exceptions to be raised from here on."""
         self._pending, self._armed = None, True
 
     def disarm(self) -> None:
-        """Allow none from here on."""
+        """Allow no exceptions from here on."""
         self._armed = False
 
     def raise_in_body(self, error: BaseException) -> None:
@@ -152,7 +155,7 @@ class MainThread:
 
 def raise_in_thread(thread_id: int, error: BaseException) -> None:
     """Raise in a thread at its next step; a blocking call has to return first."""
-    # The interpreter makes an instance itself; the message is put on it afterwards.
+    # The interpreter creates the instance itself; the message is added afterwards.
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread_id), ctypes.py_object(type(error))
     )

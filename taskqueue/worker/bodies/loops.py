@@ -16,7 +16,7 @@ from taskqueue.worker.connections import SYNC_THREAD, end_copy
 
 
 class EventLoop:
-    """An event loop for `async def` bodies, the same for all of them."""
+    """An event loop for `async def` bodies, shared by all of them."""
 
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -31,13 +31,13 @@ class EventLoop:
 
     def _made(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            # In an empty context, so that no attempt keeps what asyncio logs about this loop.
+            # In an empty context, so that no attempt keeps asyncio's log records about this loop.
             self._loop = contextvars.Context().run(asyncio.new_event_loop)
         return self._loop
 
 
 class OwnLoop(EventLoop):
-    """A loop that the thread of the slot runs itself, while it has a body or nothing to do."""
+    """A loop that the slot's thread runs itself, while a body runs or it has nothing to do."""
 
     def __init__(self) -> None:
         self._is_waiting = False
@@ -50,7 +50,7 @@ class OwnLoop(EventLoop):
     ) -> Any:
         loop = self._made()
         task = loop.create_task(interruptible(make, context, interruption))
-        # Behind the first step, with which many bodies end.
+        # After the first step, in which many bodies end.
         loop.call_soon(loop.stop)
         _run_on(loop)
         if not task.done():
@@ -68,7 +68,7 @@ class OwnLoop(EventLoop):
         task.add_done_callback(lambda ended: ended.get_loop().stop())
 
     def run_until(self, is_over: Callable[[], bool]) -> None:
-        """Run what is on the loop until then; it is looked whenever a body ends, and on `wake`."""
+        """Run the loop until `is_over()`, which is checked whenever a body ends, and on `wake`."""
         loop = self._made()
         self._is_waiting = True
         while not is_over():
@@ -76,7 +76,7 @@ class OwnLoop(EventLoop):
         self._is_waiting = False
 
     def make(self) -> None:
-        """Have a loop, even if nothing runs on it."""
+        """Create the loop, even if nothing runs on it."""
         self._made()
 
     @property
@@ -85,13 +85,13 @@ class OwnLoop(EventLoop):
         return self._loop is not None
 
     def wake(self) -> None:
-        """Look again. Any thread may call it."""
+        """Make the loop check again. Any thread may call this."""
         if self._is_waiting and self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
 
 
 class LoopThread(EventLoop):
-    """A loop in a thread of its own, which slots share."""
+    """A loop in a separate thread, which slots share."""
 
     def __init__(self) -> None:
         self._starting = threading.Lock()
@@ -119,10 +119,10 @@ def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _run_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until somebody stops it, or a body ends like a program.
+    """Run the loop until it is stopped, or until a body raises SystemExit or KeyboardInterrupt.
 
-    asyncio hands SystemExit and KeyboardInterrupt to the body's waiter, and out of the loop
-    besides, where others wait for the ends of theirs.
+    asyncio passes these two to the body's waiter and also out of the loop, on which other slots
+    wait for their bodies.
     """
     with suppress(SystemExit, KeyboardInterrupt):
         loop.run_forever()
@@ -131,7 +131,7 @@ def _run_on(loop: asyncio.AbstractEventLoop) -> None:
 async def interruptible(
     make: Callable[[], Coroutine[Any, Any, Any]], context: Context, interruption: Interruption
 ) -> Any:
-    """Run a body; raise what interrupted it instead of its cancellation."""
+    """Run a body; if it was interrupted, raise the reason instead of its cancellation."""
     _current.set(context)
     if context._span is not None:
         context._span.enter()

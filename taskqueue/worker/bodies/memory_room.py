@@ -8,18 +8,18 @@ from taskqueue.declarations import snapshots
 from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.memory import resident_bytes
 
-# The share of a body's memory that earlier bodies may have left taken.
+# The share of a body's memory limit that earlier bodies may still occupy.
 MOST_TAKEN = 0.5
 
 
 class MemoryRoom:
-    """Compares the memory of this process with that at its start, where a body has a limit."""
+    """Compares this process's memory with that at its start, if a body has a limit."""
 
     def __init__(self) -> None:
         self._at_first = resident_bytes(os.getpid())
 
     def has_room(self, order: Order) -> bool:
-        """Whether the body may begin here, where others have run before."""
+        """Return whether the body may begin here after others have run."""
         if "max_memory" not in order.options or self._at_first is None:
             return True
         limit = snapshots.loaded(order.options).get("max_memory")

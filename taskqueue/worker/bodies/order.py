@@ -27,11 +27,11 @@ class Order(NamedTuple):
     deadline_at: float | None  # By the monotonic clock, which all processes of a host share.
     queue_name: str
     ready_at: float | None  # Since when the task was ready, by the same clock.
-    crashes: int = 0  # Attempts before this one that were lost.
+    crashes: int = 0  # Earlier attempts that were lost.
 
     @property
     def stays(self) -> bool:
-        """False: what a child records itself are successes."""
+        """False: a child records only successes itself."""
         return False
 
     @property
@@ -40,7 +40,7 @@ class Order(NamedTuple):
         return bool(self.options) and snapshots.STEP in snapshots.loaded(self.options)
 
     def context(self, worker_name: str, reports: Reports, make: type[Context] = Context) -> Context:
-        """The context that its body sees."""
+        """Return the context for its body."""
         snapshot = snapshots.loaded(self.options) if self.options else {}
         nominal_at = snapshot.get("nominal_at")
         return make(

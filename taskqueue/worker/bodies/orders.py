@@ -29,12 +29,12 @@ from taskqueue.worker.frames import WHOLE, Frame, Unpacker
 from taskqueue.worker.memory import resident_megabytes
 
 READ_SIZE = 1 << 18
-# Seconds for which a first body goes before the declarations, which need much of the engine.
+# Seconds by which a first body precedes the declarations, which need much of the engine.
 FIRST_BODY = 0.1
 
 
 class OrderRunner:
-    """Runs the bodies of orders in slots, while threads listen to the parent and keep limits."""
+    """Runs the bodies of orders in slots, while threads listen to the parent and enforce limits."""
 
     def __init__(self, sock: socket.socket, *, setup: dict[str, Any]) -> None:
         self._socket = sock
@@ -51,22 +51,23 @@ class OrderRunner:
         self._slots: list[Slot] = (
             [MainSlot()] if is_process else [ThreadSlot(loop) for _ in range(setup["slots"])]
         )
-        # What slots take at once: a frame of orders for a single slot, one order each for several.
+        # What slots take at a time: a frame of orders for a single slot, one order for each of
+        # several.
         self._orders: SimpleQueue[list[tuple[Any, ...]] | None] = SimpleQueue()
-        # The orders that are to run, by lease. One that was called back is not among them, though
-        # it still stands in the queue, and may have been sent again since.
+        # The orders that will run, by lease. A recalled order is not among them, though it is still
+        # in the queue, and may have been sent again since.
         self._waiting: dict[int, tuple[Any, ...]] = {}
         self._running: dict[int, Interruption] = {}
-        # By lease, of those orders whose bodies take less than a slot.
+        # The shares of orders whose bodies take less than a slot, by lease.
         self._shares: dict[int, int] = {}
         self._terms = DefinitionTerms(self._channel, is_process=is_process)
         self._limits = TimeLimits(self._interrupt)
         self._channel.on_progress = self._limits.renew
         self._lock = threading.Lock()
-        self._has_ended = threading.Event()  # Whether a first attempt has.
+        self._has_ended = threading.Event()  # Whether a first attempt has ended.
 
     def run(self) -> None:
-        """Work until the parent says otherwise, or is gone."""
+        """Work until the parent says to stop, or is gone."""
         _start_thread("listen", self._listen)
         _start_thread("limits", self._limits.watch)
         _start_thread("reports", partial(flush_for_ever, self._channel))
@@ -83,8 +84,8 @@ class OrderRunner:
 
     def _declare(self) -> None:
         self._has_ended.wait(FIRST_BODY)
-        # Only now: the first body needs little of the engine. A copy that a body makes meanwhile
-        # would find a module half imported.
+        # Only now, because the first body needs little of the engine. A copy of the process that a
+        # body makes meanwhile would find a module half imported.
         with unforked():
             from taskqueue.worker.bodies.declaring import declare
 
@@ -101,7 +102,7 @@ class OrderRunner:
             if slot.load:
                 slot.make_room(share, partial(self._is_wanted, raw))
             if self._is_process and self._has_ended.is_set() and not self._room.has_room(order):
-                # Before it, the memory of others would count as its own. This child is replaced.
+                # Otherwise memory of other bodies would count as its own. This child is replaced.
                 self._channel.send((frames.OVERWEIGHT,))
                 self._recall([order.lease_id])
                 continue
@@ -124,12 +125,12 @@ class OrderRunner:
                 self._terms.tell([attempt.definition])
 
     def _end(self, slot: Slot, lease_id: int, frame: Frame) -> None:
-        """Report an attempt that ran in the thread of the slot, and clean up there."""
+        """Report an attempt that ran in the slot's thread, and clean up there."""
         self._report(lease_id, frame)
         slot.freshness.after_task()
 
     def _report(self, lease_id: int, frame: Frame) -> None:
-        """Tell the parent what became of an attempt. Any thread may call it."""
+        """Tell the parent how an attempt ended. Any thread may call this."""
         with self._lock:
             self._running.pop(lease_id, None)
             self._shares.pop(lease_id, None)
@@ -149,7 +150,7 @@ class OrderRunner:
             yield from orders
 
     def _begin(self, raw: tuple[Any, ...], order: Order) -> Interruption | None:
-        """Note that a body runs; None where its order was called back."""
+        """Record that a body runs. Return None if its order was recalled."""
         context = order.context(self._worker_name, self._channel)
         with self._lock:
             if self._waiting.get(order.lease_id) is not raw:
@@ -181,7 +182,7 @@ class OrderRunner:
             return self._running.get(lease_id)
 
     def _listen(self) -> None:
-        """Obey the parent, and end without it."""
+        """Obey the parent, and end when it is gone."""
         unpacker = Unpacker()
         with suppress(OSError):
             while data := self._socket.recv(READ_SIZE):
@@ -228,7 +229,7 @@ class OrderRunner:
 
 
 def _is_async(name: str) -> bool:
-    """Whether the body of that definition is an `async def`, if it is known."""
+    """Return whether the body of that definition is an `async def`, if it is known."""
     definition = registry.find(name)
     return definition is None or definition.is_async
 
@@ -240,6 +241,6 @@ def _start_thread(name: str, target: Callable[[], None]) -> threading.Thread:
 
 
 def _imported_files() -> list[str]:
-    """The files of the project's modules, and of what they import outside of site-packages."""
+    """Return the files of the project's modules, and of their imports outside of site-packages."""
     paths = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return [path for path in paths if path and "site-packages" not in path]

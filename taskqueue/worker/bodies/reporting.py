@@ -39,7 +39,7 @@ class Reports:
         self.on_progress: Callable[[int], object] = lambda lease_id: None
 
     def take(self) -> tuple[list[Line], dict[int, Said]]:
-        """The lines, and the latest progress by lease."""
+        """Return the lines, and the latest progress by lease."""
         with self._buffering:
             lines, self._lines = self._lines, []
             progress, self._progress = self._progress, {}
@@ -56,7 +56,7 @@ class Reports:
         self.has_reports.set()
 
     def report_line(self, lease_id: int, level: int, logger: str, message: str) -> None:
-        """Keep a line of an attempt, as far as its share of the log goes."""
+        """Keep a line of an attempt, if it is within the attempt's share of the log."""
         message = storable(message, limit=LONGEST_LINE)
         level = min(max(level, 0), 32767)
         with self._buffering:
@@ -73,14 +73,14 @@ class Reports:
         self.has_reports.set()
 
     def forget(self, lease_id: int) -> None:
-        """An attempt is over."""
+        """Drop the counts of an attempt that has ended."""
         if self._log_sizes:
             with self._buffering:
                 self._log_sizes.pop(lease_id, None)
 
 
 class Channel(Reports):
-    """Sends to the parent. A body only ever touches a buffer; threads of the child send."""
+    """Sends to the parent. Bodies only write to a buffer; threads of the child send it."""
 
     def __init__(self, sock: socket.socket, *, max_log: int) -> None:
         super().__init__(max_log=max_log)
@@ -89,7 +89,7 @@ class Channel(Reports):
         os.register_at_fork(after_in_child=self._renew_locks)
 
     def _renew_locks(self) -> None:
-        """In a fork of the child: a lock that another thread held is never released there."""
+        """Renew the locks in a fork of the child, where other threads never release theirs."""
         self._sending = threading.Lock()
         self._buffering = threading.Lock()
         self.has_reports = threading.Event()
@@ -105,7 +105,7 @@ class Channel(Reports):
 
 
 def flush_for_ever(channel: Channel) -> None:
-    """Send the reports of running bodies from time to time."""
+    """Send the reports of running bodies at intervals."""
     while True:
         channel.has_reports.wait()
         time.sleep(FLUSH_INTERVAL)
@@ -118,16 +118,16 @@ def flush_for_ever(channel: Channel) -> None:
 def keep_logs() -> None:
     """From now on, keep the log records of bodies that run in this process.
 
-    A record is kept as if the level of the root logger were LOG_LEVEL: a logger that has a level of
-    its own, or from a logger above it, keeps that. The root logger's own level stays as it is, for
-    it decides what the project's handlers get.
+    A record is kept as if the level of the root logger were LOG_LEVEL. A logger with its own level,
+    or with one from a parent logger, keeps that. The root logger's own level does not change,
+    because it decides what the project's handlers get.
     """
     global _level, _is_enabled, _call_handlers
     level = get_settings().LOG_LEVEL
     _level = level if isinstance(level, int) else logging.getLevelNamesMapping()[level]
     if logging.Logger.isEnabledFor is _is_enabled_or_kept:
         return
-    # Where others have put theirs in place, as Sentry does, these go on to them.
+    # If others, such as Sentry, have replaced these functions, theirs are called.
     _is_enabled = logging.Logger.isEnabledFor
     _call_handlers = logging.Logger.callHandlers
     logging.Logger.isEnabledFor = _is_enabled_or_kept  # type: ignore[method-assign]
@@ -146,7 +146,7 @@ def _call_handlers_and_keep(self: logging.Logger, record: logging.LogRecord) -> 
 
 
 def _keeper(logger: logging.Logger, level: int) -> Context | None:
-    """The attempt that keeps records of that logger and level; None where none does."""
+    """Return the attempt that keeps records of that logger and level; None if none does."""
     context = _current.get()
     if context is None or level < _least(logger) or logger.name.startswith(NEVER_KEPT):
         return None

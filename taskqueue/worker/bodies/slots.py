@@ -19,7 +19,7 @@ from taskqueue.worker.bodies.loops import EventLoop, OwnLoop, interruptible
 from taskqueue.worker.connections import Freshness, end_copy
 from taskqueue.worker.frames import WHOLE, Frame
 
-# Tells the parent what became of an attempt.
+# Tells the parent how an attempt ended.
 Report = Callable[[Frame], None]
 INTERRUPTED = tuple(INTERRUPTS.values())
 
@@ -28,10 +28,10 @@ def _nothing() -> None: ...
 
 
 class Slot:
-    """One place where bodies run, one at a time."""
+    """A place where bodies run, one at a time."""
 
     interruption: Interruption
-    # What is taken of it while bodies share it, in parts of `WHOLE`.
+    # How much of it is taken while bodies share it, in parts of `WHOLE`.
     load = 0
 
     def __init__(self, loop: EventLoop) -> None:
@@ -45,7 +45,7 @@ class Slot:
         args: Any,
         kwargs: dict[str, Any],
     ) -> Any:
-        """Call a body. Raises what it raises, or the reason why it was interrupted."""
+        """Call a body. Raises its exception, or the reason for its interruption."""
         body = partial(definition.body, *args, **kwargs)
         if definition.is_async:
             return self.loop.run(body, context, self.interruption)
@@ -60,7 +60,7 @@ class Slot:
         return orders.get()
 
     def make_room(self, share: int, is_wanted: Callable[[], bool]) -> None:
-        """Wait until a body can start that takes this share, while it is wanted at all."""
+        """Wait until a body with this share can start, as long as it is still wanted."""
 
     def begin(
         self, attempt: Attempt, share: int, interruption: Interruption, report: Report
@@ -75,11 +75,11 @@ class Slot:
         raise NotImplementedError
 
     def suspect(self) -> None:
-        """Have the connections checked before their next use. Any thread may call it."""
+        """Have the connections checked before their next use. Any thread may call this."""
         self.freshness.is_suspect = True
 
     def wake(self) -> None:
-        """Look again: orders have come, or were called back. Any thread may call it."""
+        """Wake the slot: orders have come, or were recalled. Any thread may call this."""
 
 
 class MainSlot(Slot):
@@ -90,7 +90,7 @@ class MainSlot(Slot):
     def __init__(self) -> None:
         super().__init__(OwnLoop())
         self._main = MainThread()
-        # The shares of attempts that have ended, and what reports those that ended on the loop.
+        # The shares of ended attempts, and the reports of those that ended on the loop.
         self._ended: deque[tuple[int, Callable[[], None]]] = deque()
         self._threads: list[BodyThread] = []
         self._idle_threads: list[BodyThread] = []
@@ -127,7 +127,7 @@ class MainSlot(Slot):
         thread = self._idle_threads.pop() if self._idle_threads else self._new_thread()
 
         def end(frame: Frame) -> None:
-            # Not in the main thread, which a body on the loop may hold up.
+            # In another thread, because a body on the loop may hold the main thread up.
             report(frame)
             self._idle_threads.append(thread)
             self._ended.append((share, _nothing))
@@ -148,7 +148,7 @@ class MainSlot(Slot):
             thread.suspect()
 
     def _settle(self) -> None:
-        """Give back what attempts took that have ended, and report them; the loop stands still."""
+        """Free the shares of ended attempts, and report these; the loop does not run meanwhile."""
         while self._ended:
             share, report = self._ended.popleft()
             self.load -= share
@@ -177,7 +177,7 @@ class ThreadSlot(Slot):
             interruption.enter(partial(raise_in_thread, threading.get_ident()))
             return body()
         except INTERRUPTED as raised:
-            # The interpreter raised the class alone; the error knows why.
+            # The interpreter raised the class without a message; `error` has the reason.
             error = interruption.error or raised
             raise error.with_traceback(raised.__traceback__) from None
         finally:
@@ -186,7 +186,7 @@ class ThreadSlot(Slot):
             self._absorb_late_interrupt()
 
     def _absorb_late_interrupt(self) -> None:
-        """An exception set in the last moment arrives here, not in the next body."""
+        """Let an exception that was set at the last moment arrive here, not in the next body."""
         if self.interruption.error is None:
             return
         try:

@@ -19,14 +19,14 @@ logger = logging.getLogger("taskqueue.worker")
 
 
 def begin_span(attempt: Attempt) -> None:
-    """Read where the attempt stands in a workflow, and start its span. Never raises.
+    """Read the attempt's place in its workflow, and start its span. Never raises.
 
-    An attempt does not fail because nobody can be told of it.
+    An attempt must not fail because it cannot be traced.
     """
     context = attempt.context
     try:
         if context._is_step:
-            # Few projects need it.
+            # Imported here, because few projects need it.
             from taskqueue.worker.bodies.step_facts import step_facts
 
             context._step = step_facts(context.task_id)
@@ -48,7 +48,7 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
 
         upstream = upstream_spans(step.step_id, most=MOST_LINKS)
     elif order.name in declared() or order.name == DELIVER["name"]:
-        # Few projects need it.
+        # Imported here, because few projects need it.
         from taskqueue.worker.bodies.event_spans import spans_of_event
 
         upstream = spans_of_event(order.name, order.args, order.kwargs)
@@ -70,7 +70,7 @@ def _started(tracer: Tracing, attempt: Attempt) -> AttemptSpan:
 
 
 def _tell_followers(context: Context, span: AttemptSpan) -> None:
-    """Name the span in a line of the attempt, where steps wait for it that may link to it."""
+    """Write the span's identity into a log line of the attempt, for steps that may link to it."""
     if context._step is not None and context._step.is_awaited and span.identity:
         from taskqueue.worker.bodies.step_facts import SPAN_LOGGER
 
@@ -79,11 +79,11 @@ def _tell_followers(context: Context, span: AttemptSpan) -> None:
 
 
 def note_raised(attempt: Attempt, error: BaseException) -> None:
-    """Note in the span what a body raised. Never raises."""
+    """Record the exception of a body in the span. Never raises."""
     definition, span = attempt.definition, attempt.context._span
     is_open = definition is not None and not definition.options.sensitive
     try:
         if span is not None:
             span.failed(error, shows_message=is_open)
-    except Exception:  # An exception may not even be turned into text.
+    except Exception:  # Even converting an exception to text may fail.
         logger.warning("Error not noted id=%s", attempt.order.task_id, exc_info=True)

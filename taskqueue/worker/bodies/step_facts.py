@@ -11,9 +11,9 @@ from taskqueue.core.workflow_states import StepKind
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Dependency, Member, Step, Task, TaskLog
 
-# The logger of the lines in which attempts of steps name their spans, for those that follow.
+# The logger of the lines in which attempts of steps name their spans, for later steps.
 SPAN_LOGGER = "taskqueue.tracing"
-# Joins that stand behind each other and are passed over.
+# The most consecutive joins that are skipped.
 MOST_JOINS = 5
 
 
@@ -28,7 +28,7 @@ class StepFacts(NamedTuple):
 
 
 def step_facts(task_id: str) -> StepFacts | None:
-    """Read where a task stands, in one query."""
+    """Return the place of a task in its workflow, by one query."""
     awaited = Dependency.objects.filter(upstream_id=OuterRef("step_id"))
     tasks = Task.objects.using(database_alias()).filter(id=task_id, step__isnull=False)
     columns = "step_id", "step__name", "step__workflow_id", Exists(awaited)
@@ -37,9 +37,9 @@ def step_facts(task_id: str) -> StepFacts | None:
 
 
 def upstream_spans(step_id: int, *, most: int) -> list[str]:
-    """Return the identities of the spans of those that a step waited for, if it is a fan-in.
+    """Return the spans of the tasks that a step waited for, if it waited for several.
 
-    Behind a single task there is nothing to link: they belong to one trace, one after the other.
+    A step behind a single task needs no links: both belong to one trace, one after the other.
     """
     alias = database_alias()
     members = Member.objects.using(alias).filter(step_id__in=_upstream(step_id, alias))
@@ -47,13 +47,13 @@ def upstream_spans(step_id: int, *, most: int) -> list[str]:
     if len(task_ids) < 2:
         return []
     lines = TaskLog.objects.using(alias).filter(task_id__in=task_ids, logger=SPAN_LOGGER)
-    # Of several attempts the last one counts.
+    # Of several attempts, the last one counts.
     latest = dict(lines.order_by("id").values_list("task_id", "message"))
     return [latest[task_id] for task_id in task_ids if task_id in latest]
 
 
 def _upstream(step_id: int, alias: str) -> list[int]:
-    """Return the steps before a step; those before a join in its place, for it has no task."""
+    """Return the steps before a step. A join has no task, so the steps before it take its place."""
     found: list[int] = []
     wanted = [step_id]
     for _ in range(MOST_JOINS):

@@ -34,7 +34,7 @@ NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow, Deadline
 
 
 def verdict_on(error: BaseException, attempt: Attempt) -> Outcome:
-    """The outcome of an attempt that raised `error` now."""
+    """Return the outcome of an attempt that has just raised `error`."""
     order, snapshot = attempt.order, attempt.snapshot
     outcome = Outcome(
         order.lease_id,
@@ -70,7 +70,7 @@ def verdict_on(error: BaseException, attempt: Attempt) -> Outcome:
 
 
 def _delay_by_callable(error: BaseException, attempt: Attempt) -> float | None:
-    """The delay that the definition's callable returns; None without one, or where it fails."""
+    """Return the delay from the definition's callable; None if there is none, or if it fails."""
     definition, task_id = attempt.definition, attempt.order.task_id
     backoff = None if definition is None else definition.options.backoff
     if definition is None or backoff is None or isinstance(backoff, Backoff):
@@ -78,7 +78,8 @@ def _delay_by_callable(error: BaseException, attempt: Attempt) -> float | None:
     try:
         delay = seconds_of(backoff(error, attempt.context.task_result))
     except BaseException:
-        # Also one that ends the program: it would take the attempt's outcome along.
+        # Including exceptions that end the program, because the attempt's outcome would be lost
+        # with it.
         logger.exception(
             "Backoff failed, the default is used task=%s id=%s", definition.name, task_id
         )
@@ -101,7 +102,7 @@ def _message(error: BaseException) -> str:
 
 
 def _traceback(error: BaseException) -> str:
-    """The traceback as text, a long one cut in its middle: its end says most."""
+    """Return the traceback as text. A long one is shortened in the middle, as its end says most."""
     limit = get_settings().MAX_TRACEBACK
     try:
         text = "".join(traceback.format_exception(error, limit=200))

@@ -29,8 +29,8 @@ class _Read(NamedTuple):
 class WorkflowContext(Mapping[str, Any]):
     """The workflow of a running body. As a mapping, its values.
 
-    What it tells is read once, when the body first asks, for an `async def` body before that
-    begins: updates of others, and its own, are for later attempts.
+    It is read once, when the body first asks; for an `async def` body, before it begins. Updates,
+    also the body's own, become visible to later attempts only.
     """
 
     def __init__(self, task_id: str) -> None:
@@ -49,12 +49,12 @@ class WorkflowContext(Mapping[str, Any]):
 
     @property
     def step(self) -> str:
-        """The name of the step that the body runs for."""
+        """The name of the step for which the body runs."""
         return self._read.step
 
     @property
     def place(self) -> int:
-        """The place of the call in its step, from 0."""
+        """The position of the call in its step, from 0."""
         return self._read.place
 
     @property
@@ -64,7 +64,7 @@ class WorkflowContext(Mapping[str, Any]):
 
     @property
     def nominal_at(self) -> datetime | None:
-        """The time of the schedule that the workflow stands for, in UTC."""
+        """The nominal time of the schedule for which the workflow runs, in UTC."""
         return self._read.nominal_at
 
     def __getitem__(self, key: str) -> Any:
@@ -77,11 +77,11 @@ class WorkflowContext(Mapping[str, Any]):
         return len(self._read.values)
 
     def update(self, **values: Any) -> None:
-        """Set values of the workflow's context, once this attempt has succeeded.
+        """Set values of the workflow's context; they are stored if this attempt succeeds.
 
         Updates are merged by key, in the order in which tasks end. Raises `InvalidWorkflow` for
-        values that cannot be stored, or are larger than the context may be, and in a task of
-        several workers, of which not every attempt ends it.
+        values that cannot be stored or exceed the context's maximum size, and in a task of several
+        workers, because it does not end with each attempt.
         """
         if self._read.is_shared:
             raise InvalidWorkflow(
@@ -91,12 +91,12 @@ class WorkflowContext(Mapping[str, Any]):
         self._updates = merged(self._updates, [values])
 
     def read(self) -> None:
-        """Read it now. The body of an `async def` cannot ask the database."""
+        """Read it now, because the body of an `async def` cannot query the database."""
         self._read  # noqa: B018  (read once, and kept)
 
     @property
     def updates(self) -> str | None:
-        """The values that the body has set, as JSON text; None if it has set none."""
+        """Return the values that the body has set, as JSON text; None if it has set none."""
         return dumps(self._updates) if self._updates else None
 
     @cached_property

@@ -217,6 +217,9 @@ BODIES = {
     "a policy that waits for ever": (
         f'{{"name": {NAME}, "backoff": {{"policy": "fixed", "seconds": 1e12}}}}'
     ),
+    "a policy that does not wait": (
+        f'{{"name": {NAME}, "backoff": {{"policy": "exponential", "factor": 0.1}}}}'
+    ),
     "a policy as text": f'{{"name": {NAME}, "backoff": "fixed"}}',
     "a policy of lists": f'{{"name": {NAME}, "backoff": {{"policy": ["fixed"]}}}}',
 }  # fmt: skip

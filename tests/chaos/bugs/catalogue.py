@@ -137,7 +137,7 @@ _ALL = (
     Bug(plant=limiting.allotted_counts_as_taken, invariant=13,
         scenario=limit_scenarios.held_tasks, databases=POSTGRESQL),
     Bug(plant=limiting.places_of_lost_sequences, invariant=13,
-        scenario=limit_scenarios.held_tasks, databases=POSTGRESQL),
+        scenario=limit_scenarios.held_sequences, databases=POSTGRESQL),
     Bug(plant=limiting.bounds_of_the_lock, invariant=13, scenario=limit_scenarios.changes,
         databases=POSTGRESQL),
     Bug(plant=limiting.places_not_passed, invariant=13, scenario=limit_scenarios.successions,

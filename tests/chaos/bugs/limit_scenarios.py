@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -86,6 +86,28 @@ def held_tasks(trial: Trial) -> None:
                 [((journal, chance.randrange(6), 0, 0.005), {}) for _ in range(4)]
             )
             time.sleep(0.1)
+    _settle(trial)
+
+
+def held_sequences(trial: Trial) -> None:
+    """Somebody holds the first task of one sequence while one claim would take it and another's.
+
+    The queue is paused until it is held, so that the worker comes to both at once. The claim leaves
+    the other sequence to the task that it took, however often it comes back for the one that is
+    held.
+    """
+    journal = _started(trial, 1, 4)
+    for keys in ((0, 1), (2, 3)):
+        control.pause("default")
+        free, held = (
+            limit_bodies.ordered.enqueue_many([((journal, key, 0, 0.3), {})] * 6) for key in keys
+        )
+        ids = [result.id for result in free]
+        with transaction.atomic():
+            Task.objects.select_for_update().get(id=held[0].id)
+            _beside(partial(control.resume, "default"))
+            trial.give_time(partial(_run_together, ids), 1.5)
+        trial.settle(15, all_end=True)
     _settle(trial)
 
 
@@ -194,6 +216,11 @@ def _noted(trial: Trial, name: str, number: int | None) -> Iterator[None]:
     asked_at = time.time()
     yield
     trial.limit_changes.append(LimitChange(name, number, asked_at, time.time()))
+
+
+def _run_together(ids: Iterable[str]) -> bool:
+    """Whether several of these tasks run."""
+    return Task.objects.filter(id__in=ids, status="running").count() > 1
 
 
 def _is_waited_for(number: int = 1) -> bool:

@@ -186,6 +186,9 @@ def _wrong_fates(graphs: Graphs) -> Iterator[Violation]:
             allowed = RAN | ({StepStatus.SKIPPED} if step.has_condition else set())
         if graphs.evidence.reopened[step.workflow_id]:
             allowed |= RAN  # What ran before a retry of others stays.
+            above = graphs.steps.get(step.parent_step_id or 0)
+            if above is not None and above.status == StepStatus.SUCCEEDED:
+                allowed.add(StepStatus.CANCELLED)  # Its step has succeeded without it.
         if step.status not in allowed:
             details = f"not {', '.join(sorted(allowed))}: {step} after {ends}"
             yield graphs.violation(step.id, "A step ended against the rules.", details)

@@ -1,5 +1,6 @@
-"""The verbs of schedules: `pause`, `resume`, `run`, `delete`; `sync`, which imports the project's
-tasks.
+"""The verbs on schedules: `pause`, `resume`, `run`, `delete`; and `sync`.
+
+`sync` imports the project's tasks.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from taskqueue.management.cli.subcommand import (
 from taskqueue.management.cli.values import CALL, call_of
 from taskqueue.models import Occurrence
 
-# What is told of a run by hand.
+# The fields that are shown of a run by hand.
 MADE = ("status", "nominal_at", "task_id", "workflow_id")
 # Beginnings of paths outside the project.
 NOT_OF_PROJECTS = (
@@ -45,10 +46,10 @@ NOT_OF_PROJECTS = (
 
 
 def load_tasks() -> None:
-    """Import every `tasks` module. Raises CommandError where one cannot be imported."""
+    """Import every `tasks` module. Raises CommandError if one cannot be imported."""
     try:
         discover_tasks()
-    except Exception as error:  # Code of the project: anything may come of it.
+    except Exception as error:  # Code of the project may raise any error.
         frames = [
             frame
             for frame in extract_tb(error.__traceback__)
@@ -60,7 +61,10 @@ def load_tasks() -> None:
 
 
 def _action(verb: Verb, action: str) -> Subcommand:
-    """Return the subcommand for a verb on schedules; each prints whether it was refused."""
+    """Return the subcommand for a verb on schedules.
+
+    Each schedule is reported, also if it refuses.
+    """
     is_run = verb.name == "run_now"
 
     def attempt(name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +72,7 @@ def _action(verb: Verb, action: str) -> Subcommand:
             made = verb.act(name, **given)
         except (TaskQueueError, *TROUBLE):
             raise
-        except Exception as error:  # A rule that is stored may raise anything.
+        except Exception as error:  # A stored rule may raise any error.
             raise TaskQueueError(f"{type(error).__name__}: {one_line(str(error))}") from error
         if not isinstance(made, Occurrence):
             return {}

@@ -44,9 +44,9 @@ from taskqueue.monitoring.read_models.base import COMMAND_LINE
 from taskqueue.monitoring.read_models.schedule import shown_schedules
 from taskqueue.monitoring.reading import now
 
-# An argument without a default, so that an edit sees what was given.
+# An argument without a default, so that an edit can see which were given.
 optional = partial(argument, default=SUPPRESS)
-# Options that have a flag of their own.
+# Options that have their own flag.
 BY_FLAG = ("queue_name", "priority")
 # Parameters of the verbs, and their flags.
 TAKEN = (
@@ -131,7 +131,7 @@ def create(flags: Namespace, output: Output) -> None:
     try:
         schedule = schedules.create(flags.name, rule=rule, **values)
     except ScheduleExists as error:
-        raise CommandError(str(error)) from None  # Refused, though the usage was right.
+        raise CommandError(str(error)) from None  # Refused, although the usage was right.
     _tell(schedule, "created", output)
 
 

@@ -1,4 +1,4 @@
-"""Flags for a rule in time: one for its kind, others for its details."""
+"""Flags for a schedule rule: one for its kind, others for its details."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _limit(text: str) -> datetime | str:
     return NONE if text.strip() == NONE else wall_moment(text)
 
 
-# By the kind of a rule: its flag, and how that gives some of its parameters.
+# By the kind of a rule: its flag, and how the flag sets some of its parameters.
 KINDS: dict[str, tuple[str, Reader, str, str]] = {
     Cron.kind: (
         "--cron", lambda text: {"expression": text}, "EXPRESSION",
@@ -74,7 +74,7 @@ REFINING: dict[str, tuple[str, Reader, str, str]] = {
 
 
 def _flag(dest: str, flag: str, read: Reader, form: str, help: str) -> Argument:
-    # No flag has a default, so that an edit sees what was given.
+    # No flag has a default, so that an edit can see which were given.
     return argument(flag, dest=dest, type=read, default=SUPPRESS, metavar=form, help=help)
 
 
@@ -102,7 +102,7 @@ RULE = (
 
 
 def has_rule(flags: Namespace) -> bool:
-    """Whether any flag describes a rule."""
+    """Return whether any flag describes a rule."""
     return not vars(flags).keys().isdisjoint({"rule", *REFINING})
 
 
@@ -111,7 +111,7 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
 
     Raises CommandError for flags that cannot be combined, `InvalidSchedule` for wrong values.
     """
-    # A stored rule that cannot be read can be replaced.
+    # An unreadable stored rule can still be replaced.
     stored = dict(current) if isinstance(current, Mapping) else {}
     own: dict[str, Any] = getattr(flags, "rule", {})
     kind = own.get("kind") or stored.get("kind")
@@ -133,7 +133,7 @@ def rule_from(flags: Namespace, current: Mapping[str, Any] | None = None) -> Rul
 
 
 def _stored(value: Any, walls: tzinfo) -> Any:
-    """Return the value as stored in a rule; walls is the zone of times without an offset."""
+    """Return the value as stored in a rule; `walls` is the zone of times without an offset."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):
@@ -142,9 +142,9 @@ def _stored(value: Any, walls: tzinfo) -> Any:
 
 
 def _in_utc(moment: datetime, walls: tzinfo) -> datetime:
-    """Return the time in UTC; of a wall time that occurs twice, the first.
+    """Return the time in UTC; if a wall time occurs twice, the first.
 
-    Raises CommandError for a wall time that the zone leaves out.
+    Raises CommandError for a wall time that the zone skips.
     """
     try:
         utc = (moment if moment.tzinfo else moment.replace(tzinfo=walls)).astimezone(UTC)

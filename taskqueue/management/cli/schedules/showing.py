@@ -51,7 +51,7 @@ NONE_YET = "There are no schedules: see `schedules create --help` and `schedules
 
 @subcommand("list", "all schedules, with their state, next time and last run")
 def listed(flags: Namespace, output: Output) -> None:
-    # A request may be a graph, which is large.
+    # A request may contain a graph, which is large.
     by_name = Schedule.objects.using(database_alias()).order_by("name").defer("request")
     rows = list(by_name[:MOST])
     shown = shown_schedules(rows, COMMAND_LINE, now())
@@ -59,7 +59,7 @@ def listed(flags: Namespace, output: Output) -> None:
 
 
 def schedule_json(schedule: ShownSchedule) -> dict[str, Any]:
-    """Return the JSON form with the rule as stored, which helps where it cannot be read."""
+    """Return the JSON form with the rule as stored, which helps if it cannot be read."""
     return {**json_form(schedule), "rule": schedule.stored_rule}
 
 
@@ -95,9 +95,9 @@ def history(flags: Namespace, output: Output) -> None:
 
 
 def _history_lines(runs: Sequence[ShownOccurrence]) -> list[str]:
-    """Return the runs in columns, with a heading; nothing where there are none.
+    """Return the runs in columns, with a heading; nothing if there are none.
 
-    All moments are in seconds, unless the rule is finer.
+    All times are in seconds, unless the rule is finer.
     """
     is_fine = any(run.requested_by is None and run.nominal_at.microsecond for run in runs)
     shown = partial(utc, timespec="milliseconds" if is_fine else "seconds")
@@ -143,7 +143,7 @@ def show(flags: Namespace, output: Output) -> None:
         "last_runs": "\n".join(_history_lines((shown.last_runs or [])[:MOST_RUNS])),
         "audit": "\n".join(aligned([AUDIT_HEAD, *act_cells]) if act_cells else ()),
     }
-    if rule is not None:  # Every rule has its limits, mostly none.
+    if rule is not None:  # Every rule has its bounds, though mostly none are set.
         text["rule"] = {name: value for name, value in rule.as_json().items() if value is not None}
     output.sheet(text, without=("conditions",))
 
@@ -162,7 +162,7 @@ def preview(flags: Namespace, output: Output) -> None:
     if flags.name is None:
         rule = rule_from(flags)
         text = rule.text
-        # Nothing is asked of the database: a rule can be tried before there is one.
+        # Makes no database query: a rule can be tried before there is a database.
         times = schedules.preview_rule(rule, count=flags.count, after=timezone.now())
         lines = _time_lines(rule, times) if times else ["It has no future time."]
     else:
@@ -171,7 +171,7 @@ def preview(flags: Namespace, output: Output) -> None:
             times = schedules.preview(flags.name, count=flags.count)
         except (TaskQueueError, *TROUBLE):
             raise
-        except Exception as error:  # A rule that is stored may raise anything.
+        except Exception as error:  # A stored rule may raise any error.
             raise CommandError(f"The rule failed: {type(error).__name__}: {error}") from None
         rule, text = rule_of(schedule), rule_text(schedule)
         lines = _time_lines(rule, times) if times else [_why_none(schedule)]
@@ -189,7 +189,7 @@ def preview(flags: Namespace, output: Output) -> None:
 
 
 def _time_lines(rule: Rule | None, times: list[datetime]) -> list[str]:
-    """Return the times in UTC, and on the wall clock of the rule where that differs."""
+    """Return the times in UTC, and by the rule's wall clock if that differs."""
     zone = zone_of(rule)
     if zone == "UTC":
         return aligned([["UTC"], *([utc(time)] for time in times)])

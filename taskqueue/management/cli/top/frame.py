@@ -36,7 +36,7 @@ class Line(NamedTuple):
 def frame(
     overview: Overview, *, columns: int, rows: int | None = None, title: str = ""
 ) -> list[Line]:
-    """Return at most `rows` lines; all without a limit."""
+    """Return at most `rows` lines; all lines without a limit."""
     queues = sorted(overview.queues, key=lambda queue: (-queue.waiting, queue.name))
     workers = filter(_is_shown, overview.workers)
     sections = [
@@ -46,7 +46,8 @@ def frame(
     ]
     lines = _top(overview, columns, title)
     if rows is not None:
-        # Each section has a blank line before it and its heading; one without a row tells nothing.
+        # Each section has a blank line and its heading above it; a section without rows is left
+        # out.
         sections = sections[: max(0, (rows - len(lines)) // 3)]
         free = rows - len(lines) - 2 * len(sections)
         shares = shared([len(section) - 1 for section in sections], free)
@@ -58,7 +59,7 @@ def frame(
 
 
 def shared(wanted: Sequence[int], free: int) -> list[int]:
-    """Share the free rows among sections: rows that one does not need go to the others."""
+    """Share the free rows among sections: rows that a section does not need go to the others."""
     shares = [0] * len(wanted)
     for _ in range(min(free, sum(wanted))):
         open_places = [place for place, wants in enumerate(wanted) if shares[place] < wants]
@@ -67,7 +68,7 @@ def shared(wanted: Sequence[int], free: int) -> list[int]:
 
 
 def _cut(section: list[Cells], share: int) -> list[Cells]:
-    """Cut the rows below the heading; the last says how many more there are."""
+    """Shorten the rows below the heading; the last one says how many more there are."""
     if len(section) - 1 <= share:
         return section
     return [*section[:share], (f"… {len(section) - share} more",)]

@@ -102,7 +102,7 @@ class Seen(NamedTuple):
 
 
 class Reader:
-    """Reads at an interval, on a connection of its own that is reopened after errors.
+    """Reads at an interval, on a separate connection that is reopened after errors.
 
     It does not keep the process from exiting.
     """
@@ -175,7 +175,7 @@ def lines_of(seen: Seen, *, columns: int, rows: int, title: str) -> list[Line]:
 
 
 def _stream(output: Output, *, interval: float) -> None:
-    """Print one document per line until Ctrl-C. Raises BrokenPipeError when the reader left."""
+    """Print one document per line until Ctrl-C. Raises BrokenPipeError when the reader has left."""
     has_read = threading.Event()
     with suppress(KeyboardInterrupt), Reader(interval=interval, on_read=has_read.set) as reader:
         while True:
@@ -188,8 +188,7 @@ def _stream(output: Output, *, interval: float) -> None:
                 output.line(_document(overview))
 
 
-# Sequences of ECMA-48 and of xterm, which every terminal of today knows.
-# The alternate screen, without cursor and line wrapping.
+# Sequences of ECMA-48 and of xterm, which all current terminals support.
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -222,11 +221,11 @@ class Screen:
         self._give_back()
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        # The pipe stays open: a read in the background may still write to it.
+        # The pipe stays open because a read in the background may still write to it.
 
     @property
     def size(self) -> tuple[int, int]:
-        """The current columns and rows; 80 and 24 of an unknown terminal."""
+        """Return the current columns and rows; 80 and 24 for an unknown terminal."""
         try:
             columns, rows = os.get_terminal_size(self._output)
         except OSError:
@@ -240,8 +239,8 @@ class Screen:
             f"{CLEAR_LINE}{BOLD}{line.text}{PLAIN}" if line.is_heading else CLEAR_LINE + line.text
             for line in lines[:rows]
         ]
-        # Behind a full line the cursor stands on its last character: what is cleared there would
-        # take that away. And below the last row a new line would push the first one out.
+        # After a full line the cursor is on its last character, so clearing there would erase that.
+        # And a new line after the last row would scroll the first one out.
         rest = f"\r\n{CLEAR_BELOW}" if len(texts) < rows else ""
         self._write(HOME + "\r\n".join(texts) + rest)
 
@@ -250,7 +249,10 @@ class Screen:
         self._wake_pipe.wake()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the time is over, a key is pressed or the size changes; whether to go on."""
+        """Wait until the time is over, a key is pressed or the size changes.
+
+        Return whether to go on.
+        """
         watched = [self._wake_pipe.fileno(), *([] if self._input is None else [self._input])]
         ready, _, _ = select.select(watched, [], [], seconds)
         self._wake_pipe.clear()
@@ -277,7 +279,7 @@ class Screen:
             octets = octets[os.write(self._output, octets) :]
 
     def _on_suspend(self, number: int, frame: FrameType | None) -> None:
-        """Handle Ctrl-Z: return the terminal to the shell, and take it again on resume."""
+        """Handle Ctrl-Z: give the terminal back to the shell, and take it again on resume."""
         self._give_back()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)

@@ -1,4 +1,4 @@
-"""A subcommand of `workflows` for each verb on them."""
+"""A subcommand of `workflows` for each verb on workflows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PARAMETERS = {
 
 
 def _action(verb: WorkflowVerb) -> Subcommand:
-    """Return the subcommand for a verb; each workflow that refuses it is named."""
+    """Return the subcommand for a verb; each workflow that refuses it is reported."""
 
     def attempt(key: str, given: dict[str, Any]) -> dict[str, Any]:
         is_gone = verb.act(key, **given)

@@ -1,4 +1,4 @@
-"""`workflows enqueue`: build and enqueue one."""
+"""`workflows enqueue`: build and enqueue a workflow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def enqueue(flags: Namespace, output: Output) -> None:
     except TimeoutError:
         is_late = True
     finally:
-        # Also if the waiting was interrupted: the workflow stays.
+        # Also if the waiting was interrupted: the workflow stays enqueued.
         row = {name: getattr(run, name) for name in ("id", "name", "status", "created", "error")}
         output.say(_told(run), row)
     if is_late:
@@ -52,7 +52,7 @@ def enqueue(flags: Namespace, output: Output) -> None:
 
 
 def _built(flags: Namespace) -> Graph:
-    """Return the graph that the flags ask for. Raises CommandError where its function raises."""
+    """Return the graph for the flags. Raises CommandError if its function raises."""
     options = {
         name: value
         for name in ("unique_key", "deadline")
@@ -66,7 +66,7 @@ def _built(flags: Namespace) -> Graph:
         raise usage_error(str(error)) from None
     except (TaskQueueError, *TROUBLE):
         raise
-    except Exception as error:  # Its function is the project's.
+    except Exception as error:  # Its function is the project's code.
         said = f"{type(error).__name__}: {one_line(str(error))}"
         raise CommandError(f"{workflow.name} cannot be built of these arguments: {said}") from None
 

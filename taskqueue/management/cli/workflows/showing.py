@@ -94,7 +94,7 @@ def listed(flags: Namespace, output: Output) -> None:
 
 
 def _filter(flags: Namespace) -> WorkflowFilter:
-    """Return the filter that the flags describe; without an action there are none."""
+    """Return the filter for the flags; without an action there are no such flags."""
     given = vars(flags)
     name = given.get("name") or ""
     is_prefix = name.endswith("*")
