@@ -106,11 +106,11 @@ class Worker:
             raise TaskQueueError(f"The worker ended with exit code {code}: see its output.")
 
     def start(self) -> None:
-        """Start it. Raises `ImproperlyConfigured` where another process cannot see the tasks."""
+        """Start it. Raises `ImproperlyConfigured` if another process cannot see the tasks."""
         self._start([])
 
     def stop(self) -> int:
-        """Let it finish what runs, and end it; return its exit code, 0 where it did not work."""
+        """Let it finish running tasks, then end it; return its exit code, 0 if it did not run."""
         process, self._process = self._process, None
         if process is None:
             return 0

@@ -84,7 +84,7 @@ class TaskDefinition(BaseDefinition[Any, Any]):
         self._running: WeakKeyDictionary[AttemptContext, AnyResult] = WeakKeyDictionary()
 
     def using(self, **options: Any) -> TaskDefinition:
-        """Return the same definition with other options. Raises `InvalidTask`."""
+        """Return a copy of the definition with other options. Raises `InvalidTask`."""
         definition = super().using(**options)
         assert isinstance(definition, TaskDefinition)
         definition.task = self.task

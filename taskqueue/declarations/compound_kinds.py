@@ -158,7 +158,7 @@ class Values(Kind):
 
 
 class Either(Kind):
-    """One of several kinds: the first that admits a value, in the order in which they stand."""
+    """One of several kinds: the first in order that admits a value."""
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._kinds = kinds

@@ -65,7 +65,7 @@ class AttemptContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Return whether somebody asked this attempt to stop, or its time is over."""
+        """Return whether this attempt was asked to stop, or has exceeded its time."""
         return self._stop_reason is not None
 
     def check(self) -> None:

@@ -179,14 +179,14 @@ class Limits:
 
     @property
     def keys(self) -> list[tuple[str, LimitKey]]:
-        """Return all keys, each with what it belongs to, for messages."""
+        """Return all keys, each with the name of its option, for messages."""
         limits: list[Concurrency | Rate | Fair | Sequence] = [*self.concurrency, *self.rate]
         limits += filter(None, (self.fair, self.sequence))
         return [(f"The key of {type(limit).__name__}", limit.key) for limit in limits]
 
 
 def check_limits(name: str, limits: Limits, *, priority: int, is_apart: bool) -> None:
-    """Raise `InvalidTask` where limits of a definition exclude each other, or other options."""
+    """Raise `InvalidTask` if limits of a definition exclude each other or other options."""
     if not limits.has_any:
         if limits.cost != 1:
             raise InvalidTask(_("{name}: cost= needs a rate= or fair=.", name=name))

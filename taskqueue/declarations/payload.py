@@ -35,7 +35,7 @@ dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class _PlainFloats(json.JSONEncoder):
-    """Writes whole floats without an exponent, so that jsonb gives back a float."""
+    """Writes whole floats without an exponent, so that jsonb returns floats."""
 
     def encode(self, o: Any) -> str:
         if isinstance(o, float):
@@ -70,7 +70,7 @@ def encode(value: Any, *, limit: int, what: str, is_secret: IsSecret | None = No
 def encode_many(
     values: Sequence[Sequence[Any]], *, limit: int, what: str, is_secret: IsSecret | None = None
 ) -> list[str]:
-    """Return the JSON texts of many lists, as `encode` does; of plain ones in a few steps for all.
+    """Return the JSON texts of many lists, as `encode` does; plain lists are encoded together.
 
     Raises what is wrong with the first one that is wrong.
     """
@@ -123,7 +123,7 @@ def text_of_plain(value: Any) -> str | None:
 
 
 def _text_of_item(value: Any) -> str | None:
-    """Return the JSON text of a value that JSON obviously keeps as it is, or None."""
+    """Return the JSON text of a value that JSON obviously represents unchanged, or None."""
     kind = type(value)
     if kind is int:
         return repr(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else None

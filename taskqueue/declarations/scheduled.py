@@ -120,12 +120,12 @@ def exceeded_interval(scheduled: Scheduled) -> timedelta | None:
 
 
 def _runs_together(scheduled: Scheduled) -> bool:
-    """Whether times that start at the same moment all run: none is missed, and none overlaps."""
+    """Return whether times that start at the same moment all run."""
     return scheduled.missed in RUN_LATE and scheduled.overlap in RUN_EACH
 
 
 def _intervals(rule: Rule) -> list[timedelta]:
-    """Return the first intervals of the rule; none where they count from the last end."""
+    """Return the first intervals of the rule; none if they count from the last end."""
     if rule.waits_for_end:
         return []
     times = islice(rule.between(SOME_TIME, LAST), MOST_COMPARED)

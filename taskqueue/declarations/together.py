@@ -10,7 +10,7 @@ from taskqueue.exceptions import InvalidTask
 
 
 def check_together(options: Options, *, name: str) -> None:
-    """Raise `InvalidTask` where options that are possible alone exclude each other."""
+    """Raise `InvalidTask` if options that are valid on their own exclude each other."""
     ping, lease = options.ping_interval, options.lease_duration
     if ping is not None and lease is not None and ping * 3 > lease:
         raise InvalidTask(_(

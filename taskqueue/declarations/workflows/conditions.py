@@ -62,7 +62,7 @@ def check_condition(condition: Any, depth: int = 0) -> None:
 
 
 def targets_of(condition: Mapping[str, Any]) -> list[Target]:
-    """Return what the references in a condition refer to."""
+    """Return the targets of the references in a condition."""
     return [target for operand in condition["of"] for target in _of_operand(condition, operand)]
 
 

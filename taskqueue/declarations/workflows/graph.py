@@ -87,7 +87,7 @@ class Step:
 
     @property
     def members(self) -> int | None:
-        """Return the number of tasks or workflows that it runs; None if only its release tells."""
+        """Return the number of tasks or workflows that it runs; None until it is released."""
         if self.kind is StepKind.MAP:
             return None if self.source else len(self.calls or self.parts)
         return 0 if self.kind is StepKind.JOIN else 1
@@ -122,7 +122,7 @@ class Callback:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """A compiled workflow. Its steps stand in an order in which each follows all that it needs."""
+    """A compiled workflow. Its steps are in an order in which each follows all that it needs."""
 
     name: str
     steps: tuple[Step, ...]

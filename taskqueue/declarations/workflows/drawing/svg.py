@@ -174,7 +174,7 @@ def _subtitle(node: Node, word: Word) -> str:
 
 
 def _behind(node: Node) -> list[str]:
-    """Return a second box for what runs many tasks, or stands for many steps."""
+    """Return a second box for a node that runs many tasks, or stands for many steps."""
     if node.kind is not StepKind.MAP and node.steps == 1:
         return []
     size = f'width="{WIDTH}" height="{HEIGHT}" rx="6"'
@@ -218,7 +218,7 @@ def _fitted_path(path: str, room: float) -> str:
 
 
 def fitted(text: str, size: float, room: float) -> str:
-    """Return text that fits into the room; of what is too long, its beginning and its end."""
+    """Return text that fits into the width; long text is reduced to its beginning and end."""
     if text_width(text) * size <= room:
         return text
     head, tail = text[: len(text) // 2], text[len(text) // 2 :]
