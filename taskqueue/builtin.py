@@ -35,7 +35,7 @@ PAUSE = 0.02
 READ_SIZE = 1 << 16
 # A program gets these variables of the worker, and no secrets that the others hold.
 ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-# Headers that decide where a request goes and how long it is.
+# Headers that determine the target and the length of a request.
 FORBIDDEN_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding"})
 # Of an answer that another attempt may change.
 PASSING_STATUSES = frozenset({408, 425, 429})

@@ -41,7 +41,7 @@ class Definition(Signing, BaseDefinition[P, R]):
     if not TYPE_CHECKING:  # A type checker finds such names itself.
 
         def __getattr__(self, name: str) -> NoReturn:
-            # Python comes here for what there is not: `delay`, for those who know Celery.
+            # Python calls this for missing attributes, such as `delay` for users of Celery.
             hint = ""
             if (ours := METHODS.get(name)) is not None:
                 short = vars(self).get("__name__", "task")

@@ -29,7 +29,7 @@ ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
 LOOK_EVERY = 0.05
 # Seconds beyond its shutdown timeout after which a worker that is to end is killed.
 LATE = 30.0
-# Ends the worker with the thread that started it, where the system can (Linux): prctl, signal TERM.
+# Ends the worker with the thread that started it, on Linux: prctl, signal TERM.
 LAUNCH = """
 import sys
 if sys.platform == "linux":

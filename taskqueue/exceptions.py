@@ -239,7 +239,7 @@ class Stopped(BaseException):
 class Directive(Exception):
     """Base of exceptions that a body raises to decide what happens to its task."""
 
-    # Whether whoever raised it has logged what is to be logged of it.
+    # Whether it has already been logged where it was raised.
     _is_logged = False
 
 

@@ -20,7 +20,7 @@ from taskqueue.worker.bodies.context import Context, StepReading, _current
 FIELDS = (
     "task_id", "task_name", "attempt", "queue", "worker", "workflow", "step", "trace_id",
 )  # fmt: skip
-# What every record has; what else it has was added to it.
+# Attributes that every record has; all others were added to it.
 STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 # In bytes, of one line.
 LARGEST = 16 * 1024

@@ -55,7 +55,7 @@ STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_p
 class TaskDefinition(BaseDefinition[Any, Any]):
     """A definition whose body is a task of Django's framework."""
 
-    # Other backends of the framework know JSON alone: a body is given the same by all of them.
+    # Other backends of the framework only know JSON, so a body receives the same from all of them.
     has_typed_arguments = False
     task: AnyTask
 

@@ -33,7 +33,7 @@ class Kind(ABC):
 
     # The words for it in messages.
     words: str
-    # Whether the body is given anything else than what JSON gives back.
+    # Whether the body receives another value than the stored JSON.
     converts = False
     # The types whose values are stored as they are, without a further look.
     exact: frozenset[type] = NOTHING
@@ -136,7 +136,7 @@ class Member(Kind):
         is_plain = all(
             member.value is None or isinstance(member.value, bool | int | str) for member in members
         )
-        # What stands for each member.
+        # The stored value of each member.
         self.stored = {each: each.value if is_plain else each.name for each in members}
         self._members = {json.dumps(stored): each for each, stored in self.stored.items()}
         self.words = _(

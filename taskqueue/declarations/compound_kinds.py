@@ -25,7 +25,7 @@ class Fields(Kind):
 
     @cached_property
     def _kinds(self) -> Mapping[str, Kind | None]:
-        # Only now: a class may have fields of its own type.
+        # This is done late, because a class may have fields of its own type.
         return self._find_kinds()
 
     def _store(self, value: Any) -> Any:

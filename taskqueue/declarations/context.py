@@ -27,7 +27,7 @@ class AttemptContext:
     metadata: dict[str, Any]
     # The name of the schedule that made the task; empty if there is none.
     schedule: str = ""
-    # The time of the schedule that this run stands for, in UTC.
+    # The nominal time of the scheduled run, in UTC.
     nominal_at: datetime | None = None
     # Whether the task belongs to a step of a workflow.
     _is_step: bool = False
@@ -38,7 +38,7 @@ class AttemptContext:
     _report_line: Callable[[int, int, str, str], None]
     _stop_reason: str | None = None
     _is_stopped: bool = False
-    # What is raised in a body that has passed a limit.
+    # The error that is raised in a body that has exceeded a limit.
     _limit_error: BaseException | None = None
 
     def progress(

@@ -36,9 +36,9 @@ R = TypeVar("R")
 class BaseDefinition(Generic[P, R]):
     """A function with its options, for the engine, the worker and the faces. Immutable."""
 
-    # The names of the options that `.using()` was given.
+    # The names of the options that were passed to `.using()`.
     given: frozenset[str] = frozenset()
-    # Whether annotations say what is admitted, and what the body is given.
+    # Whether annotations determine the accepted arguments and the body's values.
     has_typed_arguments = True
 
     def __init__(self, body: Callable[P, R], options: Options) -> None:
@@ -46,7 +46,7 @@ class BaseDefinition(Generic[P, R]):
         self.options = options
         self.name = options.name or f"{body.__module__}.{body.__qualname__}"
         self.is_async = inspect.iscoroutinefunction(body)
-        # What its enqueues share, under the settings that it was made for.
+        # Values that its enqueues share, under the settings for which they were made.
         self.spec: tuple[Settings, Any] | None = None
         update_wrapper(cast(Any, self), body, updated=())
 

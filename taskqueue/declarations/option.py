@@ -45,7 +45,7 @@ class Option:
     #
     # Empty: it has no such place, or is translated first (`engine.specs`).
     carried: Literal["column", "snapshot", ""] = ""
-    # The setting that fills the column where the option is None.
+    # The setting that fills the column if the option is None.
     setting: str = ""
     # The bound of REST requests, in seconds or as a number.
     #

@@ -28,7 +28,7 @@ _INEXACT_FLOAT = 1e15
 
 _WORDS = {None: "null", False: "false", True: "true"}
 
-# Whether what stands at the first step of a path is sensitive; at None, the whole value.
+# Whether the value at the first step of a path is sensitive; with None, the whole value.
 IsSecret = Callable[[object], bool]
 
 dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -152,7 +152,7 @@ class _Normaliser:
         if isinstance(value, bytes):
             return self._text(self._decoded(value))
         if isinstance(value, UserString):
-            # A sequence whose items are of its own kind: it would nest without end.
+            # A sequence whose items are of its own kind would nest without end.
             raise self._unsupported(value, _("Pass it as text: str(value)."))
         if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
             raise self._refused(_("nested deeper than {deepest} levels", deepest=DEEPEST))

@@ -16,7 +16,7 @@ from taskqueue.declarations.compound_kinds import Either
 from taskqueue.declarations.misfits import misfit, without_key
 from taskqueue.exceptions import ArgumentsDoNotBind
 
-# Types may be of any number where an annotation admits anything.
+# There may be any number of types if an annotation admits anything.
 MOST_REMEMBERED = 100
 BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

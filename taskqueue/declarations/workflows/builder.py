@@ -44,7 +44,7 @@ class StepSettings(TypedDict, total=False):
     after: Dependency | Iterable[Dependency]
     # The step is skipped if it is false.
     when: Condition | Reference
-    # A call that undoes it, given its result, once the workflow has failed or been cancelled.
+    # A call that undoes it, with its result, once the workflow has failed or been cancelled.
     compensate: StepCall
     # "fail", or "continue" with None as its result.
     on_failure: str

@@ -20,7 +20,7 @@ from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidWo
 
 # How many positional arguments a call has, and the names of the others.
 Shape = tuple[int, tuple[str, ...]]
-# Stands for the first argument where that is the result of the step before.
+# A placeholder for the first argument if that is the previous step's result.
 _BEFORE = object()
 
 

@@ -199,7 +199,7 @@ class StepCall(Canvas):
         is_immutable: bool = False,
         **more: Any,
     ) -> None:
-        # A group has very many: what a frozen dataclass does for each field takes twice as long.
+        # A group has very many of them, and a frozen dataclass takes twice as long for each field.
         own = self.__dict__
         own["callee"] = callee
         own["args"] = args

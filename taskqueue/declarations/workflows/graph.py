@@ -76,7 +76,7 @@ class Step:
     value: str | None = None
     # The steps whose results or errors it reads.
     inputs: tuple[str, ...] = ()
-    # A condition (see `conditions`); the step is skipped where it is false.
+    # A condition (see `conditions`); the step is skipped if it is false.
     when: Mapping[str, Any] | None = field(default=None, hash=False)
     on_failure: OnFailure = OnFailure.FAIL
     # How many members are sent at once; None for all.
@@ -143,7 +143,7 @@ class Graph:
     retention: timedelta | None = None
     fail_fast: bool = False
     unique_key: str | None = None
-    # What an enqueue does where another workflow holds the key: "return" or "raise".
+    # What an enqueue does if another workflow holds the key: "return" or "raise".
     on_duplicate: str = "return"
     callbacks: tuple[Callback, ...] = ()
 

@@ -182,7 +182,7 @@ class StepHandle(Reference):
     def __init__(self, owner: object, name: str, steps: tuple[str, ...] = ()) -> None:
         super().__init__(owner, Target(steps=(name,)))
         self.name = name
-        # Of a canvas of several steps all of them: it fails where one of them does.
+        # For a canvas of several steps, all of them: it fails if one of them does.
         self.steps = steps or (name,)
 
     @property

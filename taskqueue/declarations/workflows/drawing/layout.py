@@ -156,7 +156,7 @@ def _tops(layers: Sequence[Sequence[Item]], before: Neighbours) -> dict[Item, fl
             top = max(floor, sum(linked) / len(linked)) if linked else floor
             wanted.append(top)
             floor = top + _height(item)
-        # What had to give way downwards gives way upwards again, as far as there is room.
+        # Items that were moved down move up again, as far as there is room.
         excess = [
             top - sum(tops[each] for each in before[item]) / len(before[item])
             for item, top in zip(layer, wanted, strict=True)

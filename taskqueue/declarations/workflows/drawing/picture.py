@@ -12,7 +12,7 @@ from taskqueue.declarations.workflows.graph import Graph, Step
 
 # More nodes are drawn as fewer, each of which stands for many steps.
 MAX_NODES = 300
-# What a node of several steps shows: the first of these that one of them has.
+# The status of a node of several steps: the first of these that one of them has.
 PRECEDENCE = (
     StepStatus.FAILED, StepStatus.RUNNING, StepStatus.CANCELLED, StepStatus.WAITING,
     StepStatus.SUCCEEDED, StepStatus.SKIPPED,

@@ -12,7 +12,7 @@ from taskqueue.core.workflow_states import After, StepKind, StepStatus
 from taskqueue.declarations.workflows.drawing.layout import HEIGHT, WIDTH, Layout, Point, layout
 from taskqueue.declarations.workflows.drawing.picture import BAR, TIMES, Node, Picture
 
-# Status is told by a sign too, not by its colour alone.
+# A sign shows the status too, not only the colour.
 SIGNS = {
     StepStatus.WAITING: "○", StepStatus.RUNNING: "▶", StepStatus.SUCCEEDED: "✓",
     StepStatus.FAILED: "✗", StepStatus.SKIPPED: "↷", StepStatus.CANCELLED: "⊘",
@@ -23,7 +23,7 @@ KINDS = {
 }  # fmt: skip
 TITLE_SIZE, SUBTITLE_SIZE = 13.0, 10.5
 LEFT, RIGHT = 28, 6
-# By how much the box behind those of many tasks or steps stands out.
+# The offset of the second box behind nodes of many tasks or steps.
 BEHIND = 4
 BAR_HEIGHT = 6
 # One failure among thousands must be visible.
