@@ -1,1 +1,1 @@
-"""taskqueue measured against the raw database: `python -m benchmarks --help`."""
+"""Benchmarks that compare taskqueue with the raw database: `python -m benchmarks --help`."""

@@ -1,4 +1,4 @@
-"""Measure, and print a table of what was reached."""
+"""Run the measurements, and print a table of the figures."""
 
 from __future__ import annotations
 

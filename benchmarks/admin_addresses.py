@@ -1,4 +1,4 @@
-"""The addresses of the admin's pages that are measured, asked for once Django is set up."""
+"""The measured addresses of the admin's pages, listed once Django is set up."""
 
 from __future__ import annotations
 

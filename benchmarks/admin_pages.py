@@ -1,11 +1,10 @@
 """Measure the faces over many tasks: `python -m benchmarks.admin_pages [--tasks N] [--of api]`.
 
-Fills a PostgreSQL of its own, asks for every page of the admin, and every address of the REST API
-that shows something, 30 times as a superuser, and prints how long the
-answers took, how many statements each sent, and whether one of these reads a large table whole.
-Then it times the first requests of new processes. Ends with 1 where a page exceeds a limit.
-10,000,000 tasks take three minutes or more to make, and 12 GB of disk below TMPDIR; `--data` keeps
-them for the next run.
+Fills its own PostgreSQL, requests every page of the admin and every address of the REST API that
+shows something, 30 times as a superuser, and prints the response times, the number of statements of
+each, and whether a statement reads a large table completely. Then it times the first requests of
+new processes. Exits with 1 if a page exceeds a limit. Creating 10,000,000 tasks takes three minutes
+or more, and 12 GB of disk below TMPDIR; `--data` keeps them for the next run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The rows of a busy week, made by SQL: what the pages of the admin are measured over.
+"""The rows of a busy week, created by SQL, over which the admin's pages are measured.
 
-A table is filled without its indexes, which are made afterwards: as fast again.
+A table is filled without its indexes, which are created afterwards: this takes half of the time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The statements that make the rows of a busy week.
+"""The statements that create the rows of a busy week.
 
-Run without parameters they have single percent signs, with them doubled ones.
+Without parameters they contain single percent signs, with parameters doubled ones.
 """
 
 from __future__ import annotations

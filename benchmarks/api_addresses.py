@@ -1,4 +1,4 @@
-"""The addresses of the REST API that are measured, asked for once Django is set up."""
+"""The measured addresses of the REST API, listed once Django is set up."""
 
 from __future__ import annotations
 

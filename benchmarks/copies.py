@@ -1,4 +1,4 @@
-"""Many workflows from one: copies of all its rows, so that a benchmark need not run them all."""
+"""Making many workflows from one by copying its rows, so that a benchmark need not run them all."""
 
 from __future__ import annotations
 

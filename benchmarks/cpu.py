@@ -1,4 +1,4 @@
-"""Where processor time goes while a worker drains: it holds on a busy machine, too."""
+"""Where processor time goes while a worker drains, which can be measured on a busy machine too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The databases of a benchmark, and what they are filled with."""
+"""The databases of a benchmark, and filling them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured figures beside those that they are compared with, and the table of them all."""
+"""Measured figures, the figures that they are compared with, and the table of all."""
 
 from __future__ import annotations
 

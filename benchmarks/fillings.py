@@ -1,4 +1,4 @@
-"""Statements that fill a table, with rows as an enqueue or a worker leaves them."""
+"""Statements that fill a table, with rows like those of an enqueue or a worker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The first request of a process: `python -m benchmarks.first_request ADDRESS COOKIE`.
 
-Starts Django as a WSGI server does, asks for the address, and prints the milliseconds of the
-first answer and of the second. `admin_pages` runs it with the settings of its own database.
+Starts Django as a WSGI server does, requests the address, and prints the milliseconds of the first
+and of the second response. `admin_pages` runs it with the settings of its own database.
 """
 
 from __future__ import annotations

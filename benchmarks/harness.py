@@ -1,4 +1,4 @@
-"""The parts that all measurements share: the server, its databases, how often and how much."""
+"""What all measurements share: the server, its databases, repetitions and sizes."""
 
 from __future__ import annotations
 

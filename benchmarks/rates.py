@@ -1,4 +1,4 @@
-"""The rate of workers that drain together, and drains that are made again where they did not."""
+"""The rate of workers that drain together; a drain in which they did not is repeated."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The raw statements that the engine is compared with, so that they cannot fall behind it.
+"""The raw statements with which the engine is compared, derived so that they stay comparable.
 
-`Engine` runs the engine's own claim and record. `Least` does the least that leaves the rows which
-a worker leaves; its claim has the condition and the order of the engine's index. An INSERT has
-the columns of the engine's, a COPY is the engine's. All run on a session as a worker has it.
+`Engine` runs the engine's own claim and record. `Least` does the least that leaves the same rows as
+a worker; its claim has the condition and the order of the engine's index. An INSERT has the columns
+of the engine's, a COPY is the engine's. All run on a session set up like a worker's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The code of another commit, measured by the benchmark of this one."""
+"""The code of another commit, measured with this commit's benchmark."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Translate the reasons that the engine stores; reasons that people wrote stay as they are.
+"""Translating the reasons that the engine stores; reasons that people wrote are not changed.
 
-The engine writes them in English: their later readers may speak another language.
+The engine writes them in English, because later readers may use other languages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from taskqueue.display import status_word
 from taskqueue.engine.control.task_verbs import BULK_VERBS
 from taskqueue.monitoring.why.reasons import Reason
 
-# The first one that matches counts.
+# The first one that matches is used.
 TEMPLATES = (
     _("declared in code"),
     _("no longer declared in code"),
@@ -40,18 +40,18 @@ TEMPLATES = (
     _("Paused by {who}."),
     _("Paused: {reason}"),
     _("Paused."),
-    # What troubles a schedule, a worker or a workflow.
+    # The trouble of a schedule, a worker or a workflow.
     _("Not served: {error}"),
     _("Children do not start ({end}): {error}"),
     _("Callback {call}: {error}"),
-    # Of steps of workflows.
+    # For steps of workflows.
     _("A step that it depends on did not succeed."),
     _("A step failed."),
     _("Its condition was false."),
     _("Its step was not released."),
     _("Resolved by hand."),
     _("The workflow was stopped."),
-    # Of deliveries of webhooks.
+    # For deliveries of webhooks.
     _("The receiver answered {status}."),
     _("No delivery has succeeded since {moment} UTC."),
     _("No answer came in time."),
@@ -67,7 +67,7 @@ TEMPLATES = (
     _("The endpoint is disabled."),
     _("The delivery is deleted or cancelled, or another task sends it."),
 )
-# Of entries of the audit: what was done besides.
+# For details of audit entries.
 DETAILS = (
     _("until {time}"),
     _("to {time}"),
@@ -111,7 +111,7 @@ GAPS = {
 
 
 def sentence_of(reason: Reason, show: Callable[[Any], Any]) -> SafeString:
-    """Return why a task waits as a sentence; each value it names is formatted by `show`."""
+    """Return why a task waits as a sentence; its values are formatted by `show`."""
     values = reason.values(show)
     if "status" in values:
         values["status"] = status_word(values["status"])
@@ -126,7 +126,7 @@ def reason_words(reason: str) -> str:
 
 
 def detail_words(detail: str) -> str:
-    """Return the detail of an audit entry in the language of the page, where it is a sentence."""
+    """Return the detail of an audit entry in the language of the page, if it is a sentence."""
     return _in_words(detail, DETAILS)
 
 
@@ -134,7 +134,7 @@ def _in_words(text: str, templates: tuple[str, ...]) -> str:
     for template, pattern in _patterns(templates):
         if found := pattern.fullmatch(text):
             given = found.groupdict()
-            if "reason" in given:  # Of a pause, which may be the engine's own.
+            if "reason" in given:  # For a pause, which may be the engine's own.
                 given["reason"] = reason_words(given["reason"])
             if "verb" in given and given["verb"] in BULK_VERBS:
                 given["verb"] = str(BULK_VERBS[given["verb"]].label)

@@ -1,1 +1,1 @@
-"""Processes that a measurement starts: each does one thing and answers in JSON."""
+"""Processes that a measurement starts: each does one thing and prints its result as JSON."""

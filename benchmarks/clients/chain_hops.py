@@ -1,7 +1,7 @@
-"""Enqueue chains, and single tasks, each to an idle worker, and tell when their bodies started.
+"""Enqueue chains, and single tasks, each for an idle worker, and report when their bodies started.
 
-A body does nothing else, so that the end of a step is the moment at which its body started. Each
-step is given the result of the one before.
+A body does nothing else, so the end of a step is the moment at which its body started. Each step
+gets the result of the one before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Claim 100 tasks and record them, by the engine's own statements, as a worker does it.
+"""Claim 100 tasks and record them, with the engine's own statements, as a worker does.
 
-One transaction records a batch and claims the next; no body runs between.
+One transaction records a batch and claims the next; no body runs in between.
 """
 
 from __future__ import annotations

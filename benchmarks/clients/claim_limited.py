@@ -1,6 +1,6 @@
-"""Claim tasks under limits, and record them, by the engine's own statements, as a worker does it.
+"""Claim tasks under limits and record them, with the engine's own statements, as a worker does.
 
-One transaction records a batch and claims the next; no body runs between.
+One transaction records a batch and claims the next; no body runs in between.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Enqueue short tasks of so many keys, in turns."""
+"""Enqueue short tasks with a given number of keys, in turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enqueue in bulk, and insert the same rows by COPY, by turns."""
+"""Enqueue in bulk, and insert the same rows by COPY, alternately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enqueue tasks that tell when their body started, each at a random moment to an idle worker."""
+"""Enqueue tasks that report when their body started, each at a random moment for an idle worker."""
 
 from __future__ import annotations
 

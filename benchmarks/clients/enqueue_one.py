@@ -1,4 +1,4 @@
-"""Enqueue one by one, and insert the same rows through Django's cursor, by turns."""
+"""Enqueue one by one, and insert the same rows through Django's cursor, alternately."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The raw loop: claim tasks with their leases and record them, until there are none.
 
-As fast as psycopg goes without pipelining: prepared statements, one round trip each, and nothing
+It is as fast as psycopg without pipelining: prepared statements, one round trip each, and nothing
 between them. Claim and record are a transaction each; with `--joined` one transaction records a
-batch and claims the next, as a worker does it.
+batch and claims the next, as a worker does.
 """
 
 from __future__ import annotations

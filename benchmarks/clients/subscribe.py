@@ -1,4 +1,4 @@
-"""Subscribe to all events of tasks for good, without an effect; or let nobody be subscribed."""
+"""Subscribe permanently to all events of tasks, without an effect; or remove all subscriptions."""
 
 from __future__ import annotations
 

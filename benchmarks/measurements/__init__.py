@@ -1,4 +1,4 @@
-"""One measurement a module: `measure(bench)` gives the lines of the table."""
+"""The measurements, one in each module: `measure(bench)` returns the lines of the table."""
 
 from __future__ import annotations
 

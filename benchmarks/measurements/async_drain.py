@@ -1,4 +1,4 @@
-"""Draining tasks whose bodies are coroutines, beside those of ordinary functions."""
+"""Draining tasks whose bodies are coroutines, compared with those of ordinary functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claiming and recording beside many tasks that are ready, finished, or scheduled for later."""
+"""Claiming and recording while many other tasks are ready, finished, or scheduled for later."""
 
 from __future__ import annotations
 

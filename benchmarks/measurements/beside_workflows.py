@@ -1,4 +1,4 @@
-"""Ordinary tasks beside workflows, on empty tables, and by a commit from before workflows."""
+"""Ordinary tasks beside workflows, on empty tables, and with a commit from before workflows."""
 
 from __future__ import annotations
 

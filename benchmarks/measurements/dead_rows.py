@@ -1,4 +1,4 @@
-"""Draining while nothing removes dead rows: autovacuum is off, or an old snapshot holds it up."""
+"""Draining while dead rows are not removed: autovacuum is off, or an old snapshot blocks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draining no-op tasks, beside the raw loop on the same tables."""
+"""Draining no-op tasks, compared with the raw loop on the same tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enqueuing in bulk, beside the engine's own COPY of rows that are ready."""
+"""Enqueuing in bulk, compared with the engine's own COPY of prepared rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enqueuing one task at a time, beside a raw INSERT of the same row."""
+"""Enqueuing one task at a time, compared with a raw INSERT of the same row."""
 
 from __future__ import annotations
 

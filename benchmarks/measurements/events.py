@@ -1,4 +1,4 @@
-"""Draining and enqueuing with all events of tasks subscribed, and nobody, and without triggers."""
+"""Draining and enqueuing with all events of tasks subscribed, with none, and without triggers."""
 
 from __future__ import annotations
 

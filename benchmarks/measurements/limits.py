@@ -1,4 +1,4 @@
-"""Tasks under limits, beside the same ones without."""
+"""Tasks under limits, compared with the same tasks without limits."""
 
 from __future__ import annotations
 

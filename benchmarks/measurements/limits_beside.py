@@ -1,4 +1,4 @@
-"""The cost of tasks under limits for others: of a full key, and of many open keys."""
+"""What tasks under limits cost other tasks: with a full key, and with many open keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates and fair shares, by the leases' own times."""
+"""Rates and fair shares, computed from the leases' times."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Memory of a worker's idle processes, beside a process that has only made the project's imports.
+"""Memory of a worker's idle processes, compared with a process that only imports the project.
 
-USS is what would be free again if the process ended; RSS counts shared pages too, PSS
+USS is the memory that would be free again if the process ended; RSS also counts shared pages, PSS
 its share of them.
 """
 

@@ -1,4 +1,4 @@
-"""Clients that measure several ways to do one thing, by this code and by another commit's."""
+"""Clients that measure several ways to do one thing, with this code and with another commit's."""
 
 from __future__ import annotations
 

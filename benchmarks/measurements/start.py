@@ -1,4 +1,4 @@
-"""How long a worker takes from its start to the first body that it runs."""
+"""How long a worker takes from its start to its first body."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How many statements a worker sends, while it drains and while it is idle.
+"""How many statements a worker sends while it drains and while it is idle.
 
-Counted in the client, in the worker and its children, by a wrapper around every execution through
-Django's connections: BEGIN and COMMIT count too, what opens a connection does not. The
-transactions that the server counts stand beside it.
+They are counted in the client, in the worker and its children, by a wrapper around every execution
+through Django's connections: BEGIN and COMMIT count, statements that open a connection do not. The
+transactions that the server counts are shown beside them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workflows, beside the same tasks alone."""
+"""Workflows, compared with the same tasks without a workflow."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""taskqueue beside other task queues, each in one run on one machine."""
+"""taskqueue compared with other task queues, each in one run on one machine."""

@@ -1,4 +1,4 @@
-"""Measure taskqueue beside other task queues, and print or write the tables."""
+"""Measure taskqueue and other task queues, and print or write the tables."""
 
 from __future__ import annotations
 

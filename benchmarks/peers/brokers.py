@@ -1,4 +1,4 @@
-"""Where the queues keep their tasks: a PostgreSQL, and a Redis where the system has one."""
+"""Where the queues store their tasks: PostgreSQL, and Redis if the system has it."""
 
 from __future__ import annotations
 

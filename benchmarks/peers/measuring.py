@@ -1,4 +1,4 @@
-"""Measure one queue: what it takes to enqueue, drain, pick up, wait, and get over a kill."""
+"""Measuring one queue: enqueue, drain, pickup and wait times, and recovery from a kill."""
 
 from __future__ import annotations
 

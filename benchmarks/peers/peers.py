@@ -1,4 +1,4 @@
-"""Which queues are measured, with what, and the environment that holds their packages."""
+"""The queues that are measured, their packages, and the environment with these packages."""
 
 from __future__ import annotations
 

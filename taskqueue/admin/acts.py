@@ -1,6 +1,6 @@
-"""The buttons of queues, workers and schedules: each runs one verb and shows refusals.
+"""The buttons of queues, workers and schedules: each runs one verb, and refusals become messages.
 
-The reason that people give for an action is kept in the audit and in the admin's own history.
+The reason that people give for an action is stored in the audit and in the admin's own history.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ LONGEST_NAME = 255
 
 
 class ActsAdmin(ReadOnlyAdmin):
-    """Verbs that are done to one row by its name."""
+    """Runs verbs on one row, which is found by its name."""
 
     def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
-        """Do it, and tell so or why not; whether it was done."""
+        """Run the verb, and show a message about the result. Return whether it was done."""
         try:
             self.do(request, verb, row.name, **arguments)
         except RequestedBefore:
@@ -41,16 +41,16 @@ class ActsAdmin(ReadOnlyAdmin):
         return True
 
     def do(self, request: HttpRequest, verb: Verb, key: Any, **arguments: Any) -> Any:
-        """Do the verb, for the reason that was given."""
+        """Run the verb, with the reason that was given."""
         return verb.act_by(request.user, key, reason=reason_of(request), **arguments)
 
     def tell(self, request: HttpRequest, verb: Verb, row: Any) -> None:
-        """Tell that it was done."""
+        """Show a message that it was done."""
         self.note(request, row, verb.told(row.name))
         self.message_user(request, verb.told(row.name), messages.SUCCESS)
 
     def note(self, request: HttpRequest, row: Any, done: str) -> None:
-        """Keep it, with the reason, in the admin's own history too."""
+        """Record it, with the reason, in the admin's own history too."""
         shown = self.model(pk=row.pk, name=storable(row.name, limit=LONGEST_NAME))
         self.log_change(request, shown, noted(done, reason_of(request)))
 
@@ -60,7 +60,7 @@ LONGEST_NOTE = LONGEST_REASON + 200
 
 
 class ReasonField(forms.CharField):
-    """Any text, made fit to be stored; it may be left empty."""
+    """Any text, made storable; it may be left empty."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.TextInput({"class": "vTextField", "maxlength": LONGEST_REASON})
@@ -68,7 +68,7 @@ class ReasonField(forms.CharField):
         super().__init__(**{**defaults, **options})
 
     def to_python(self, value: Any) -> str:
-        """Return the text as the audit has it."""
+        """Return the text in the form for the audit."""
         return storable(super().to_python(value) or "", limit=LONGEST_REASON)
 
 
@@ -82,7 +82,7 @@ class ReasonForm(ActionForm):
 
 
 def tell_errors(model_admin: ReadOnlyAdmin, request: HttpRequest, form: forms.Form) -> None:
-    """Tell the mistakes of a form that has no page of its own."""
+    """Show the mistakes of a form that has no page of its own."""
     for field, errors in form.errors.items():
         told = " ".join(map(str, errors))
         text = told if field == NON_FIELD_ERRORS else labelled(form[field].label or field, told)
@@ -90,10 +90,10 @@ def tell_errors(model_admin: ReadOnlyAdmin, request: HttpRequest, form: forms.Fo
 
 
 def reason_of(request: HttpRequest) -> str:
-    """Return the posted reason, as the audit and the admin's own history can store it."""
+    """Return the posted reason, made storable for the audit and the admin's own history."""
     return storable(request.POST.get("reason", ""), limit=LONGEST_REASON)
 
 
 def noted(told: object, reason: str) -> str:
-    """Return what was done and why, as the admin's own history keeps it."""
+    """Return what was done and why, for the admin's own history."""
     return storable(f"{told} ({reason})" if reason else str(told), limit=LONGEST_NOTE)

@@ -24,12 +24,12 @@ def entry_words(line: Audit) -> Any:
 
 
 def subject_words(subject: str) -> str:
-    """Shorten the id of a task or workflow: the list wants the width."""
+    """Shorten the id of a task or workflow, because the list needs the width."""
     return last_digits(subject) if is_id(subject) else subject
 
 
 class AuditAdmin(ReadOnlyAdmin):
-    """One audit entry a row."""
+    """The list has one audit entry in each row."""
 
     columns = ("at", "actor", "noun", "verb", "subject", "reason", "before")
     list_display = ("id", "at", "actor", "act", "shown_subject", "status_before", "why")

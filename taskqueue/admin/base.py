@@ -32,7 +32,7 @@ else:
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]
-    """A paginator that stops counting at `most`: an exact count reads the whole table."""
+    """A paginator that counts only up to `most`, because an exact count reads the whole table."""
 
     most = 10_000
 
@@ -44,12 +44,12 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]
 
     @property
     def is_capped(self) -> bool:
-        """Whether there may be rows behind the last page."""
+        """Whether there may be rows after the last page."""
         return self.count >= self.most
 
 
 class LeanList(_List):
-    """A list in an order that an index serves, without columns that may be large."""
+    """A list in the order of an index, without columns that may be large."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         if not all(map(is_storable, request.GET.dict().values())):
@@ -59,7 +59,7 @@ class LeanList(_List):
         return rows.only(*model_admin.columns)
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Return the admin's own order; `?o=` would sort millions of rows."""
+        """Return the admin's own order, because `?o=` would sort millions of rows."""
         return list(self.model_admin.get_ordering(request))
 
 
@@ -81,7 +81,7 @@ class ReadOnlyAdmin(_Admin):
     # (`?kwargs__password__startswith=a`).
     lookups: tuple[str, ...] = ()
 
-    # Addresses below the list's, and the names of their views: `act` is served by `act_view`.
+    # Addresses below the list's, with the names of their views: `act` is served by `act_view`.
     routes: tuple[tuple[str, str], ...] = ()
 
     change_form_template = "admin/taskqueue/row.html"
@@ -101,7 +101,7 @@ class ReadOnlyAdmin(_Admin):
         return Links(self.admin_site.name)
 
     def own_urls(self) -> list[Any]:
-        """The patterns of `routes`."""
+        """Return the URL patterns of `routes`."""
         return [
             path(
                 route,
@@ -115,18 +115,18 @@ class ReadOnlyAdmin(_Admin):
         return [*self.own_urls(), *super().get_urls()]
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """The columns; those of the model under their labels."""
+        """Return the columns; those of the model with their labels."""
         return self.labelled(super().get_list_display(request))
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """The parts of the page; columns of the model under their labels."""
+        """Return the parts of the page; columns of the model with their labels."""
         return [
             (title, {**options, "fields": self.labelled(options["fields"])})
             for title, options in super().get_fieldsets(request, obj)
         ]
 
     def labelled(self, names: Iterable[Any]) -> list[Any]:
-        """The names, with those of plain columns replaced by what shows them."""
+        """Return the names, with plain columns replaced by functions that show them."""
         columns = {field.name for field in self.opts.local_fields}
         return [
             column(name) if name in columns and not hasattr(self, name) else name for name in names
@@ -136,7 +136,9 @@ class ReadOnlyAdmin(_Admin):
         return LeanList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Show the list under the name of its rows; Django asks to select one to view."""
+        """Show the list with the rows' name as its title, instead of Django's request to select
+        one.
+        """
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
@@ -146,11 +148,11 @@ class ReadOnlyAdmin(_Admin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """Django takes an empty `?_to_field=` for the name of a field."""
+        """Ignore an empty `?_to_field=`, which Django takes for the name of a field."""
         return super().get_object(request, object_id, from_field or None)
 
     def heading(self, row: Any) -> str:
-        """The heading of the page of a row."""
+        """Return the heading of the page of a row."""
         return str(row)
 
     def render_change_form(
@@ -164,7 +166,7 @@ class ReadOnlyAdmin(_Admin):
         return lookup in self.lookups
 
     def to_field_allowed(self, request: HttpRequest, to_field: str) -> bool:
-        """Rows are found by their keys."""
+        """Refuse: rows are found by their keys."""
         return to_field == self.opts.pk.name
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -174,7 +176,7 @@ class ReadOnlyAdmin(_Admin):
 
 
 class OfTaskAdmin(ReadOnlyAdmin):
-    """Rows that belong to a task: they lead to it, and are found by its id."""
+    """Rows that belong to a task: they link to it, and are found by its id."""
 
     search_fields = ("task",)
     search_help_text = _("Search by task id.")
@@ -195,5 +197,5 @@ class OfTaskAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("task"))
     def short_task_link(self, row: Any) -> SafeString:
-        """For a list, whose columns want the width."""
+        """Return a short link for a list, which needs the width for other columns."""
         return self.links.to_row(Task, row.task_id, last_digits(row.task_id))

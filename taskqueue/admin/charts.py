@@ -1,7 +1,7 @@
-"""Charts as SVG, drawn on the server from a `Series`: no script, no style, no look at a task.
+"""Charts as SVG, drawn on the server from a `Series`, without scripts, styles or queries of tasks.
 
-A drawing is stretched to the available width, so its labels stand beside it as evenly spaced text
-that keeps its size.
+A drawing is stretched to the available width, so its labels are beside it, as evenly spaced text of
+constant size.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ NICE = (1, 2, 3, 4, 5, 6, 8, 10)
 DAY = timedelta(days=1)
 # The gap between bars, as a share of a step's width.
 GAP = 0.15
-# The least height of a bar: one failure among thousands must be visible.
+# The least height of a bar, so that one failure among thousands is visible.
 LEAST = 3.0
 # Outcomes from the bottom up; rare ones are shown only if there are any.
 COMMON, RARE = ("succeeded", "failed"), ("lost", "stopped")
-# Patterns over the colour, for people who cannot tell red from green.
+# Patterns over the colour, for people who cannot distinguish red and green.
 PATTERNS = {
     "failed": "M-2 2 L2 -2 M0 8 L8 0 M6 10 L10 6",
     "lost": "M0 4 H8 M4 0 V8",
     "stopped": "M0 4 H8",
 }
-# The durations of a series, in seconds; None where nothing ran.
+# The durations of a series, in seconds; None if nothing ran.
 TIMES = {
     "wait_p95": gettext_lazy("wait time p95"),
     "wait_p50": gettext_lazy("wait time p50"),
@@ -51,12 +51,12 @@ TIMES = {
 FASTEST = -3
 
 
-# The address of what finished within a step, by its start and its end.
+# Returns the address of the tasks that finished within a step, given its start and end.
 Links = Callable[[datetime, datetime], str]
 
 
 class Line(NamedTuple):
-    """A line or a kind of bar: its name, its figures by step, and that of the whole span."""
+    """A line or a kind of bar: its name, its figures by step, and its figure for the whole span."""
 
     word: Any
     texts: Sequence[str]
@@ -178,7 +178,7 @@ def figure(
 
 
 def _deploys(series: Series, marks: Sequence[Deploy]) -> Iterator[dict[str, str]]:
-    """Yield the place of each mark within the period, and what it stands for."""
+    """Yield the position of each mark within the period, and its text."""
     first = series.starts[0]
     whole = series.starts[-1] + timedelta(seconds=series.step_seconds) - first
     for mark in marks:
@@ -223,7 +223,7 @@ def _courses(values: Sequence[float | None], low: int, high: int) -> tuple[str, 
         y = svg_number(HEIGHT * (high - _power(value)) / (high - low))
         courses[-1].append(f"{x} {y}")
     path = "".join(f"M{'L'.join(points)}" for points in courses if len(points) > 1)
-    # A line of no length is not drawn by every browser.
+    # Some browsers do not draw a line without length.
     dots = "".join(f"M{points[0]}h0.01" for points in courses if len(points) == 1)
     return path, dots
 

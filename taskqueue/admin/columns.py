@@ -1,4 +1,4 @@
-"""Translated labels of columns."""
+"""Labels for columns of models, in the language of the page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OTHER_WORDS = {
 }
 
 
-# The last digits of an id tell tasks apart; the first ones tell the time.
+# The last digits of an id distinguish tasks; the first ones are the time.
 DIGITS = 8
 
 
@@ -62,7 +62,7 @@ def label(name: str) -> Any:
 
 @cache
 def column(name: str) -> Callable[[Any], Any]:
-    """Show a column under its label: points in time to the second, for a task's life is short."""
+    """Show a column with its label; times are shown to the second, because tasks are short."""
 
     @admin.display(description=label(name))
     def show(row: Any) -> Any:

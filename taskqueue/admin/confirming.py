@@ -1,4 +1,4 @@
-"""The confirmation page for all actions on tasks, workers, schedules and other nouns."""
+"""The page that asks for confirmation, used for tasks, workers, schedules and everything else."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ TEMPLATE = "admin/taskqueue/confirm.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """An act that is about to be done, in words, and where the answer goes."""
+    """An action to confirm, in words, and where the answer goes."""
 
     title: str
-    # The address that the answer is posted to, and what is posted besides the fields.
+    # The address to which the answer is posted, and further posted values.
     url: str
     hidden: Sequence[tuple[str, object]] = ()
-    # The text of the button; empty where there is nothing to confirm.
+    # The text of the button; empty if there is nothing to confirm.
     button: str
     is_grave: bool = True
-    # The address for those who say no.
+    # The address of the link for not confirming.
     back: str
-    # The name of the row, for the way from the list to this page, and its last part.
+    # The name of the row, for the breadcrumbs of this page, and their last part.
     subject: str = ""
     crumb: str = ""
-    # What it is done to, and what will happen.
+    # The subject of the action, and its consequences.
     about: Sequence[object] = ()
 
 
 class AskedForm(forms.Form):
-    """The reason alone."""
+    """Only the reason."""
 
     reason = ReasonField()
 
@@ -53,9 +53,9 @@ def confirm(
     form: forms.Form | None = None,
     **context: Any,
 ) -> HttpResponse:
-    """Return the page that asks; it changes nothing.
+    """Return the page that asks for confirmation. It changes nothing.
 
-    The reason that was typed before is kept, and so is the page to return to.
+    It keeps the reason that was typed before, and the page to return to.
     """
     if form is None:
         form = AskedForm(auto_id="taskqueue-%s", initial={"reason": reason_of(request)})

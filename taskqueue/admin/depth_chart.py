@@ -1,4 +1,4 @@
-"""A chart of how many tasks waited, drawn as those of `taskqueue.admin.charts`."""
+"""A chart of waiting tasks over time, drawn like those of `taskqueue.admin.charts`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAITING = gettext_lazy("waiting")
 
 
 def depth_chart(depths: Depths) -> SafeString:
-    """Draw the most tasks that waited within each step."""
+    """Draw the highest number of waiting tasks in each step."""
     if all(number is None for number in depths.waiting):
         return nothing(_("No worker recorded in this period how many tasks wait."))
     most = highest(depths.waiting)

@@ -23,10 +23,10 @@ from taskqueue.monitoring.read_models.failure_group import failures, retrying
 
 MOST_GROUPS = 100
 LONGEST_MESSAGE = 200
-# The verbs that a whole group is offered, with the titles of their links.
+# The verbs that are offered for a whole group, with the titles of their links.
 OF_FAILED = {"retry": gettext_lazy("Retry all"), "delete": gettext_lazy("Delete all")}
 OF_RETRYING = {"run_now": gettext_lazy("Run all now"), "cancel": gettext_lazy("Cancel all")}
-# By the text in the address, which a search takes too.
+# By the text in the address, which a search accepts too.
 WINDOWS = {
     "": gettext_lazy("All"), "1h": gettext_lazy("Last hour"), "1d": gettext_lazy("Last day"),
     "7d": gettext_lazy("Last week"),
@@ -173,5 +173,5 @@ def _windows(text: str) -> list[dict[str, Any]]:
 
 
 def _offered(titles: dict[str, Any], user: Any) -> list[tuple[TaskVerb, Any]]:
-    """Return those of the verbs that the user may do, with their titles."""
+    """Return the verbs that the user may use, with their titles."""
     return [(TASK_VERBS[name], titles[name]) for name in titles if TASK_VERBS[name].is_for(user)]

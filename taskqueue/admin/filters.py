@@ -20,10 +20,10 @@ from taskqueue.models import Lease
 
 MOST = 100
 MOST_RUNNING = 10_000
-# No index finds the successful attempts of a worker: this many of all attempts are looked at.
+# No index finds the successful attempts of a worker, so this many of all attempts are read.
 MOST_LOOKED_AT = 100_000
 UNSUCCESSFUL = (LeaseStatus.FAILED, LeaseStatus.LOST, LeaseStatus.STOPPED, LeaseStatus.RETURNED)
-# Conditions of partial indexes: in the text, or SQLite would not use them.
+# Conditions of partial indexes, written literally because SQLite would not use them otherwise.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
 IS_UNSUCCESSFUL = "taskqueue_lease.status IN ('failed', 'lost', 'returned', 'stopped')"
 
@@ -33,7 +33,7 @@ def _literal(condition: str) -> Q:
 
 
 class LeaseStatusFilter(admin.SimpleListFilter):
-    """Filter running and unsuccessful attempts. Successful ones, the most, have no index."""
+    """Filters running and unsuccessful attempts. Successful ones, the majority, have no index."""
 
     title = _("status")
     parameter_name = "status__exact"
@@ -68,7 +68,7 @@ class WorkerFilter(admin.SimpleListFilter):
             return queryset
         its = queryset.filter(worker_id=self.value())
         if request.GET.get(LeaseStatusFilter.parameter_name) == LeaseStatus.RUNNING:
-            return its  # Few enough already.
+            return its  # There are few enough already.
         last = Lease.objects.using(database_alias()).aggregate(last=Max("pk"))["last"] or 0
         return its.filter(pk__gt=last - MOST_LOOKED_AT)
 
@@ -89,9 +89,9 @@ class WedgedFilter(admin.SimpleListFilter):
 
 
 class WordedChoices(admin.ChoicesFieldListFilter):
-    """A filter by a column with choices: words in the language of the page, values in the address.
+    """A filter by a column with choices: translated labels, with values in the address.
 
-    Models do not translate their choices: these would be part of the migrations.
+    Models do not translate their choices, because translations would become part of migrations.
     """
 
     words: ClassVar[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The page of attempts over workers: an SVG with a bar for each attempt, and a table of them."""
+"""The page of attempts by worker: an SVG with a bar for each attempt, and a table of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPANS = {
 FIRST_SPAN = "15m"
 # Pixels of a lane, of a bar in it, and of the line with a worker's name.
 LANE, BAR, HEAD = 20, 16, 22
-# The least width of a bar, in percent: what took a millisecond is seen too.
+# The least width of a bar, in percent, so that a millisecond is visible.
 LEAST_WIDTH = 0.15
 PARTS = 4
 
@@ -57,7 +57,7 @@ class GanttForm(forms.Form):
         return self.cleaned_data["span"] or FIRST_SPAN
 
     def clean_until(self) -> datetime | None:
-        """Return the moment, as a search takes it."""
+        """Return the moment, in the syntax of a search."""
         text = self.cleaned_data["until"].strip()
         if not text:
             return None
@@ -74,7 +74,7 @@ class GanttAdmin(ReadOnlyAdmin):
     gantt_template = "admin/taskqueue/lease/gantt.html"
 
     def gantt_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what each slot of the workers ran in a span of time."""
+        """Show what ran in each slot of the workers within a span of time."""
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_TASKS)):
             raise PermissionDenied
         if request.method not in LOOKING:
@@ -99,7 +99,7 @@ class GanttAdmin(ReadOnlyAdmin):
 
 
 def drawn(found: Gantt, links: Links) -> dict[str, Any]:
-    """Return the drawing: workers one below the other, with as many lanes as ran at once."""
+    """Return the drawing: workers one below the other, with a lane per simultaneous attempt."""
     workers: list[dict[str, Any]] = []
     bars: list[dict[str, str]] = []
     top = 0

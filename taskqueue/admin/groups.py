@@ -1,4 +1,4 @@
-"""The page of groups of collected events, with a button that enqueues what one has collected."""
+"""The page of groups of collected events, with a button that enqueues a group's events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GroupsPage(ReadOnlyAdmin):
     groups_template = "admin/taskqueue/queue/groups.html"
 
     def groups_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the groups, or by POST enqueue what one of them has collected."""
+        """Show the groups, or on POST enqueue the events of one of them."""
         if not request.user.has_perm(VIEW_TASKS):
             raise PermissionDenied
         if request.method == "POST":
@@ -93,7 +93,10 @@ class GroupsPage(ReadOnlyAdmin):
         return back(request, self.links.url("queue_groups"))
 
     def _enqueue(self, request: HttpRequest, name: str, group: str) -> None:
-        """Enqueue it, and tell so or why not. No row of the admin keeps it: the audit does."""
+        """Enqueue the events, and show a message.
+
+        The audit records it; there is no row for the history.
+        """
         arguments: dict[str, Any] = {"group": group, "reason": reason_of(request)}
         try:
             FIRE.act_by(request.user, name, **arguments)

@@ -1,4 +1,4 @@
-"""A heat map of run times: the number of attempts for each step and doubling of the time."""
+"""A heat map of run times: the number of attempts for each step and each doubling of the time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from taskqueue.display import svg_number
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.series import Series
 
-# The opacity of a single attempt, so that it can be seen beside thousands.
+# The opacity of a single attempt, so that it is visible beside thousands.
 LEAST = 0.12
 
 
 def by_doubling(run_times: Mapping[int, int]) -> Counter[int]:
-    """Return how many attempts took up to each doubling of a second, by its power of two."""
+    """Return by power of two how many attempts took up to that many seconds."""
     counts: Counter[int] = Counter()
     for bucket, count in run_times.items():
         counts[math.ceil(bucket / STEPS)] += count
@@ -39,12 +39,12 @@ def by_doubling(run_times: Mapping[int, int]) -> Counter[int]:
 
 
 def longest(doubling: int) -> float:
-    """Return the longest time that counts to the doubling, in seconds."""
+    """Return the longest time of a doubling, in seconds."""
     return upper_bound(doubling * STEPS)
 
 
 def heat_map(series: Series, *, links: Links | None = None) -> SafeString:
-    """Draw how long attempts took, step by step: the more there are, the darker the cell."""
+    """Draw how long attempts took in each step: the more attempts, the darker the cell."""
     steps = [by_doubling(step.run_times) for step in series.steps]
     known = [doubling for step in steps for doubling in step]
     if not known:

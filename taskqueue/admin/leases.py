@@ -1,4 +1,4 @@
-"""Leases, each one attempt of a task by a worker and its outcome, and log lines of tasks."""
+"""Leases, each with one attempt of a task by a worker and its outcome, and log lines of tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _progress(lease: Lease) -> str:
 
 
 class LeaseAdmin(GanttAdmin, OfTaskAdmin):
-    """One attempt a row."""
+    """The list has one attempt in each row."""
 
     routes = (("gantt/", "gantt"),)
     columns = (
@@ -90,7 +90,7 @@ LONGEST_BEGINNING = 200
 
 
 class TaskLogAdmin(OfTaskAdmin):
-    """One captured line a row; the list shows the start of each."""
+    """The list has one captured line in each row, and shows its beginning."""
 
     columns = ("task_id", "attempt", "logged_at", "level", "logger")
     list_display = ("id", "logged_at", "level_name", "short_task_link", "attempt", "beginning")

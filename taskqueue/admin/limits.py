@@ -1,4 +1,4 @@
-"""Limits: the list with gauges, and the page of each with its keys and its override."""
+"""Limits: the list with gauges, the page of a limit with its keys, and overriding its numbers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class NumbersForm(forms.Form):
 
 
 class LimitAdmin(ActsAdmin, RowReportAdmin):
-    """A limit has a row after a worker has started whose code declares it."""
+    """A limit has a row once a worker has started whose code declares it."""
 
     page_template = "admin/taskqueue/limit/page.html"
     routes = (("<int:object_id>/act/", "act"),)
@@ -126,7 +126,7 @@ class LimitAdmin(ActsAdmin, RowReportAdmin):
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """A button of the page; refused where others have changed the numbers since."""
+        """Handle a button of the page; refused if others have changed the numbers since."""
         if not LIMIT_VERBS["set"].is_for(request.user):
             raise PermissionDenied
         if request.method != "POST":
@@ -143,7 +143,7 @@ class LimitAdmin(ActsAdmin, RowReportAdmin):
 
 
 def version_of(row: Limit) -> str:
-    """Return the numbers of a limit, as the form on its page keeps them."""
+    """Return the numbers of a limit as text, for the form on its page."""
     numbers = (
         row.concurrency, row.rate, row.seconds, row.concurrency_override, row.rate_override,
         row.seconds_override,

@@ -1,4 +1,4 @@
-"""Addresses of the task queue's pages, within one admin site: a project may have several."""
+"""Addresses of the task queue's pages within one admin site; a project may have several sites."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Links:
         return format_html('<a href="{}?{}">{}</a>', url, urlencode(filters), text)
 
     def to_task(self, task_id: object, *, is_kept: bool) -> SafeString:
-        """Link to a task; a pruned one is shown by its id alone."""
+        """Link to a task; for a pruned task, show only the id."""
         return EMPTY if task_id is None else self._to_kept(Task, task_id, is_kept=is_kept)
 
     def _to_kept(self, model: type[Model], key: object, *, is_kept: bool) -> SafeString:
@@ -67,12 +67,12 @@ class Links:
         return self._to_kept(Workflow, workflow_id, is_kept=workflow_id in kept)
 
     def queue_url(self, name: str) -> str:
-        """Return the address of a queue's page: by its name, for it may not have a row yet."""
+        """Return the address of a queue's page, by name as the queue may not have a row yet."""
         return f"{self.url('queue_named')}?{urlencode({'name': name})}"
 
 
 def finished_within(links: Links, **words: str) -> Callable[[datetime, datetime], str]:
-    """Return what gives the address of the tasks that match, and finished within a step."""
+    """Return a function for the address of matching tasks that finished within a step."""
 
     def link(start: datetime, end: datetime) -> str:
         within = {"finished_after": start.isoformat(), "finished_before": end.isoformat()}
@@ -89,7 +89,7 @@ def kept_tasks(ids: Iterable[UUID | None]) -> set[UUID]:
 
 
 class Ran(NamedTuple):
-    """The task or the workflow that a run of a schedule was enqueued as, if any."""
+    """The task or the workflow of a schedule's run, if it has one."""
 
     task_id: UUID | None
     workflow_id: UUID | None
@@ -107,9 +107,9 @@ def kept_runs(runs: Iterable[Ran | Occurrence]) -> set[UUID]:
 
 
 class NameConverter:
-    """A name in an address, quoted as the admin quotes keys.
+    """A name in an address, quoted like the admin's keys.
 
-    Dots are quoted too: a browser would take a name of dots alone for a step up.
+    Dots are quoted too, because a browser would resolve a name such as `..` as a path.
     """
 
     regex = ".+"
@@ -125,7 +125,7 @@ register_converter(NameConverter, "taskqueue_name")
 
 
 def back(request: HttpRequest, otherwise: str) -> HttpResponseRedirect:
-    """To the page that the form names; never to another site."""
+    """Redirect to the page that the form names, but never to another site."""
     named = request.POST.get("next", "")
     is_ours = named.startswith("/") and url_has_allowed_host_and_scheme(named, allowed_hosts=None)
     return HttpResponseRedirect(named if is_ours else otherwise)

@@ -26,12 +26,12 @@ from taskqueue.models.schedule import OPEN, OccurrenceStatus
 from taskqueue.reason_words import reason_words
 
 OF_SCHEDULE = "schedule__id__exact"
-# Filters by a final status look at this many of the newest rows: they need no index.
+# Filters by a final status read this many of the newest rows, without an index.
 MOST = 10_000
 
 
 class NewestStatusFilter(admin.SimpleListFilter):
-    """Filter by status: open occurrences have an index, of the others the newest are looked at."""
+    """Filters by status: open occurrences have an index; for others, the newest rows are read."""
 
     title = _("status")
     parameter_name = "status"
@@ -49,7 +49,7 @@ class NewestStatusFilter(admin.SimpleListFilter):
 
 
 def newest(queryset: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
-    """Return the newest rows, of the schedule in the address if there is one; found by a key."""
+    """Return the newest rows by key, of the schedule in the address if there is one."""
     rows, key = queryset.order_by("-id"), "id"
     of_schedule = row_id(request.GET.get(OF_SCHEDULE, ""))
     if of_schedule is not None:
@@ -71,7 +71,7 @@ class OccurrenceList(LeanList):
 
 
 class OccurrenceAdmin(ReadOnlyAdmin):
-    """One occurrence a row."""
+    """The list has one occurrence in each row."""
 
     columns = (*OCCURRENCE_COLUMNS, "schedule__name")
     list_display = ("times", "schedule_link", "shown_status", "by_hand", "why", "run_link")

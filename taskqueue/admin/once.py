@@ -1,4 +1,4 @@
-"""Buttons that create something: an id in the page makes pressing twice act only once.
+"""Buttons that create something: each page has an id for it, so that pressing twice acts once.
 
 The form has the field `once` (`{% taskqueue_once %}` in templates). Its value and all others that
 are sent make the id of the task that is made, or of the request for a run of a schedule: a page
@@ -32,14 +32,14 @@ from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.idempotency import Answer, first_answer, keep_answer
 from taskqueue.exceptions import IdempotencyKeyReused, RequestedBefore, TaskQueueError
 
-# Seconds for which a page may stay open: its id becomes a task's id, and ids sort by time.
+# Seconds for which a page may stay open, because its id becomes a task's id, and ids sort by time.
 OLDEST = 24 * 3600
 # Seconds by which the clock of the process that made the page may be ahead.
 AHEAD = 300
 
 
 class OnceForm(ReasonForm):
-    """A list's choice of an action, with the id for what the action makes."""
+    """A list's choice of an action, with the id for what the action creates."""
 
     once = forms.CharField(label="", required=False, initial=uuid7, widget=forms.HiddenInput)
 
@@ -47,7 +47,7 @@ class OnceForm(ReasonForm):
 def once_of(request: HttpRequest) -> UUID | None:
     """Return the id for what a button makes with the values that were sent; None without a page's.
 
-    Raises `TaskQueueError`, in the user's language, if no page gave the id out recently.
+    Raises `TaskQueueError`, in the user's language, if no page was given this id recently.
     """
     given = request.POST.get("once", "")
     if not given:
@@ -74,7 +74,7 @@ def _digest(request: HttpRequest) -> bytes:
 
 
 class PressedBefore(RequestedBefore):
-    """The button of that page was pressed before; `made` is what that made."""
+    """The button of that page was pressed before; `made` is what that press created."""
 
     def __init__(self, made: str) -> None:
         super().__init__("This was already done.")
@@ -83,14 +83,14 @@ class PressedBefore(RequestedBefore):
 
 @dataclass
 class Press:
-    """One press of a button, and the key of what it makes."""
+    """One press of a button, and the key of what it creates."""
 
     made: str = ""
 
 
 @contextmanager
 def pressed_once(request: HttpRequest) -> Iterator[Press]:
-    """Do what is within in a transaction, once for each page that was shown.
+    """Run the block in a transaction, once for each page that was shown.
 
     Raises `PressedBefore` at the second press with the same values. What is refused can be pressed
     again.
@@ -114,9 +114,9 @@ def pressed_once(request: HttpRequest) -> Iterator[Press]:
 
 
 def made_before(request: HttpRequest) -> str:
-    """Return what an earlier press made; empty where there was none.
+    """Return what an earlier press created; empty if there was none.
 
-    For a form that is refused since what it is to make is there.
+    This is for a form that is refused because what it should create already exists.
     """
     try:
         with pressed_once(request):
@@ -128,12 +128,12 @@ def made_before(request: HttpRequest) -> str:
 
 
 class ActsOnce(ActsAdmin):
-    """Verbs of `once` are done once for each page."""
+    """Runs the verbs in `once` once for each page."""
 
     once: frozenset[str] = frozenset()
 
     def do(self, request: HttpRequest, verb: Verb, key: Any, **arguments: Any) -> Any:
-        """Do the verb. Raises `RequestedBefore` for the second press of one that acts once."""
+        """Run the verb. Raises `RequestedBefore` for the second press of a verb that runs once."""
         if verb.name not in self.once:
             return super().do(request, verb, key, **arguments)
         with pressed_once(request):
@@ -141,7 +141,7 @@ class ActsOnce(ActsAdmin):
 
 
 def _key(request: HttpRequest, given: UUID) -> dict[str, str]:
-    """Return whose press it was, and of which page; a key of REST is never the same."""
+    """Return the key of the user's press of that page; it never equals a key of REST."""
     actor = hashlib.sha256(f"admin {identity_of(request.user)}".encode()).hexdigest()
     return {"actor": actor, "key": str(given)}
 

@@ -26,7 +26,7 @@ from taskqueue.monitoring.performance import NamePerformance
 from taskqueue.monitoring.series import series
 from taskqueue.monitoring.sparks import Sparks, sparks, sparks_since
 
-# The columns that the list can be sorted by, with their headers.
+# The columns by which the list can be sorted, with their headers.
 COLUMNS: dict[str, Any] = {
     "name": gettext_lazy("Task"),
     "count": gettext_lazy("Attempts"),
@@ -39,17 +39,17 @@ COLUMNS: dict[str, Any] = {
     "wait_p95": gettext_lazy("Wait time p95"),
     "slowest_seconds": gettext_lazy("Slowest"),
 }
-# Of the columns that tell a change, the column that has changed.
+# For columns with a change, the column that has changed.
 CHANGED = {
     "failure_change": "failure_rate", "run_p50_change": "run_p50", "run_p95_change": "run_p95",
 }  # fmt: skip
-# What got slower is asked for where a moment is given, such as that of a deploy.
+# With a moment, such as that of a deploy, the list shows what has become slower.
 FIRST_SORT, FIRST_SORT_SINCE = "-count", "-run_p95_change"
 MOST_DEPLOYS_SHOWN = 3
 
 
 class PerformanceAdmin(ReportAdmin):
-    """Read from rollups: up to a minute old, and kept as long as these."""
+    """Read from rollups, so up to a minute old, and kept as long as these."""
 
     list_template = "admin/taskqueue/performance/change_list.html"
     name_template = "admin/taskqueue/performance/name.html"
@@ -105,7 +105,7 @@ class PerformanceAdmin(ReportAdmin):
         )  # fmt: skip
 
     def tasks_within(self, name: str) -> Callable[[datetime, datetime], str]:
-        """Return what gives the address of the tasks of the name that finished within a step."""
+        """Return a function for the address of the name's tasks that finished within a step."""
         return finished_within(self.links, name=name)
 
 
@@ -122,7 +122,7 @@ def _sparks(found: Sparks) -> dict[str, SafeString]:
 
 
 def _deploy_tabs(typed: str) -> list[dict[str, Any]]:
-    """Return links to what has changed since the newest deploys."""
+    """Return links to the changes since the newest deploys."""
     return [
         {
             "title": _("Since %(version)s") % {"version": deploy.version},
@@ -134,7 +134,7 @@ def _deploy_tabs(typed: str) -> list[dict[str, Any]]:
 
 
 def distribution(run_times: Mapping[int, int]) -> list[dict[str, Any]]:
-    """Return how many attempts took how long: a row for each doubling of the time."""
+    """Return how many attempts took how long, a row for each doubling of the time."""
     counts = by_doubling(run_times)
     if not counts:
         return []
@@ -157,7 +157,7 @@ def in_order(rows: list[Row], sort: str) -> list[Row]:
 
 
 def sort_choices(current: str) -> list[tuple[str, str, bool]]:
-    """Return the values of a control that sorts, their texts, and whether each is the current."""
+    """Return the values of a sort control, their texts, and whether each is the current one."""
     return [
         (sort, f"{_words(column)} {mark}", sort == current)
         for column in COLUMNS
@@ -166,7 +166,7 @@ def sort_choices(current: str) -> list[tuple[str, str, bool]]:
 
 
 def _directions(column: str) -> list[tuple[str, str]]:
-    """Return both sorts by a column, the one that people look for first, with their marks."""
+    """Return both sort orders of a column, the more useful one first, with their marks."""
     upwards, downwards = (column, "▲"), (f"-{column}", "▼")
     return [upwards, downwards] if column == "name" else [downwards, upwards]
 

@@ -1,4 +1,4 @@
-"""Queues: the list, the page of one with its figures, and the buttons that pause and limit."""
+"""Queues: the list, the page of a queue with its figures, and buttons to pause and limit it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.series import series
 
 MOST_QUEUES, MOST_WORKERS = 500, 1000
-# Minutes after which a pause that is to end by itself does so at the latest.
+# The most minutes after which a temporary pause ends.
 LONGEST_PAUSE = 366 * 24 * 60
 
 
@@ -62,7 +62,7 @@ class ActForm(forms.Form):
     lift = forms.BooleanField(required=False)
 
     def clean(self) -> Any:
-        """Refuse a limit without numbers, unless it is to be lifted."""
+        """Refuse a limit without numbers, unless the limit is being removed."""
         given = super().clean() or {}
         has_numbers = given.get("concurrency") is not None or bool(given.get("rate"))
         if given.get("verb") == "limit" and not self.errors and has_numbers == given["lift"]:
@@ -79,11 +79,11 @@ class ActForm(forms.Form):
         return {"until": timedelta(minutes=given["minutes"])} if is_timed else {}
 
 
-# By the values of the buttons, unlike those of queues.
+# By the values of the buttons, which differ from those of queues.
 PAUSING = {f"{name}_definition": verb for name, verb in DEFINITION_VERBS.items()} | ALL_VERBS
 
 
-# Those that any name allows.
+# Verbs that accept any name.
 HINTED = ("pause", "limit")
 
 
@@ -97,7 +97,7 @@ class PauseForm(ActForm):
 
 
 class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
-    """A queue has a row after a worker has seen it; before, it has a page by its name."""
+    """A queue has a row once a worker has seen it; before that it has a page by name."""
 
     list_template = "admin/taskqueue/queue/change_list.html"
     routes = (
@@ -166,12 +166,12 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
         )  # fmt: skip
 
     def pauses_view(self, request: HttpRequest) -> HttpResponse:
-        """The buttons of the list that pause and resume a definition, or everything."""
+        """Handle buttons of the list that pause and resume a definition, or everything."""
         if not ALL_VERBS["pause_all"].is_for(request.user):
             raise PermissionDenied
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
-        # A button of a page whose form has no such field names the definition in its address.
+        # A button on a page whose form lacks the field names the definition in its address.
         named = {"definition": request.GET.get("definition", "")}
         form = PauseForm({**named, **request.POST.dict()})
         if form.is_valid():
@@ -184,7 +184,10 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
         return back(request, self.links.url("queue_changelist"))
 
     def pause(self, request: HttpRequest, verb: Verb, name: str, **arguments: Any) -> None:
-        """Do it, and tell so or why not. No row of the admin keeps it: the audit does."""
+        """Run the verb, and show a message.
+
+        The audit records it; there is no row for the history.
+        """
         try:
             verb.act_by(request.user, name, reason=reason_of(request), **arguments)
         except TaskQueueError as error:
@@ -195,7 +198,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
                 self.message_user(request, translated(hint), messages.WARNING)
 
     def act_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """A button of a list or a page."""
+        """Handle a button of a list or a page."""
         if not QUEUE_VERBS["pause"].is_for(request.user):
             raise PermissionDenied
         if request.method != "POST":
@@ -213,7 +216,7 @@ class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):
         return back(request, self.links.queue_url(name))
 
     def note(self, request: HttpRequest, row: Queue, done: str) -> None:
-        """Find the row by its name: the first pause creates it."""
+        """Find the row by its name, because the first pause creates it."""
         super().note(request, _row(row.name) or row, done)
 
 

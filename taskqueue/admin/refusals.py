@@ -14,7 +14,7 @@ from taskqueue.reason_words import reason_words
 
 
 def refused(error: BaseException) -> str:
-    """Return the text of an error; in English where nobody knows its translation."""
+    """Return the text of an error; in English if there is no translation."""
     return translated(why(error))
 
 

@@ -45,7 +45,7 @@ LOOKING = ("GET", "HEAD")
 
 
 class ShownWhole(ReadOnlyAdmin):
-    """A list that is one page, for users who may view it."""
+    """A list that fits on one page, for users who may view it."""
 
     def check_look(self, request: HttpRequest) -> None:
         """Raise PermissionDenied if the user may not view the page."""
@@ -80,7 +80,7 @@ class ReportAdmin(ShownWhole):
 
 
 class RowReportAdmin(ShownWhole):
-    """A list that is one page, and such a page of each row."""
+    """A list that fits on one page, with a similar page for each row."""
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -109,11 +109,11 @@ HEADER = "taskqueue-refresh"
 def live_report(
     model_admin: Any, request: HttpRequest, templates: tuple[str, str], title: str, **context: Any
 ) -> HttpResponse:
-    """Return a page with a part that it fetches again: its own template is the second one.
+    """Return a page with a part that it refreshes; the second template is that of the part.
 
-    `stream_url` in the context is the address of what tells that the part has changed, if any. A
-    refresh gets the part alone, or 304 if the browser has it. The part must hold no CSRF token:
-    that differs every time.
+    `stream_url` in the context is the address of the stream that signals changes of the part, if
+    there is one. A refresh gets only the part, or 304 if the browser already has it. The part must
+    not contain a CSRF token, which would differ every time.
     """
     request.current_app = model_admin.admin_site.name
     whole, part = templates
@@ -121,7 +121,7 @@ def live_report(
     etag = f'"{sha256(html.encode()).hexdigest()}"'
     if request.headers.get("X-Requested-With") != HEADER:
         return report(model_admin, request, whole, title, **context, live=html, etag=etag)
-    # Whoever compresses answers on the way makes the tag a weak one.
+    # Compression on the way makes the tag a weak one.
     tags = parse_etags(request.headers.get("If-None-Match", ""))
     is_known = etag in {tag.removeprefix("W/") for tag in tags}
     response = HttpResponseNotModified() if is_known else HttpResponse(html)
@@ -138,7 +138,7 @@ LONGEST_TIME = 40
 
 
 def since_of(request: HttpRequest) -> tuple[datetime | None, str]:
-    """Return the moment in `?since=`, as a search takes it, and what is wrong with it."""
+    """Return the moment in `?since=`, in the syntax of a search, and its error if it is invalid."""
     text = request.GET.get("since", "").strip()[:LONGEST_TIME]
     if not text:
         return None, ""
@@ -160,7 +160,7 @@ def span_of(request: HttpRequest) -> str:
 def span_tabs(span: str, *, since: object = None, **kept: str) -> list[dict[str, Any]]:
     """Return a link for each period; `kept` are the other parameters of the address.
 
-    None of them is the current one where a moment is shown since which it counts.
+    None of them is current if the page counts from a given moment.
     """
     return [
         {

@@ -1,7 +1,7 @@
-"""Streams that tell an open page that it has changed, so that it refreshes at once.
+"""Streams that tell an open page that it has changed, so that it fetches its fragment at once.
 
-No content travels in them: what a page shows is rendered and redacted in one place. They are
-served under ASGI; elsewhere, and where no stream may be opened, a page asks every few seconds.
+The streams carry no content: pages are rendered and redacted in one place. They are served under
+ASGI; elsewhere, and if no stream may be opened, a page polls every few seconds.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from taskqueue.monitoring.streams import RETRY_AFTER, look_every, stream
 READY = "retry: 5000\nevent: ready\ndata: -\n\n"
 CHANGED = "event: changed\ndata: -\n\n"
 LOOKING = ("GET", "HEAD")
-# Not told to the dashboard. There may be thousands a second, and an event that somebody wants is a
-# row: a dashboard that is open all day must not slow down the workers. What these change it asks
-# for every few seconds.
+# Events that the dashboard does not receive. There may be thousands a second, and each event that
+# somebody wants is a row: an open dashboard must not slow down the workers. It polls for these
+# changes every few seconds.
 OF_EVERY_TASK = frozenset({
     EventKind.TASK_ENQUEUED, EventKind.TASK_STARTED, EventKind.TASK_PROGRESSED,
     EventKind.TASK_SUCCEEDED, EventKind.WORKFLOW_STARTED, EventKind.WORKFLOW_SUCCEEDED,
@@ -35,20 +35,20 @@ OF_EVERY_TASK = frozenset({
 
 
 class SignalAdmin(ReadOnlyAdmin):
-    """Pages with a stream of signals, for those who may view the page."""
+    """Pages with a stream of signals, for users who may view the page."""
 
     def events_of(self, object_id: UUID | None) -> EventFilter:
         """Return the events that change what the page shows."""
         raise NotImplementedError
 
     def stream_url(self, request: HttpRequest, *args: object) -> str:
-        """Return the address of the stream of a page; "" where the server has none."""
+        """Return the address of the stream of a page; "" if the server has none."""
         if not isinstance(request, ASGIRequest):
             return ""
         return self.links.url(f"{self.opts.model_name}_stream", *args)
 
     def stream_view(self, request: HttpRequest, object_id: UUID | None = None) -> Any:
-        """Send a signal at each change, as server-sent events."""
+        """Send a signal for each change, as server-sent events."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method not in LOOKING:

@@ -1,4 +1,4 @@
-"""Tables on cards: the lists of alerts, limits, endpoints and failures, by one template."""
+"""Tables on cards: the lists of alerts, limits, endpoints and failures, with one template."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ Show = Callable[[Any], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table: its heading, and what stands in a row of it."""
+    """A column of a table: its heading, and the content of its cells."""
 
     title: Any
     show: Show
     is_number: bool = False
-    # Whether the heading is for screen readers alone, as above buttons.
+    # Whether the heading is only for screen readers, as above buttons.
     is_quiet: bool = False
     css: str = ""
 
     @property
     def classes(self) -> str:
-        """The classes of its cells."""
+        """The CSS classes of its cells."""
         number = "taskqueue-number-cell" if self.is_number else ""
         return " ".join(filter(None, (self.css, number)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A card with a heading, and a table or the sentence that there is nothing."""
+    """A card with a heading, and a table or a sentence saying that there is nothing."""
 
     # The id of the heading, and that of the table.
     key: str
     table_id: str = ""
     title: Any
-    # Beside the title, and between it and the table.
+    # The content beside the title, and between title and table.
     aside: object = ""
     lead: object = ""
     # Links beside the heading: titles with addresses.
@@ -56,5 +56,5 @@ class Table:
 
 
 def part(template: str, request: HttpRequest, called: str, **context: Any) -> Show:
-    """Return what renders a cell by a template, in which the row has that name."""
+    """Return a function that renders a cell with a template, in which the row has that name."""
     return lambda row: render_to_string(template, {**context, called: row}, request)

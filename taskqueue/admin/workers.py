@@ -1,4 +1,4 @@
-"""Workers: the list, the page of one with its attempts, the buttons that quiet, stop and kill."""
+"""Workers: the list, the page of one with its attempts, and buttons to quiet, stop and kill."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from taskqueue.monitoring.read_models.worker import (
     worker_named,
 )
 
-# Each verb, with the states in which a worker can still be asked for it.
+# Each verb, with the states in which it can still be requested of a worker.
 OFFERED = [
     (WORKER_VERBS["quiet"], (ACTIVE,)),
     (WORKER_VERBS["resume"], (QUIET,)),
@@ -43,20 +43,20 @@ OFFERED = [
     (WORKER_VERBS["kill"], (ACTIVE, QUIET, DRAINING)),
 ]
 MOST_WORKERS, MOST_PAST = 200, 20
-# Slots that are shown, and attempts that are read for them: more than it runs are claimed ahead.
+# The most slots that are shown, and attempts that are read for them, including claimed-ahead ones.
 MOST_SLOTS, MOST_HELD = 64, 500
-# Attempts of all workers that are searched for those of one: no index finds them.
+# The most attempts of all workers that are searched for those of one, which have no index.
 NEWEST = 10_000
 COLUMNS = (
     "task_id", "attempt", "status", "claimed_at", "started_at", "finished_at", "progress",
     "progress_message", "progress_detail", "stop_requested_at", "wedged_at", "error_class",
 )  # fmt: skip
-# The condition of the index of what runs: in the text, or SQLite would not use it.
+# The condition of the index of running attempts, written literally for SQLite.
 IS_RUNNING = "taskqueue_lease.status = 'running'"
 
 
 class ChangeForm(forms.Form):
-    """The fields that change what a worker takes, besides the reason."""
+    """The fields that change a worker's slots and queues, besides the reason."""
 
     concurrency = forms.IntegerField(
         label=gettext_lazy("Slots"), required=False, min_value=1, max_value=MOST_CONCURRENCY
@@ -67,7 +67,7 @@ class ChangeForm(forms.Form):
 
 
 class WorkerAdmin(ActsAdmin, RowReportAdmin):
-    """A worker is alive while it was seen within its lease, by the database's clock."""
+    """A worker counts as alive if it was seen within its lease, by the database's clock."""
 
     list_template = "admin/taskqueue/worker/change_list.html"
     routes = (("<int:object_id>/act/", "act"), ("resume/", "resume_all"))
@@ -81,7 +81,7 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
     def shown(self, request: HttpRequest) -> HttpResponse:
         """Show all workers, or those whose name or host contains the search text.
 
-        One that stopped too long ago to be listed is found by its full name.
+        A worker that stopped too long ago to be listed is found by its full name.
         """
         text = request.GET.get("q", "").strip()
         workers = read_workers(limit=MOST_WORKERS)
@@ -100,9 +100,9 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         )  # fmt: skip
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
-        """Show the page of one worker, whose slots are kept up to date."""
+        """Show the page of a worker, whose slots are kept up to date."""
         worker = worker_named(row.name)
-        if worker is None:  # Deleted by its retention at this moment.
+        if worker is None:  # Its retention has just deleted it.
             raise Http404
         sees_leases = request.user.has_perm("taskqueue.view_lease")
         stop = TASK_VERBS["stop"]
@@ -119,7 +119,7 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """A button of a list or a page; before a kill it asks once more."""
+        """Handle a button of a list or a page; before a kill, ask for confirmation."""
         _check_may_stop(request)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -158,7 +158,7 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         )
 
     def _change(self, request: HttpRequest, verb: Verb, worker: Worker) -> None:
-        """Do the verb with the fields that differ from what the worker does or is to do."""
+        """Run the verb with the fields that differ from what the worker has or will have."""
         form, shown = ChangeForm(request.POST), worker_named(worker.name)
         if shown is None or not form.is_valid():
             tell_errors(self, request, form)
@@ -174,7 +174,7 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         self.act(request, verb, worker, **changes)
 
     def resume_all_view(self, request: HttpRequest) -> HttpResponse:
-        """The button of the list that resumes every quiet worker."""
+        """Handle the button of the list that resumes every quiet worker."""
         _check_may_stop(request)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -194,7 +194,7 @@ class WorkerAdmin(ActsAdmin, RowReportAdmin):
         return back(request, self.links.url("worker_changelist"))
 
     def tell(self, request: HttpRequest, verb: Verb, row: Worker) -> None:
-        """Tell that it was asked, or that it had been asked for this, or for more, before."""
+        """Show that it was requested, or that this or a stronger request was made before."""
         if verb.name == "change":
             super().tell(request, verb, row)
             return
@@ -213,12 +213,12 @@ def _check_may_stop(request: HttpRequest) -> None:
 
 
 def offered_to(user: Any) -> list[tuple[Verb, tuple[str, ...]]]:
-    """Return the verbs that the user may ask workers for, each with the states that allow it."""
+    """Return the verbs that the user may request of workers, each with the states that allow it."""
     return OFFERED if WORKER_VERBS["stop"].is_for(user) else []
 
 
 def _attempts(worker: str) -> QuerySet[Any]:
-    """Return its attempts with the names of their tasks, which may be pruned."""
+    """Return its attempts with the names of their tasks, which may have been pruned."""
     tasks = Task.objects.filter(id=OuterRef("task_id"))
     return (
         Lease.objects.using(database_alias())
@@ -229,9 +229,9 @@ def _attempts(worker: str) -> QuerySet[Any]:
 
 
 def _slots(worker: ShownWorker) -> dict[str, Any]:
-    """Return what each slot runs, the longest first, and None for a free one; and what waits.
+    """Return what runs in each slot, longest first, None for a free slot; and the waiting tasks.
 
-    A worker claims more than it runs, so as not to wait for the next.
+    A worker claims more than it runs, so as not to wait for the next task.
     """
     held = list(_held(worker.name))
     running = [lease for lease in held if lease.started_at is not None]
@@ -246,7 +246,7 @@ def _slots(worker: ShownWorker) -> dict[str, Any]:
 
 
 def _held(worker: str) -> QuerySet[Any]:
-    """Return the attempts that it holds, the longest first."""
+    """Return the attempts that it holds, longest first."""
     is_running = RawSQL(IS_RUNNING, (), output_field=BooleanField())  # noqa: S611  (a constant)
     return _attempts(worker).filter(is_running).order_by("started_at", "id")[:MOST_HELD]
 

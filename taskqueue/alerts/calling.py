@@ -8,16 +8,16 @@ from taskqueue.webhooks.client import NoAnswer, Refused, post
 
 
 class Failed(GiveUp):
-    """The URL could not be called, or answered with an error; the message names no address.
+    """The URL could not be called, or answered with an error; the message contains no address.
 
-    The next call comes soon. That calls fail is logged once, not for each.
+    The next call comes soon. Failing calls are logged once, not each time.
     """
 
     _is_logged = True
 
 
 def call(url: str) -> str:
-    """Call a URL; return what it answered, in words. Raises `Failed`."""
+    """Call a URL. Return the answer in words. Raises `Failed`."""
     try:
         answer = post(url, b"", {"Content-Type": "text/plain"}, allowed=allowed_targets())
     except (NoAnswer, Refused) as error:

@@ -1,4 +1,4 @@
-"""The duty of alerts: judge due rules, update their incidents, and send messages."""
+"""One check of the due alert rules: judge them, update their incidents, and report news."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ logger = logging.getLogger("taskqueue.worker")
 
 
 def look(connection: BaseDatabaseWrapper) -> bool:
-    """Look at the rules that are due; whether a task was enqueued.
+    """Check the due rules. Return whether a task was enqueued.
 
-    What is read is read once for all of them, without a lock. One rule that cannot be judged keeps
-    nobody from the others.
+    Everything is read once for all of them, without locks. A rule that cannot be judged does not
+    keep others from being judged.
     """
     rules, taken_at = take_up(connection)
     if not rules:
@@ -59,25 +59,25 @@ def look(connection: BaseDatabaseWrapper) -> bool:
 
 @dataclass
 class Look:
-    """One look at one rule."""
+    """One check of one rule."""
 
     connection: BaseDatabaseWrapper
     rule: AlertRule
     taken_at: datetime
-    # Whether it has incidents that are open, or are still to be told.
+    # Whether it has incidents that are open, or that people must still be told of.
     is_busy: bool
     # Whether there was nothing to write.
     is_quiet: bool = False
 
     def run(self, situation: AlertSituation) -> bool:
-        """Look at it; whether a task was enqueued."""
+        """Check the rule. Return whether a task was enqueued."""
         if self.rule.kind == AlertKind.HEARTBEAT:
             return self._beat(situation)
         if self.rule.kind == AlertKind.DOCTOR and self.rule.found is None:
             return self._ask()
         judged = judge(self.rule, situation)
         if not judged and not self.is_busy and self.rule.found is None:
-            self.is_quiet = True  # Nothing holds, and nothing did: as ever.
+            self.is_quiet = True  # The usual case: the condition does not hold, and did not before.
             return False
         return self._settle(judged)
 
@@ -97,10 +97,10 @@ class Look:
         return self._enqueue(HEARTBEAT)
 
     def _ask(self) -> bool:
-        """Have the doctor asked, if it is time; more often while it has found something.
+        """Have the doctor run, if it is time; more often while it has findings.
 
-        In a task: an examination may take many seconds, in which a worker could not claim. What it
-        has found is settled at the next look.
+        It runs in a task, because an examination may take many seconds, during which a worker could
+        not claim. Its findings are settled at the next check.
         """
         every = timedelta(seconds=EXAMINED_AGAIN if self.is_busy else EXAMINED)
         asked_at = self.rule.asked_at
@@ -109,11 +109,11 @@ class Look:
         if not self.is_busy:
             self.is_quiet = True
             return False
-        # Nothing new is known of its incidents; what is still to be told of them is told.
+        # Nothing new is known of its incidents; messages that are due are sent.
         return self._settle(None)
 
     def _enqueue(self, message: dict[str, Any], **columns: Any) -> bool:
-        """Enqueue a task of the rule, unless others have looked at it since."""
+        """Enqueue a task of the rule, unless another worker has checked the rule since."""
         with orm_transaction(self.connection):
             if lock_current(self.connection, self.rule, taken_at=self.taken_at) is None:
                 return False

@@ -1,4 +1,4 @@
-"""The mail about incidents: one digest for all recipients, by templates that projects override."""
+"""The mail about incidents: one digest for all recipients, from templates to override."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ LONGEST_SUBJECT_LINE = 200
 
 @dataclass(frozen=True)
 class Line:
-    """An incident, and what is told of it: `raised`, `more`, `reminder`, `cleared`, `passed`."""
+    """An incident, and its news: `raised`, `more`, `reminder`, `cleared` or `passed`."""
 
     incident: Incident
     what: str
 
     @property
     def summary(self) -> str:
-        """The condition in the language of the mail, as far as that is known."""
+        """The condition in the language of the mail, if it can be translated."""
         return translated(self.incident.words, self.incident.summary)[:LONGEST_TEXT]
 
     @property
     def remedy(self) -> str:
-        """The remedy in the language of the mail, as far as that is known."""
+        """The remedy in the language of the mail, if it can be translated."""
         return translated_remedy(self.incident.words, self.incident.remedy)[:LONGEST_TEXT]
 
     @property
     def url(self) -> str:
-        """The address of the alert in the admin; empty where the project does not tell it."""
+        """The address of the alert in the admin; empty if the project does not set it."""
         site = get_settings().SITE_URL
         try:
             path = reverse("admin:taskqueue_incident_change", args=[self.incident.pk])
@@ -54,9 +54,9 @@ class Line:
 
 
 def send(rule: AlertRule, news: Sequence[Sequence[Any]], *, more: int = 0, message_id: str) -> int:
-    """Send what is told of a rule's incidents; return how many are addressed.
+    """Send the news about a rule's incidents. Return the number of recipients.
 
-    The same message has the same Message-ID, whoever sends it again. Raises what sending raises.
+    A repeated message has the same Message-ID. Raises sending errors.
     """
     found = Incident.objects.using(database_alias()).in_bulk([int(each[0]) for each in news])
     lines = [Line(found[int(id)], str(what)) for id, what in news if int(id) in found]
@@ -68,7 +68,7 @@ def send(rule: AlertRule, news: Sequence[Sequence[Any]], *, more: int = 0, messa
 
 
 def compose(rule: AlertRule, lines: Sequence[Line], *, more: int = 0) -> EmailMultiAlternatives:
-    """Return the message; a rule without lines is tested."""
+    """Return the message; without lines, a test of the rule."""
     context = {
         "rule": rule,
         "lines": lines,
@@ -78,7 +78,7 @@ def compose(rule: AlertRule, lines: Sequence[Line], *, more: int = 0) -> EmailMu
         # All the same, or a mixture.
         "what": lines[0].what if len({line.what for line in lines}) == 1 else "",
     }
-    # What users named may hold line breaks, and a header must not.
+    # Names chosen by users may contain line breaks, which a header must not.
     subject = " ".join(render_to_string(SUBJECT, context).split())[:LONGEST_SUBJECT_LINE]
     message = EmailMultiAlternatives(
         subject,

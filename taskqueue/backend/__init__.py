@@ -60,7 +60,7 @@ class TaskQueueBackend(BaseTaskBackend):
 
     def validate_task(self, task: AnyTask) -> None:
         """Raise Django's `InvalidTask` if the task cannot be enqueued here."""
-        # Django knows points in time only; a delay is ours.
+        # Django knows only points in time; delays are ours.
         is_delayed = task.run_after is not None and not isinstance(task.run_after, datetime)
         super().validate_task(changed(task, run_after=None) if is_delayed else task)
         self.definition_of(task)
@@ -136,7 +136,7 @@ class TaskQueueBackend(BaseTaskBackend):
             return stored_result(rows[handle.id], its_task, backend=self.alias)
 
         answers = LazySequence(len(written), make)
-        if rows:  # Looks at each.
+        if rows:  # Looking at the rows makes each of them.
             list(answers)
         return answers
 
@@ -189,7 +189,7 @@ class TaskQueueBackend(BaseTaskBackend):
 
 
 def _is_heard() -> bool:
-    """Return whether Django's signal has a receiver, other than its own, which logs at DEBUG."""
+    """Return whether Django's signal has a receiver besides Django's own, which logs at DEBUG."""
     own = id(signals.log_task_enqueued)
     keys = [key for key, *_ in signals.task_enqueued.receivers]
     return signals.logger.isEnabledFor(logging.DEBUG) or any(first != own for first, _ in keys)
@@ -217,7 +217,7 @@ def _task_of(holder: Any) -> AnyTask:
 
 
 def _parse(raw: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the correct ones of `OPTIONS`, and the mistakes."""
+    """Return the valid entries of `OPTIONS`, and the mistakes."""
     options: dict[str, Any] = {}
     mistakes = []
     for name, value in raw.items():

@@ -1,4 +1,4 @@
-"""The kinds of alert rules: their subjects and their default numbers."""
+"""The kinds of alert rules: their subjects, and the defaults of their numbers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-# Seconds between two looks at a rule, and looks without the condition that clear an incident.
+# Seconds between two checks of a rule, and checks without the condition that clear an incident.
 EVERY = 15
 GOOD_LOOKS = 2
-# Seconds between two messages of one rule: what happens meanwhile is gathered into the next one.
+# Seconds between two messages of one rule: news in between is gathered into the next one.
 GATHERED = 300
-# Seconds between two reminders of what goes on, where the rule does not say.
+# Seconds between two reminders of a firing alert, if the rule does not say.
 REPEAT = 4 * 3600
 # Seconds between two examinations of the doctor, and while it has found something.
 EXAMINED, EXAMINED_AGAIN = 3600, 600
-# Subjects of one rule that are told apart.
+# The most subjects of one rule that are distinguished.
 MOST_SUBJECTS = 200
 MOST_RECIPIENTS = 20
-# Attempts that a failure rate needs to be one.
+# How many attempts a failure rate needs.
 LEAST_ATTEMPTS = 20
 # The largest threshold of any kind.
 LARGEST = 1_000_000_000.0
@@ -89,21 +89,21 @@ class RuleSource(StrEnum):
 class KindDetails:
     """The defaults and texts of the rules of a kind."""
 
-    # What a rule may be narrowed to.
+    # The scopes to which a rule may be limited.
     scopes: tuple[AlertScope, ...] = ()
     threshold: float | None = None
     # The least and the most that a threshold may be.
     least: float = 0.0
     most: float = LARGEST
-    # Seconds that are looked at, for what is counted.
+    # Seconds of the window, for kinds that count.
     window: int | None = None
-    # Seconds for which the condition has to hold.
+    # Seconds for which the condition must hold.
     wait: int = 0
     # The unit of the value: `seconds`, `share`, `times` or nothing, for a number.
     unit: str = ""
-    # Whether each further case is news, where one is enough to raise.
+    # Whether each further case is news, if one is enough to raise.
     counts_each: bool = False
-    # Whether it is among the rules that the setting `ALERTS` asks for.
+    # Whether it is among the default rules of the setting `ALERTS`.
     is_default: bool = True
 
 
@@ -127,7 +127,7 @@ KINDS: dict[AlertKind, KindDetails] = {
         scopes=_RUNS, threshold=0.1, most=1, window=900, unit="share"
     ),
     AlertKind.QUEUE_LATENCY: KindDetails(scopes=_QUEUE, threshold=300, unit="seconds"),
-    # A look counts as many tasks.
+    # A check counts up to this many tasks.
     AlertKind.QUEUE_DEPTH: KindDetails(scopes=_QUEUE, threshold=10_000, least=1, most=1_000_000),
     AlertKind.QUEUE_UNSERVED: KindDetails(scopes=_QUEUE, wait=60),
     AlertKind.QUEUE_STALLED: KindDetails(scopes=_QUEUE, wait=60),
@@ -160,16 +160,16 @@ KINDS: dict[AlertKind, KindDetails] = {
 class Judged:
     """A subject for which the condition of a rule holds, at one look."""
 
-    # The queue, name, worker, schedule, workflow, limit or check; empty: the fleet.
+    # The queue, name, worker, schedule, workflow, limit or check; empty for the whole fleet.
     subject: str
     # A sentence, and the remedy, in English; may contain text from users.
     summary: str
     remedy: str = ""
-    # The sentence as `Sentence.words` has it; empty: it exists in English alone.
+    # The sentence in the form of `Sentence.words`; empty if it exists only in English.
     words: Mapping[str, Any] = field(default_factory=dict)
     value: float | None = None
-    # Of `counts_each`: the cases within the window, and when the latest of them came.
+    # For `counts_each`: the cases within the window, and when the latest of them came.
     count: int = 1
     latest_at: datetime | None = None
-    # The id of a task or workflow, where there is one to look at.
+    # The id of a task or workflow as an example, if there is one.
     example: str = ""

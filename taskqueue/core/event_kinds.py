@@ -1,6 +1,6 @@
-"""The kinds of events, and the match of kinds with patterns.
+"""The kinds of events, and the patterns that name them.
 
-A kind is a noun, a dot and what happened. The noun decides who may see such events.
+A kind consists of its noun, a dot and what happened. The noun decides who may see the event.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class EventKind(StrEnum):
     TASK_ENQUEUED = "task.enqueued"
     # A worker has claimed it: an attempt begins.
     TASK_STARTED = "task.started"
-    # Its body has said how far it is.
+    # Its body has reported progress.
     TASK_PROGRESSED = "task.progressed"
-    # It will run again: an attempt failed or was lost, or somebody retries it.
+    # It will run again: an attempt failed or was lost, or somebody has retried it.
     TASK_RETRYING = "task.retrying"
     TASK_SUCCEEDED = "task.succeeded"
     TASK_FAILED = "task.failed"
@@ -32,14 +32,14 @@ class EventKind(StrEnum):
     # Somebody has asked a running attempt to stop.
     TASK_STOPPING = "task.stopping"
 
-    # It was enqueued, or somebody retries it.
+    # It was enqueued, or somebody has retried it.
     WORKFLOW_STARTED = "workflow.started"
     WORKFLOW_SUCCEEDED = "workflow.succeeded"
     WORKFLOW_FAILED = "workflow.failed"
     WORKFLOW_CANCELLED = "workflow.cancelled"
     STEP_FAILED = "step.failed"
 
-    # A nominal time of it did not run.
+    # One of its nominal times did not run.
     SCHEDULE_SKIPPED = "schedule.skipped"
     SCHEDULE_PAUSED = "schedule.paused"
 
@@ -84,7 +84,7 @@ def kinds_of(patterns: Iterable[str]) -> list[str]:
         found = [kind for kind in ALL_KINDS if fnmatchcase(kind, pattern)]
         if not found:
             known = _("The kinds are {names}.", names=", ".join(ALL_KINDS))
-            # Somebody who names a noun alone means all kinds of it.
+            # A noun alone means all kinds of it.
             meant = [f"{pattern}.*"] if pattern in NOUNS else ALL_KINDS
             hint = did_you_mean(pattern, meant, otherwise=known)
             raise ValueError(_(

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-# Buckets for each doubling.
+# The number of buckets for each doubling.
 STEPS = 4
 # Up to 2^-10 s, about a millisecond; beyond 2^21 s, about 24 days.
 LOWEST, HIGHEST = -40, 84
@@ -30,7 +30,7 @@ def bucket_of(seconds: float) -> int:
 
 def counted(durations: Sequence[float]) -> Histogram:
     """Return how many of the durations are in each bucket."""
-    # As `bucket_of` does it, without a call for each.
+    # As in `bucket_of`, without a call for each.
     longer = [seconds for seconds in durations if seconds > _SHORTEST]
     counts = Counter([math.ceil(math.log2(seconds) * STEPS) for seconds in longer])
     if len(longer) < len(durations):

@@ -1,4 +1,4 @@
-"""Lazy sequences, whose items are made on first access."""
+"""Sequences whose items are made when they are first accessed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class LazySequence(Sequence[T]):
-    """A sequence that makes each item at the first look at it, and keeps it.
+    """A sequence that makes each item when it is first accessed, and keeps it.
 
     It reads, compares and adds like a list; slices and sums of it are lists.
     """
@@ -50,5 +50,5 @@ class LazySequence(Sequence[T]):
         return repr(list(self))
 
     def made(self) -> list[T]:
-        """Return the items that somebody has looked at."""
+        """Return the items that were accessed."""
         return [item for item in self._items if item is not None]

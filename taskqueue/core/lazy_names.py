@@ -1,4 +1,4 @@
-"""Lazy names of packages and classes, which are imported on first access."""
+"""Names of packages and classes that are imported when they are first accessed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package.
 
-    `places` tells by name where it stands: in a module under the same name, or as `module:name`.
+    `places` maps each name to its place: a module with the same name in it, or `module:name`.
     """
 
     def get(name: str) -> Any:
@@ -33,9 +33,9 @@ def lazy_names(
 
 
 class LateFunctions(type):
-    """A class whose functions are imported one module at a time, when one of it is first asked for.
+    """A class whose functions are imported one module at a time, when they are first accessed.
 
-    `FUNCTIONS` has their names, by the modules in which they stand.
+    `FUNCTIONS` maps modules to the names of their functions.
     """
 
     FUNCTIONS: ClassVar[Mapping[str, str]] = {}

@@ -1,4 +1,4 @@
-"""Outcomes of attempts, what each means for lease and task, and the transitions that follow.
+"""Outcomes of attempts, their effects on lease and task, and the resulting transitions.
 
 Standard library only.
 """
@@ -14,7 +14,7 @@ from taskqueue.core.states import FINISHED, PENDING, LeaseStatus, TaskStatus
 
 
 class OutcomeKind(StrEnum):
-    """The kind of an attempt's end; `EFFECTS` says what becomes of its lease and task."""
+    """The kind of an attempt's end; `EFFECTS` has its effects on the lease and the task."""
 
     # The body returned.
     SUCCEEDED = "succeeded"
@@ -30,38 +30,39 @@ class OutcomeKind(StrEnum):
     STOPPED = "stopped"
     # The process that ran it died: a crash.
     LOST = "lost"
-    # The worker could not renew its leases and killed its children: no crash.
+    # The worker could not renew its leases and killed its children: not a crash.
     FENCED = "fenced"
-    # Its body was interrupted by a shutdown: runs again, nothing counted.
+    # Its body was interrupted by a shutdown: it runs again, and nothing is counted.
     RETURNED = "returned"
-    # Handed back before its body started: leaves no trace.
+    # Handed back before its body started, without a trace.
     UNSTARTED = "unstarted"
-    # This worker has no definition of that name: waits for one that has.
+    # This worker has no definition of that name: the task waits for one that has.
     PARKED = "parked"
 
 
 class Effect(NamedTuple):
     """The statuses that an outcome leads to, unless the attempt was asked to stop."""
 
-    # None: the lease is withdrawn, as if it had never been claimed.
+    # None if the lease is withdrawn, as if it had never been claimed.
     lease_status: LeaseStatus | None
     # The status that the task gets, unless `limited_by` makes it failed.
     task_status: TaskStatus
     # The limit beyond which the task fails.
     limited_by: Literal["", "max_attempts", "max_crashes", "park_limit"] = ""
-    # After a crash the task waits for its `crash_delay`, else for the outcome's delay.
+    # Whether the task waits for its `crash_delay`, not for the outcome's delay.
     counts_as: Literal["", "failure", "crash"] = ""
 
     def lease_status_of(self, *, stopping: bool) -> LeaseStatus | None:
-        """Return the lease's status; one that was asked to stop is stopped, unless it was lost."""
+        """Return the lease's status: stopped if that was requested, unless it was lost."""
         if stopping and self.lease_status is not LeaseStatus.LOST:
             return LeaseStatus.STOPPED
         return self.lease_status
 
 
-# The table of outcomes, which both databases' statements and tasks of several workers follow.
+# The table of outcomes, which the statements of both databases and the code for tasks of several
+# workers follow.
 #
-# A requested stop overrides it: then the task is cancelled.
+# If a stop was requested, the task is cancelled instead.
 EFFECTS: Mapping[str, Effect] = {
     OutcomeKind.SUCCEEDED: Effect(LeaseStatus.SUCCEEDED, TaskStatus.SUCCEEDED),
     OutcomeKind.FAILED: Effect(
@@ -95,18 +96,18 @@ class Outcome(NamedTuple):
     kind: str
     # When it ended; never left out, because the engine cannot know it otherwise.
     ended: float
-    # When the body started; None: never.
+    # When the body started; None if it did not.
     started: float | None = None
     # JSON text; None is null.
     return_value: str | None = None
     error_class: str = ""
     error_message: str = ""
     traceback: str = ""
-    # Seconds until the next attempt, where there is one.
+    # Seconds until the next attempt, if there is one.
     delay: float = 0.0
     retryable: bool = True
-    # Of a task of a workflow that succeeded: changes of the context, as JSON text, and whether it
-    # returned a fan-out, whose calls lie with the lease.
+    # For a succeeded task of a workflow: changes of the context, as JSON text, and whether it
+    # returned a fan-out, whose calls are stored for the lease.
     updates: str | None = None
     has_fan: bool = False
 
@@ -115,9 +116,9 @@ class Recorded(NamedTuple):
     """The statuses that task and lease have once an outcome is recorded."""
 
     task_status: str
-    # None: the lease was withdrawn.
+    # None if the lease was withdrawn.
     lease_status: str | None
-    # Of the workflow that is to hear of the end, if the task has one.
+    # The step of the workflow that must be notified, if the task has one.
     step_id: int | None = None
 
 
@@ -126,12 +127,12 @@ SUCCESS = Recorded(TaskStatus.SUCCEEDED, LeaseStatus.SUCCEEDED)
 
 @lru_cache(maxsize=1024)
 def success_of(step_id: int | None) -> Recorded:
-    """Return what is recorded of a success; those of one step share it."""
+    """Return the record of a success; successes of one step share it."""
     return SUCCESS if step_id is None else SUCCESS._replace(step_id=step_id)
 
 
 def is_final(outcome: Outcome, *, failures: int, max_attempts: int) -> bool:
-    """Return whether no attempt follows one that failed after so many earlier failures."""
+    """Return whether no attempt follows one that failed after this many earlier failures."""
     return not outcome.retryable or failures + 1 >= max_attempts
 
 
@@ -139,7 +140,7 @@ Statuses = frozenset[TaskStatus]
 
 
 class Change(NamedTuple):
-    """A cause that leads from some statuses to others, in a single step."""
+    """A cause, and the statuses between which it leads in a single step."""
 
     before: Statuses
     after: Statuses

@@ -13,7 +13,7 @@ class Period(NamedTuple):
     """One period: no other one of any length has its label."""
 
     label: str
-    # The first moment behind it.
+    # The first moment after it.
     ends_at: datetime
 
 
@@ -30,8 +30,8 @@ def period_of(per: str, moment: datetime, zone: tzinfo) -> Period:
         return Period(f"{per}s:{number}", EPOCH + (number + 1) * length)
     local = moment.astimezone(zone)
     if per in ("minute", "hour"):
-        # Elapsed time, not that of the wall clock: where a clock is put back by half an hour, the
-        # beginning of an hour by the clock has another offset than its end.
+        # Elapsed time, not wall time: if a clock is put back by half an hour, the beginning of an
+        # hour by the clock has another offset than its end.
         gone = timedelta(seconds=local.second, microseconds=local.microsecond)
         if per == "minute":
             ends_at = moment - gone + timedelta(minutes=1)

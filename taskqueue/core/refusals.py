@@ -1,6 +1,6 @@
-"""The reason of a refusal: its English text, and what is needed to translate it.
+"""Why something was refused: in English, with the data that a face needs to translate it.
 
-Exceptions, logs, REST and the command line use the English text. The admin translates it
+Exceptions, logs, REST and the command line show the English text. The admin translates it
 (`taskqueue.display.refused`).
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Refusal(str):
-    """A text in English that knows its template and what fills the gaps of that."""
+    """A text in English that keeps its template and the values of its gaps."""
 
     __slots__ = ("template", "values")
 
@@ -19,7 +19,7 @@ class Refusal(str):
     values: dict[str, Any]
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Leave the values behind: they need not be fit for another process."""
+        """Leave the values out: other processes may not be able to load them."""
         return str, (str(self),)
 
 
@@ -38,6 +38,6 @@ def joined(parts: Iterable[str], separator: str = "\n") -> Refusal:
 
 
 def why(error: BaseException) -> str:
-    """Return the text of an error, with what translates it where that is known."""
+    """Return the text of an error, with the data to translate it if that is known."""
     told = error.args[0] if error.args else ""
     return told if isinstance(told, Refusal) else str(error)

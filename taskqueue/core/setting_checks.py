@@ -1,4 +1,4 @@
-"""Checks of settings: each is given the name of a setting, for messages, and its value.
+"""Checks of settings: each takes the name of a value for messages, and the value.
 
 It returns the normal form or raises `Mistake`.
 """
@@ -18,9 +18,9 @@ from taskqueue.core.webhook_targets import Allowed
 
 Check = Callable[[str, Any], Any]
 
-# How old events may become, and how many are kept.
+# The age of old events, and the number that is kept.
 DEFAULT_EVENTS_KEPT: dict[str, Any] = {"age": timedelta(days=7), "rows": 1_000_000}
-# Who hears of the default alert rules, what a heartbeat calls, and kinds that are left out.
+# The recipients of the default alert rules, the URL of a heartbeat, and kinds that are left out.
 DEFAULT_ALERTS: dict[str, Any] = {"mail": (), "endpoints": (), "heartbeat": "", "leave_out": ()}
 _LARGEST_COUNT = 2**31 - 1
 # The largest value of the column for the level of a log line.
@@ -61,7 +61,7 @@ def whole(lowest: int) -> Check:
 
 
 def duration(lowest: float) -> Check:
-    """Return the check of a duration that is at least so many seconds long."""
+    """Return the check of a duration of at least `lowest` seconds."""
 
     def is_valid(value: Any) -> bool:
         try:
@@ -99,7 +99,7 @@ def table(defaults: Mapping[str, Any], check: Check) -> Check:
 
 
 def kept_events(place: str, value: Any) -> dict[str, Any]:
-    """Check how long, and how many, events are kept; None: as long as the other allows."""
+    """Check how long and how many events are kept; with None only the other one limits."""
     values = table(DEFAULT_EVENTS_KEPT, lambda _, item: item)(place, value)
     checks = {"age": duration(1.0), "rows": whole(1)}
     return {key: optional(checks[key])(f"{place}[{key!r}]", item) for key, item in values.items()}
@@ -109,7 +109,7 @@ switch = accepted(lambda value: type(value) is bool, "True or False")
 
 
 def alerts(place: str, value: Any) -> dict[str, Any]:
-    """Check who hears of the default alert rules."""
+    """Check the recipients of the default alert rules."""
     if not isinstance(value, Mapping):
         raise Mistake(f"{place} must be a dict or None, not {value!r}.")
     values = dict(DEFAULT_ALERTS)
@@ -148,7 +148,7 @@ def log_level(place: str, value: Any) -> int | str:
 
 
 def trace_url(place: str, value: Any) -> str:
-    """Check the address of traces, which has a place for the id of one."""
+    """Check the address of traces, which has a placeholder for the trace id."""
     is_address = isinstance(value, str) and value.startswith(("https://", "http://"))
     if is_address and value.count("{trace_id}") == 1:
         return str(value)
@@ -196,7 +196,7 @@ _URL_PATTERN = re.compile(r"https?://[^*?\[\]/@\s]+/\S*")
 
 
 def builtin_tasks(place: str, value: Any) -> dict[str, tuple[Any, ...]]:
-    """Check what the built-in tasks may do: nothing by default."""
+    """Check what the built-in tasks may do, which is nothing by default."""
     if not isinstance(value, Mapping):
         raise Mistake(f"{place} must be a dict, not {value!r}.")
     allowed: dict[str, tuple[Any, ...]] = dict.fromkeys(BUILTIN_TASKS, ())

@@ -1,4 +1,4 @@
-"""Check the URLs of webhooks, as far as a URL can tell. Standard library only."""
+"""The URLs to which webhooks may be sent, as far as the URL shows. Standard library only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 PRINTABLE = re.compile(r"[!-~]+")
 LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 NAME = re.compile(rf"(?=.{{1,253}}$){LABEL}(\.{LABEL})*")
-# As browsers and libc read addresses: in decimal, octal or hexadecimal, of one to four parts.
+# As browsers and libc read addresses: in decimal, octal or hexadecimal, with one to four parts.
 NUMBER = re.compile(r"(0x[0-9a-f]*|[0-9]+)")
 HOST_PATTERN = re.compile(r"([a-z0-9_.*?-]+)(:([0-9]{1,5}))?")
 
@@ -34,7 +34,7 @@ class Allowed:
     """The hosts and networks that the setting `WEBHOOK_ALLOW` names."""
 
     networks: tuple[Network, ...] = ()
-    # Patterns of names, each with the only port for which it holds, if it has one.
+    # Patterns of names, each with the only port to which it applies, if it has one.
     hosts: tuple[tuple[str, int | None], ...] = ()
 
     @classmethod
@@ -55,13 +55,13 @@ class Allowed:
         return cls(tuple(networks), tuple(hosts))
 
     def names(self, host: str, port: int) -> bool:
-        """Whether the name of a host is allowed."""
+        """Return whether the name of a host is allowed."""
         return any(
             fnmatchcase(host, pattern) and only in (None, port) for pattern, only in self.hosts
         )
 
     def holds(self, address: Address) -> bool:
-        """Whether an address lies in an allowed network; an IPv4 one also where it is mapped."""
+        """Return whether an address is in an allowed network; an IPv4 one also if mapped."""
         candidates = [address, *embedded_in(address)]
         return any(each in network for each in candidates for network in self.networks)
 
@@ -78,14 +78,14 @@ class Target:
     port: int
     # The path with the query.
     path: str
-    # The address, where the URL names one in place of a host.
+    # The address, if the URL contains one instead of a host.
     literal: Address | None = None
     # Whether `WEBHOOK_ALLOW` names the host.
     is_allowed: bool = False
 
     @property
     def origin(self) -> str:
-        """The part of the URL that is no secret: paths and queries often hold tokens."""
+        """The part of the URL that is not secret: paths and queries often contain tokens."""
         shown = f"[{self.host}]" if isinstance(self.literal, IPv6Address) else self.host
         is_usual = self.port == DEFAULT_PORTS[self.scheme]
         return f"{self.scheme}://{shown}" if is_usual else f"{self.scheme}://{shown}:{self.port}"
@@ -101,7 +101,7 @@ class Target:
         return self.scheme == "https" and self.port in PORTS
 
     def refusal(self, address: Address, allowed: Allowed) -> str:
-        """Return why this address of the host must not be called; empty: it may be."""
+        """Return why this address of the host must not be called; empty if it may be."""
         found = class_of(address)
         if found == "metadata":
             return _("The host has the address of a cloud's metadata service.")
@@ -113,9 +113,9 @@ class Target:
 
 
 def target_of(url: str, allowed: Allowed = NOTHING_ALLOWED) -> Target:
-    """Return the parts of a URL that a webhook may be sent to. Raises `InvalidURL`.
+    """Return the parts of a URL to which webhooks may be sent. Raises `InvalidURL`.
 
-    What only its addresses tell is asked of `Target.refusal` before each connection.
+    `Target.refusal` checks the addresses before each connection.
     """
     if not isinstance(url, str) or not PRINTABLE.fullmatch(url) or "\\" in url:
         raise InvalidURL(_("A URL has printable ASCII characters only; write others encoded."))
@@ -163,8 +163,7 @@ def _not_ordinary(target: Target) -> str:
 def _host(host: str, *, is_bracketed: bool) -> tuple[str, Address | None]:
     """Return the host, and its address if it is one. Raises `InvalidURL`.
 
-    An address in any other notation than its usual one is refused: programs differ in how they
-    read it.
+    An address in an unusual notation is refused, because programs read these differently.
     """
     if is_bracketed:
         try:

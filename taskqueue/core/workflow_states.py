@@ -8,11 +8,11 @@ class WorkflowStatus(StrEnum):
 
     # Its steps run, or wait for others; it may be paused.
     RUNNING = "running"
-    # Nothing more is released; what runs was asked to stop.
+    # No more steps are released; running tasks were asked to stop.
     STOPPING = "stopping"
     # It has failed or was cancelled, and its succeeded steps are undone.
     COMPENSATING = "compensating"
-    # All its steps ended, and none failed that may not.
+    # All its steps have ended, and none failed that must not.
     SUCCEEDED = "succeeded"
     # A step failed, or its deadline passed.
     FAILED = "failed"
@@ -25,11 +25,11 @@ class StepKind(StrEnum):
 
     # One task.
     TASK = "task"
-    # Many members: tasks of one definition, or unlike calls with limits, workflows included.
+    # Many members: tasks of one definition, or unlike calls with limits, including workflows.
     MAP = "map"
-    # A workflow of its own.
+    # A child workflow.
     WORKFLOW = "workflow"
-    # Nothing: it waits for others and gathers their results.
+    # Nothing: it waits for other steps and gathers their results.
     JOIN = "join"
 
 
@@ -51,7 +51,7 @@ class StepStatus(StrEnum):
 
 
 class After(StrEnum):
-    """The end of a step after which another one runs."""
+    """The kind of end of a step after which another one runs."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -69,13 +69,13 @@ class OnFailure(StrEnum):
 
 
 class Spread(StrEnum):
-    """How the calls of a map are made of a list that is known at run time."""
+    """How the calls of a map are made from a list that is known at run time."""
 
-    # A call for each item, which is its argument.
+    # A call for each item, with the item as its argument.
     MAP = "map"
-    # A call for each item, which is the list of its arguments.
+    # A call for each item, with the item as the list of its arguments.
     STARMAP = "starmap"
-    # A call for each so many items, which are a list.
+    # A call for each group of items, with a list of them as its argument.
     CHUNKS = "chunks"
 
 

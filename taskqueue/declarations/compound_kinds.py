@@ -26,7 +26,7 @@ class Fields(Kind):
 
     @cached_property
     def _kinds(self) -> Mapping[str, Kind | None]:
-        # Only now: a class may have fields of its own type.
+        # This is done late, because a class may have fields of its own type.
         return self._find_kinds()
 
     def _store(self, value: Any) -> Any:
@@ -177,7 +177,7 @@ class Values(Kind):
 
 
 class Either(Kind):
-    """One of several kinds: the first that admits a value, in the order in which they stand."""
+    """One of several kinds: the first in order that admits a value."""
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self._kinds = kinds

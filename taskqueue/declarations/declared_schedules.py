@@ -18,7 +18,7 @@ NOT_SCHEDULED = options_for(Use.USING).keys() - options_for(Use.SCHEDULE).keys()
 
 
 class HasOptions(Protocol):
-    """The options of what declares schedules."""
+    """The options of a definition or workflow that declares schedules."""
 
     @property
     def schedule(self) -> tuple[Scheduled, ...]:

@@ -1,4 +1,4 @@
-"""The models, one file a noun."""
+"""The models; each noun has a module."""
 
 from taskqueue.models.alert import AlertRule, Incident
 from taskqueue.models.audit import Audit

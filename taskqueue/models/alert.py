@@ -1,4 +1,4 @@
-"""Alert rules, and their incidents: the subjects for which a rule's condition holds or held."""
+"""Alert rules and their incidents: the subjects for which a rule's condition holds or held."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ LONGEST_URL = 1000
 
 
 class AlertRule(models.Model):
-    """A condition to look for, and who is told of it. Null numbers: those of its kind."""
+    """A condition to look for, and who is told of it.
+
+    If a number is null, its kind's default applies.
+    """
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_RULE_NAME, unique=True)
     kind = models.CharField(max_length=20, choices=choices(AlertKind))
     scope = models.CharField(max_length=10, choices=choices(AlertScope), default=AlertScope.ALL)
-    # Compared with the name of the subject, as `fnmatch` does; empty: any.
+    # Compared with the name of the subject, as by `fnmatch`; empty for any.
     pattern = models.CharField(max_length=LONGEST_SUBJECT, default="")
     threshold = models.FloatField(null=True)
     window_seconds = models.PositiveIntegerField(null=True)
@@ -30,7 +33,7 @@ class AlertRule(models.Model):
     repeat_seconds = models.PositiveIntegerField(null=True)
     # `{"mail": [addresses], "endpoints": [names]}`.
     channels = models.JSONField(default=dict)
-    # That a heartbeat calls. It may hold a secret.
+    # The URL that a heartbeat calls. It may contain a secret.
     url = models.CharField(max_length=LONGEST_URL, default="")
     is_enabled = models.BooleanField(default=True)
 
@@ -39,23 +42,23 @@ class AlertRule(models.Model):
     silence_reason = models.CharField(max_length=1000, default="")
 
     source = models.CharField(max_length=10, choices=choices(RuleSource), default=RuleSource.ROW)
-    # When code was last seen to declare it, and since when none does.
+    # When code last declared it, and since when none does.
     declared_at = models.DateTimeField(null=True)
     removed_at = models.DateTimeField(null=True)
     created_by = models.CharField(max_length=150, default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())
     changed_at = models.DateTimeField(db_default=DatabaseClock())
 
-    # When it is looked at next; null while it is not.
+    # When it is next checked; null if it is not.
     next_at = models.DateTimeField(null=True)
-    # When the worker took it up that judged it last: nobody writes what was judged before.
+    # When the worker whose judgement was last written took it up; older judgements are refused.
     evaluated_at = models.DateTimeField(null=True)
     # When its last messages were enqueued.
     told_at = models.DateTimeField(null=True)
-    # When the doctor was last asked, and what it found; null once that was taken in.
+    # When the doctor was last run, and its findings; null once they have been processed.
     asked_at = models.DateTimeField(null=True)
     found = models.JSONField(null=True)
-    # Why it could not be judged; empty when all is well.
+    # Why it could not be judged; empty if it could.
     trouble = models.CharField(max_length=LONGEST_TEXT, default="")
     # Since when the calls of a heartbeat fail, and why the first of them did.
     failing_since = models.DateTimeField(null=True)
@@ -83,36 +86,36 @@ class AlertRule(models.Model):
 
 
 class Incident(models.Model):
-    """There is at most one open incident of a rule and a subject."""
+    """A rule has at most one open incident for each subject."""
 
     id = models.BigAutoField(primary_key=True)
     rule = models.ForeignKey(AlertRule, models.CASCADE, related_name="incidents", db_index=False)
     subject = models.CharField(max_length=LONGEST_SUBJECT)
     status = models.CharField(max_length=10, choices=choices(IncidentStatus))
-    # The condition as it was seen last, and its remedy, in English.
+    # The last seen condition, and its remedy, in English.
     summary = models.CharField(max_length=LONGEST_TEXT, default="")
-    # The sentence of `summary` with gaps, and what fills them, for readers of other languages.
+    # The template of `summary`, and the values of its gaps, for readers of other languages.
     words = models.JSONField(default=dict)
     remedy = models.CharField(max_length=LONGEST_TEXT, default="")
     value = models.FloatField(null=True)
-    # Of rules that count cases: the most that one look found within the rule's window, and when the
-    # latest came.
+    # For rules that count cases: the most that one check found within the rule's window, and when
+    # the latest came.
     count = models.PositiveIntegerField(default=1)
     latest_at = models.DateTimeField(null=True)
-    # A task or workflow to look at.
+    # A task or workflow as an example.
     example = models.CharField(max_length=36, default="")
 
     began_at = models.DateTimeField()
     raised_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    # Looks in a row at which the condition did not hold.
+    # Consecutive checks in which the condition did not hold.
     good_looks = models.PositiveSmallIntegerField(default=0)
-    # When it was last told, and up to which case.
+    # When people were last told of it, and up to which case.
     notified_at = models.DateTimeField(null=True)
     told_latest_at = models.DateTimeField(null=True)
     # The last of its events that was written: `raised`, `cleared`, or none yet.
     announced = models.CharField(max_length=10, default="")
-    # Whether it has ended and nothing of it is left to tell.
+    # Whether it has ended and people need not be told anything more.
     is_settled = models.BooleanField(default=False)
 
     acknowledged_at = models.DateTimeField(null=True)
@@ -137,7 +140,7 @@ class Incident(models.Model):
             ),
         ]
         constraints = [
-            # Behind the lock of the rule: whoever came past that could not raise it twice.
+            # Even without the rule's lock, an incident could not be raised twice.
             models.UniqueConstraint(
                 fields=["rule", "subject"],
                 name="taskqueue_incident_open",

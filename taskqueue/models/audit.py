@@ -1,4 +1,4 @@
-"""An audit entry: who did what by hand, to what, and why."""
+"""An audit entry: who did what to which subject by hand, and why."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from taskqueue.models.parts import VIEW_ONLY, DatabaseClock
 
 
 class Audit(models.Model):
-    """Written in the transaction of the act itself."""
+    """Written in the transaction of the action."""
 
     id = models.BigAutoField(primary_key=True)
     at = models.DateTimeField(db_default=DatabaseClock())
     actor = models.CharField(max_length=150, default="")
-    # The kind of what it was done to, such as `task` or `schedule`.
+    # The kind of its subject, such as `task` or `schedule`.
     noun = models.CharField(max_length=10, default="")
     verb = models.CharField(max_length=30)
-    # The id of the task, or the name of what else it was done to.
+    # The id of the task, or the name of another subject.
     subject = models.CharField(max_length=255, db_index=True)
     reason = models.CharField(max_length=1000, default="")
-    # The status that it had.
+    # The status before the action.
     before = models.CharField(max_length=10, default="")
     # The changes, with the new values.
     detail = models.CharField(max_length=1000, db_default="")

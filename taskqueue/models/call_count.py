@@ -11,7 +11,7 @@ from taskqueue.models.task import LONGEST_NAME
 
 
 class TurnedAway(StrEnum):
-    """The outcome of a call that made no task, or for which another task made way."""
+    """What happened to a call that created no task, or that another task had to make way for."""
 
     # A waiting task got its arguments, and was put off.
     DEBOUNCED = "debounced"
@@ -26,15 +26,15 @@ class TurnedAway(StrEnum):
 class CallCount(models.Model):
     """A number of calls of one definition; rows are added up.
 
-    Written in the transaction of the call. Nobody waits for another, as they would for a number
-    that all raise: a duty makes few rows of many.
+    A row is written in the transaction of the call. So no call waits for another, as it would for a
+    shared counter; a duty merges the rows.
     """
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_NAME)
     what = models.CharField(max_length=10, choices=choices(TurnedAway))
     number = models.PositiveBigIntegerField(default=1)
-    # Whether it is made of many rows; all names behind the first so many share such rows.
+    # Whether it is a merged row; names beyond the first ones share such rows.
     is_sum = models.BooleanField(default=False)
 
     class Meta:

@@ -8,12 +8,12 @@ from django.db import models
 class Collected(models.Model):
     """One event of a group; deleted in the transaction that enqueues its batch.
 
-    It says by itself when its group is due and how the batch is enqueued, so that those who collect
-    share no row, and workers need no code of the project.
+    The row says when its group is due and how the batch is enqueued. So sessions that collect
+    events share no row, and workers need no code of the project.
     """
 
     id = models.BigAutoField(primary_key=True)
-    # Of the definition.
+    # The name of the definition.
     name = models.CharField(max_length=255)
     group = models.CharField(max_length=200, db_column="group_key")
     # JSON.
@@ -25,7 +25,7 @@ class Collected(models.Model):
     # Seconds.
     grace = models.FloatField()
     max_delay = models.FloatField()
-    # Of the enqueue: see `engine.specs`.
+    # The spec of the enqueue: see `engine.specs`.
     spec = models.JSONField()
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Events that somebody has subscribed to, the subscriptions, and where the feed stands."""
+"""Events that somebody has subscribed to, the subscriptions, and the position of the feed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Subscriber(StrEnum):
     ENDPOINT = "endpoint"
     # A definition under `@on`: each event causes a task of it.
     HANDLER = "handler"
-    # Somebody who reads the feed, and renews the subscription meanwhile.
+    # A reader of the feed, who renews the subscription meanwhile.
     STREAM = "stream"
 
 
 class Event(models.Model):
-    """A change that was committed. Triggers of the changed table write it, where it is wanted.
+    """A committed change. Triggers of the changed table write it, if anybody wants it.
 
-    Readers follow `seq`, never `id`: ids of transactions that overlap appear out of order.
+    Readers follow `seq`, never `id`: the ids of overlapping transactions appear out of order.
     """
 
     id = models.BigAutoField(primary_key=True)
-    # Its number, without gaps, in the order in which events became visible; null: not numbered yet.
+    # Its number, without gaps, in the order in which events became visible; null until numbered.
     seq = models.BigIntegerField(null=True)
     kind = models.CharField(max_length=LONGEST_KIND, choices=choices(EventKind))
     at = models.DateTimeField(db_default=DatabaseClock())
@@ -40,7 +40,7 @@ class Event(models.Model):
     workflow = models.ForeignKey(
         Workflow, models.DO_NOTHING, null=True, related_name="events", **LOOSE
     )
-    # Of the definition, workflow, schedule or rule; of an operation its verb.
+    # The name of the definition, workflow, schedule or rule; for an operation its verb.
     name = models.CharField(max_length=LONGEST_NAME, db_default="")
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME, db_default="")
     worker = models.CharField(max_length=LONGEST_WORKER_NAME, db_default="")
@@ -56,7 +56,7 @@ class Event(models.Model):
             )
         ]  # fmt: skip
         constraints = [
-            # An event enters it when it gets its number: that it is written costs less.
+            # An event enters this index when it is numbered, so that writing it costs less.
             models.UniqueConstraint(
                 fields=["seq"], name="taskqueue_event_seq", condition=Q(seq__isnull=False)
             )
@@ -73,7 +73,7 @@ class EventBatch(models.Model):
     each into rows of `Event`. A row for each event would be written and indexed twice.
     """
 
-    # Of the sequence of the events' ids: so batches and single events have one order.
+    # From the sequence of the events' ids, so that batches and single events have one order.
     id = models.BigIntegerField(primary_key=True)
     kind = models.CharField(max_length=LONGEST_KIND, choices=choices(EventKind))
     at = models.DateTimeField()
@@ -83,10 +83,10 @@ class EventBatch(models.Model):
     name = models.CharField(max_length=LONGEST_NAME)
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
     worker = models.CharField(max_length=LONGEST_WORKER_NAME)
-    # What they share of their details.
+    # The details that they share.
     details = models.JSONField()
-    # How many there are; for each its task, of a start and an end its attempt, and of an end the
-    # seconds that it ran.
+    # How many there are; for each its task, for a start and an end its attempt, and for an end how
+    # many seconds it ran.
     number = models.IntegerField()
     task_ids = ManyOf("uuid")
     attempts = ManyOf("integer", null=True)
@@ -100,26 +100,26 @@ class EventBatch(models.Model):
 
 
 class Subscription(models.Model):
-    """Which events somebody wants: those that fit each of its conditions."""
+    """The events that somebody wants: those that match all of its conditions."""
 
     id = models.BigAutoField(primary_key=True)
     subscriber = models.CharField(max_length=10, choices=choices(Subscriber))
     # The name of the handler's definition, or the id of the endpoint, rule or stream.
     subject = models.CharField(max_length=LONGEST_NAME)
-    # Which of several of the same subject.
+    # Distinguishes several of the same subject.
     place = models.SmallIntegerField(default=0)
-    # In full, never as patterns.
+    # Full kinds, never patterns.
     kinds = models.JSONField()
-    # Patterns with `*` and `?`; an empty list: all.
+    # Patterns with `*` and `?`; an empty list matches all.
     names = models.JSONField(default=list)
     queues = models.JSONField(default=list)
     task_id = models.UUIDField(null=True)
     workflow_id = models.UUIDField(null=True)
-    # When it ends unless it is renewed; null: it stays.
+    # When it ends unless it is renewed; null if it stays.
     until = models.DateTimeField(null=True)
-    # Of a handler: what its tasks share, as a schedule keeps it.
+    # For a handler: the request that its tasks share, as in a schedule.
     request = models.JSONField(null=True)
-    # Of a handler: when code was last seen to declare it.
+    # For a handler: when code last declared it.
     declared_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
 
@@ -140,16 +140,17 @@ class Subscription(models.Model):
 
 
 class Audience(models.Model):
-    """The one row of what anybody wants, and of where the feed stands.
+    """The one row with everything that anybody wants, and the position of the feed.
 
-    Who numbers events holds its lock. There is none before the first subscription.
+    The session that numbers events holds its lock. There is no such row before the first
+    subscription.
     """
 
     # Always 1.
     id = models.SmallIntegerField(primary_key=True, default=1)
-    # The kinds that any subscription has, separated by spaces.
+    # The kinds of all subscriptions, separated by spaces.
     kinds = models.TextField(default="")
-    # The last number that was given, and the last one that was deleted.
+    # The last number that was assigned, and the last one that was deleted.
     last_seq = models.BigIntegerField(default=0)
     pruned_seq = models.BigIntegerField(default=0)
 

@@ -1,4 +1,4 @@
-"""A request with an Idempotency-Key, or a press of an admin button, and its response."""
+"""A REST request with an Idempotency-Key, or a press of a button in the admin, with its answer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ LONGEST_KEY = 255
 
 
 class IdempotencyKey(models.Model):
-    """Written in the transaction of what the request did: the same key again is told the same."""
+    """Written in the transaction of the request's changes; the same key gets the same answer."""
 
     id = models.BigAutoField(primary_key=True)
-    # Whose key it is: two people may choose the same.
+    # The owner of the key: two people may choose the same key.
     actor = models.CharField(max_length=150)
     key = models.CharField(max_length=LONGEST_KEY)
     # SHA-256 of method, path and body.
     fingerprint = models.CharField(max_length=64)
     status = models.PositiveSmallIntegerField(default=0)
     headers = models.JSONField(default=dict)
-    # JSON in the wording that was answered.
+    # The JSON text of the answer.
     body = models.TextField(default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())
 

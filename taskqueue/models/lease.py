@@ -1,4 +1,4 @@
-"""A lease: one worker's hold on a task for one attempt, then its history, with what it wrote."""
+"""A lease: one worker's hold on a task for one attempt, later its history, with what it wrote."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from taskqueue.models.worker import Worker
 
 
 class Lease(models.Model):
-    """The fence: what a worker writes counts only while its lease is `running`.
+    """The fence: a worker's writes count only while its lease is `running`.
 
-    `expires_at` stands in no index, so that a ping stays a heap-only update.
+    `expires_at` is in no index, so that a ping is a heap-only update.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -32,13 +32,13 @@ class Lease(models.Model):
     expires_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 
-    # Whether its task is one for several workers.
+    # Whether its task is for several workers.
     is_shared = models.BooleanField(db_default=False)
     # Whether it takes places of limiters.
     is_limited = models.BooleanField(db_default=False)
-    # What the body returned; only kept for tasks of several workers.
+    # What the body returned; only stored for tasks of several workers.
     return_value = models.JSONField(null=True)
-    # When its worker may take the task again; until then others go first.
+    # When its worker may take the task again; until then other workers go first.
     retry_at = models.DateTimeField(null=True)
 
     stop_requested_at = models.DateTimeField(null=True)
@@ -46,15 +46,15 @@ class Lease(models.Model):
     stop_reason = models.CharField(max_length=1000, default="", db_default="")
     stop_seen_at = models.DateTimeField(null=True)
 
-    # Percent, as the body said last; of one that said any and succeeded, 100.
+    # The percentage that the body last reported; 100 if it reported any and succeeded.
     progress = models.FloatField(null=True)
     progress_message = models.CharField(max_length=1000, default="", db_default="")
     progress_detail = models.JSONField(null=True)
     progressed_at = models.DateTimeField(null=True)
-    # What the body stored for the attempts after it, and when.
+    # What the body stored for later attempts, and when.
     checkpoint = models.JSONField(null=True)
     checkpointed_at = models.DateTimeField(null=True)
-    # When it was found to run for far longer than its like, with no sign of progress.
+    # When it was found to run far longer than similar attempts, without a sign of progress.
     wedged_at = models.DateTimeField(null=True)
     error_class = models.CharField(max_length=255, default="", db_default="")
     error_message = models.TextField(default="", db_default="")
@@ -70,7 +70,7 @@ class Lease(models.Model):
                 name="taskqueue_lease_running",
                 condition=Q(status=LeaseStatus.RUNNING.value),
             ),
-            # What went wrong, newest last; an attempt that succeeds never stands here.
+            # Unsuccessful attempts, newest last; an attempt that succeeds is never in this index.
             models.Index(
                 fields=["status", "id"],
                 name="taskqueue_lease_unsuccessful",
@@ -120,8 +120,8 @@ class TaskLog(models.Model):
         default_permissions = VIEW_ONLY
         verbose_name = _("log line")
         verbose_name_plural = _("log lines")
-        # In their order: of a task with many lines the planner would rather read all lines there
-        # are by their ids than sort those of the task.
+        # Without this index, for a task with many lines, the planner would rather read all existing
+        # lines in id order than sort those of the task.
         indexes = [models.Index(fields=["task", "id"], name="taskqueue_tasklog_task")]
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class ResultPart(models.Model):
     # From 0, in the order in which they were written.
     place = models.PositiveIntegerField()
     value = models.JSONField()
-    # Of the attempt's parts up to this one, in bytes as JSON.
+    # The bytes, as JSON, of the attempt's parts up to this one.
     size_so_far = models.PositiveIntegerField()
     written_at = models.DateTimeField()
 

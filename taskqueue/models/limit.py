@@ -1,7 +1,7 @@
-"""Limits: how many tasks may run at once or start in a time, and the partitions that wait for them.
+"""Limits: how many tasks may run at once or start within a time, and partitions of waiting tasks.
 
-A task with limits or required tags belongs to a partition: all tasks with the same queue, limiters,
-tenant, sequence and tags. `engine.limits` claims such tasks.
+A task that is limited, or that only workers with certain tags may run, belongs to a partition: all
+tasks with the same queue, limiters, tenant, sequence and tags. `engine.limits` claims them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_KEY = 255
 class Per(StrEnum):
     """The unit for which a limit is counted."""
 
-    # Each value of its key; without one, all tasks that name the limit.
+    # Each value of its key; without a key, all tasks that name the limit.
     KEY = "key"
     HOST = "host"
     WORKER = "worker"
@@ -30,14 +30,14 @@ class Per(StrEnum):
 
 
 class PartitionState(StrEnum):
-    """Whether a claim looks at a partition."""
+    """Whether claims look at a partition."""
 
     OPEN = "open"
-    # For a place, a token, or the end of what was taken of its sequence.
+    # It waits for a place, a token, or the end of the claimed task of its sequence.
     WAITING = "waiting"
-    # No task of it is ready.
+    # None of its tasks is ready.
     EMPTY = "empty"
-    # A task of its sequence failed, and somebody is to decide.
+    # A task of its sequence failed, and somebody must decide.
     HALTED = "halted"
 
 
@@ -51,18 +51,19 @@ class CountOfLimits(StrEnum):
 
 
 class Limit(models.Model):
-    """A limit by its name, as code declares it or people set it for a queue."""
+    """A limit by name, declared by code or set by people for a queue."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_NAME, unique=True)
     per = models.CharField(max_length=10, choices=choices(Per), default=Per.KEY)
-    # How many run at once, and how many tokens each window of so many seconds has; null: no limit.
+    # How many tasks run at once, and how many tokens each window of `seconds` has; null for no
+    # limit.
     concurrency = models.IntegerField(null=True)
     rate = models.IntegerField(null=True)
     seconds = models.FloatField(null=True)
     # Whether starts are spaced evenly.
     smooth = models.BooleanField(db_default=False)
-    # What people set in place of what code declares.
+    # The numbers that people set instead of the declared ones.
     concurrency_override = models.IntegerField(null=True)
     rate_override = models.IntegerField(null=True)
     seconds_override = models.FloatField(null=True)
@@ -79,13 +80,13 @@ class Limit(models.Model):
 
 
 class Limiter(models.Model):
-    """One key, host or worker of a limit. Who claims under it holds the lock of this row."""
+    """One key, host or worker of a limit. A session that claims under it holds this row's lock."""
 
     # A digest of the limit's name and the key.
     id = models.UUIDField(primary_key=True)
     limit = models.ForeignKey(Limit, models.DO_NOTHING, related_name="limiters", **LOOSE)
     key = models.CharField(max_length=LONGEST_KEY, db_default="")
-    # The starts of the last window, as `core.rates` keeps them; null: none.
+    # The recent starts, in the stored form of `core.rates`; null for none.
     starts = models.JSONField(null=True)
     used_at = models.DateTimeField(db_default=DatabaseClock())
 
@@ -98,7 +99,7 @@ class Limiter(models.Model):
 
 
 class Slot(models.Model):
-    """A place of a limiter that a lease takes. It counts only while that lease runs."""
+    """A place of a limiter that a lease takes. It counts only while that lease is running."""
 
     pk = models.CompositePrimaryKey("limiter_id", "lease_id")
     limiter = models.ForeignKey(Limiter, models.DO_NOTHING, related_name="slots", **LOOSE)
@@ -113,22 +114,22 @@ class Slot(models.Model):
 
 
 class Partition(models.Model):
-    """The tasks that one claim takes in their order, under the same limiters."""
+    """Tasks that one claim takes in order, under the same limiters."""
 
     # A digest of what its tasks have in common, so that an enqueue looks nothing up.
     id = models.UUIDField(primary_key=True)
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
-    # What a worker needs to serve it, as text; partitions of fair tenants are lanes of their own.
+    # What a worker needs to serve it, as text; partitions of fair tenants have lanes of their own.
     lane = models.TextField(db_default="")
-    # What its tasks have in common, as `declarations.limits` writes it; null: all ordinary tasks of
-    # a limited queue.
+    # What its tasks have in common, as `declarations.limits` writes it; null for the ordinary tasks
+    # of a limited queue.
     limits = models.JSONField(null=True)
-    # The ids of its limiters, but for those of the host or worker that serves it.
+    # The ids of its limiters, except those of the host or worker that serves it.
     limiters = models.JSONField(default=list)
     state = models.CharField(
         max_length=10, choices=choices(PartitionState), default=PartitionState.EMPTY
     )
-    # Of its first task: decides which partition goes first.
+    # The priority of its first task, which decides which partition goes first.
     head_priority = models.SmallIntegerField(default=0)
     head_at = models.DateTimeField(null=True)
     # The time of its first task in seconds, or the virtual time of a fair tenant.
@@ -136,9 +137,9 @@ class Partition(models.Model):
     # The limiter that is full, and when a token comes.
     waits_for = models.UUIDField(null=True)
     opens_at = models.DateTimeField(null=True)
-    # The task of its sequence that was taken last.
+    # The task of its sequence that was claimed last.
     holder = models.UUIDField(null=True)
-    # When something of it was taken, or it came to have tasks, or to have none.
+    # When one of its tasks was last claimed, or it last became empty or nonempty.
     changed_at = models.DateTimeField(db_default=DatabaseClock())
 
     class Meta:
@@ -169,7 +170,7 @@ class Partition(models.Model):
 class LimitPlan(models.Model):
     """The limits of a definition when its waiting tasks were last placed, by `engine.limits`.
 
-    Where the code of a worker that starts says something else, they are placed anew.
+    If the code of a starting worker has other limits, the tasks are placed anew.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -184,11 +185,11 @@ class LimitPlan(models.Model):
 
 
 class LimitCount(models.Model):
-    """A total that sweeps count for metrics: few rows, which they alone write."""
+    """A total that sweeps count for metrics: few rows, which only sweeps write."""
 
     id = models.BigAutoField(primary_key=True)
     what = models.CharField(max_length=10, choices=choices(CountOfLimits))
-    # The limit; empty: of all.
+    # The limit; empty for the total.
     name = models.CharField(max_length=LONGEST_NAME, db_default="")
     number = models.FloatField(default=0.0)
     counted_at = models.DateTimeField(db_default=DatabaseClock())
@@ -204,9 +205,9 @@ class LimitCount(models.Model):
 
 
 class LimitNote(models.Model):
-    """A partition has got a task that is ready, or a limiter a free place.
+    """Says that a partition has got a ready task, or a limiter a free place.
 
-    Triggers of the tables of tasks and leases write it, in the transaction that brings it about.
+    Triggers of the tables of tasks and leases write it, in the transaction that causes it.
     """
 
     id = models.BigAutoField(primary_key=True)

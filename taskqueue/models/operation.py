@@ -1,4 +1,4 @@
-"""An operation: one verb done to many tasks, in the background."""
+"""An operation: one verb on many tasks, in the background."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ class OperationStatus(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     FINISHED = "finished"
-    # It came upon an error that it cannot get past; what was done stays done.
+    # It met an error that it cannot get past; completed changes are kept.
     FAILED = "failed"
-    # Somebody ended it; what was done stays done.
+    # Somebody ended it; completed changes are kept.
     CANCELLED = "cancelled"
 
 
 class Operation(models.Model):
-    """Done in chunks by any worker, each in one transaction with its progress here.
+    """Run in chunks by any worker, each in one transaction with its progress here.
 
-    Who takes over from a worker that died goes on behind the last chunk that was committed.
+    A worker that takes over from one that died continues after the last committed chunk.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7)
     verb = models.CharField(max_length=30)
-    # The search, as it was typed; empty where tasks were chosen one by one.
+    # The search, as it was typed; empty if tasks were chosen one by one.
     query = models.TextField(default="")
-    # Which tasks: a `TaskFilter` as JSON, and how far the walk over them has come.
+    # The tasks: a `TaskFilter` as JSON, and the position of the walk over them.
     chosen = models.JSONField(default=dict)
-    # What the verb is given besides.
+    # The arguments of the verb.
     arguments = models.JSONField(default=dict)
     status = models.CharField(
         max_length=10, choices=choices(OperationStatus), default=OperationStatus.WAITING
     )
-    # How many tasks fitted when it was asked for; null: more than were counted.
+    # How many tasks matched when it was requested; null if there were more than were counted.
     expected = models.PositiveBigIntegerField(null=True)
-    # How many it has come to so far.
+    # How many it has processed so far.
     matched = models.PositiveBigIntegerField(default=0)
-    # To how many of them it was done.
+    # How many of them were changed.
     done = models.PositiveBigIntegerField(default=0)
     # The id of the last task of the last chunk.
     next_after = models.UUIDField(null=True)
-    # The newest task at its beginning; what is enqueued later is left out.
+    # The newest task at its start; tasks that are enqueued later are left out.
     last_id = models.UUIDField(null=True)
     requested_by = models.CharField(max_length=150, default="")
-    # The identity of that user: others may have the same name. Empty where a name was given.
+    # The identity of that user, as others may have the same name. Empty if a name was given.
     requester = models.CharField(max_length=150, default="")
     reason = models.CharField(max_length=1000, default="")
     error = models.TextField(default="")
     created_at = models.DateTimeField(db_default=DatabaseClock())
-    # Until then nothing is done, so that it can be undone; null: it begins at once.
+    # Until then nothing is done, so that it can be undone; null if it begins at once.
     starts_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     progressed_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    # Whether the caller has just started it, rather than found it.
+    # Whether the caller has just started it, and not found it.
     is_new = False
 
     class Meta:

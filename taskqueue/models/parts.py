@@ -1,4 +1,4 @@
-"""Parts that several models share: choices, loose references, permissions and the clock."""
+"""What several models share: choices, loose references, permissions, figures, the clock."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any
 from django.db import models
 from django.db.models import DateTimeField, Func
 
-# In place of Django's four permissions: rows change by the engine's verbs, so there is no form
-# that adds, changes or deletes one.
+# Instead of Django's four permissions: rows change by the engine's verbs, so no form adds, changes
+# or deletes one.
 VIEW_ONLY = ("view",)
-# References without constraint and index of their own: their rows are deleted on their own terms.
+# References without a constraint or an index: the rows are deleted independently of each other.
 LOOSE: dict[str, Any] = {"db_constraint": False, "db_index": False}
 
 
 def choices(words: type[StrEnum]) -> list[tuple[str, str]]:
-    """Return the words as choices of a column. Not translated: they are part of the migrations."""
+    """Return the words as choices of a column.
+
+    Untranslated, because they are part of migrations.
+    """
     return [(word.value, word.value) for word in words]
 
 
@@ -30,7 +33,7 @@ def one_of(column: str, words: Iterable[StrEnum], *, name: str) -> models.CheckC
 def known_status(
     unfinished: Iterable[StrEnum], finished: Iterable[StrEnum], *, name: str
 ) -> models.CheckConstraint:
-    """Return the constraint that `status` is one of these, and `finished_at` says which kind."""
+    """Return the constraint that `status` is one of these, and that `finished_at` fits it."""
     condition = models.Q(
         finished_at=None, status__in=[word.value for word in unfinished]
     ) | models.Q(finished_at__isnull=False, status__in=[word.value for word in finished])
@@ -38,12 +41,12 @@ def known_status(
 
 
 class Figures(models.Model):
-    """Counts of attempts and of tasks, and how long attempts ran and waited.
+    """Counts of attempts and of tasks, and the run and wait times of attempts.
 
-    The first five count attempts, by the status of their lease; the next three tasks that came to
-    their end, by its status. Of the attempts that are counted in `run_times`, a histogram by
-    bucket (see `taskqueue.core.histogram`), `run_seconds` is the sum; the same is told of the time
-    between being ready and the start of the body.
+    The first five count attempts, by the status of their lease; the next three count ended tasks,
+    by status. `run_times` is a histogram of attempts by bucket (see `taskqueue.core.histogram`),
+    and `run_seconds` is the sum of their run times; the other two are the same for the time between
+    being ready and the start of the body.
     """
 
     succeeded = models.PositiveBigIntegerField(default=0)
@@ -65,7 +68,7 @@ class Figures(models.Model):
 
 
 class ManyOf(models.Field):  # type: ignore[type-arg]
-    """A column of many values of one SQL type; on SQLite, where nothing is written to it, text."""
+    """A column with many values of one SQL type; on SQLite, which never uses it, a text column."""
 
     def __init__(self, sql_type: str, **options: Any) -> None:
         self.sql_type = sql_type
@@ -82,7 +85,7 @@ class ManyOf(models.Field):  # type: ignore[type-arg]
 
 
 class DatabaseClock(Func):
-    """The moment by the database's clock, not that of the transaction's start."""
+    """The database's current time, not that of the transaction's start."""
 
     template = "CLOCK_TIMESTAMP()"
     arity = 0
@@ -91,6 +94,6 @@ class DatabaseClock(Func):
         super().__init__(output_field=DateTimeField())
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """SQLite keeps datetimes as text, and its clock gives milliseconds."""
+        """SQLite stores datetimes as text, and its clock has milliseconds."""
         template = "(STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f', 'now'))"
         return self.as_sql(compiler, connection, template=template, **context)

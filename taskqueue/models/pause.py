@@ -1,4 +1,4 @@
-"""A pause of a definition, or of everything; pauses of queues are stored in their rows."""
+"""A pause of a definition, or of everything; a queue's pause is in the queue's row."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.models.task import LONGEST_NAME
 
-# The name that stands for everything; no definition has it.
+# The name for everything, which no definition can have.
 EVERYTHING = ""
 
 
 class Pause(models.Model):
-    """There only while it lasts: every claim reads the table, so it stays nearly empty."""
+    """A row exists only while the pause lasts, because every claim reads this table."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_NAME, unique=True)
@@ -32,5 +32,5 @@ class Pause(models.Model):
         return self.name or "everything"
 
     def is_paused_at(self, moment: datetime) -> bool:
-        """Whether it lasts at that moment: the row of one that is over is soon deleted."""
+        """Return whether it lasts at that moment; the row of a past pause is deleted soon."""
         return self.paused_until is None or self.paused_until > moment

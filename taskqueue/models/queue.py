@@ -13,21 +13,22 @@ from taskqueue.models.task import LONGEST_QUEUE_NAME
 
 
 class Queue(models.Model):
-    """A lane that some worker has seen tasks on; a queue works without a row too."""
+    """A queue that some worker has seen tasks of; a queue also works without a row."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_QUEUE_NAME, unique=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
-    # While it is paused nothing of it is claimed; what runs goes on.
+    # While it is paused, none of its tasks is claimed; running tasks go on.
     paused_at = models.DateTimeField(null=True)
     paused_until = models.DateTimeField(null=True)
     paused_by = models.CharField(max_length=150, db_default="")
     pause_reason = models.CharField(max_length=1000, db_default="")
-    # The limiter of its limit. While it has one, the ordinary claim leaves it to `engine.limits`.
+    # The limiter of its limit. While it has one, the ordinary claim leaves the queue to
+    # `engine.limits`.
     limiter_id = models.UUIDField(null=True)
 
-    # Since when it is gone for people, unless it has got tasks since; kept for some hours, for
-    # what its tasks came to in the last one is still counted.
+    # Since when it counts as deleted, unless it has got tasks since. The row is kept for some
+    # hours, because statistics of the last hour still include it.
     deleted_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -48,7 +49,7 @@ class Queue(models.Model):
         return self.name
 
     def is_paused_at(self, moment: datetime) -> bool:
-        """Whether nothing of it is claimed at that moment: a pause that is over is none."""
+        """Return whether none of its tasks is claimed at that moment: a pause may be over."""
         if self.paused_at is None:
             return False
         return self.paused_until is None or self.paused_until > moment

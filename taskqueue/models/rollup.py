@@ -14,13 +14,13 @@ from taskqueue.models.task import LONGEST_NAME, LONGEST_QUEUE_NAME
 class Rollup(Figures):
     """Counts and durations of one queue and name, from `starts_at` on.
 
-    Written in the transaction that records the attempts, so that it is as true as they are; a
-    process writes rows of its own, which are merged into one a minute, later a quarter of an
-    hour, later an hour. No row stands for the same attempts as another.
+    They are written in the transaction that records the attempts, so they agree with these. Each
+    process writes its own rows, which are merged into one a minute, later a quarter of an hour,
+    later an hour. Each attempt is in exactly one row.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid4)
-    # Seconds that a merged row stands for; 0: a few seconds of one process, not merged yet.
+    # Seconds that a merged row covers; 0 for a few seconds of one process, not merged yet.
     resolution = models.PositiveIntegerField(default=0)
     starts_at = models.DateTimeField(db_default=DatabaseClock())
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)
@@ -51,15 +51,15 @@ KINDS = (QUEUE, NAME) = ("queue", "name")
 
 
 class Total(Figures):
-    """The figures of one queue, or of one name, but for what has not been added yet.
+    """The figures of one queue or one name, without those that have not been added yet.
 
     Rollups are added in the transaction that merges them into minutes, arrivals in the one that
-    deletes them: what is in neither is here, and nothing is in both.
+    deletes them: a count is always in exactly one place.
     """
 
     id = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=5, choices=[(kind, kind) for kind in KINDS])
-    # The queue or the name; all behind the first so many share one row.
+    # The queue or the name; those beyond the first ones share one row.
     label = models.CharField(max_length=LONGEST_NAME)
     # Tasks that were created.
     enqueued = models.PositiveBigIntegerField(default=0)
@@ -75,11 +75,11 @@ class Total(Figures):
 
 
 class Arrival(models.Model):
-    """Written by the statement that enqueues, so that it is as true as the tasks are.
+    """Written by the statement that enqueues, so that counts agree with the tasks.
 
-    Nobody waits for another, as they would for a number that all raise. A duty of the workers adds
-    the rows to the totals and deletes them. On PostgreSQL the table has no index, for nobody looks
-    for a row of it: that spares an enqueue half of what counting costs it, and `id` is always 0.
+    No enqueue waits for another, as it would for a shared counter. A duty of the workers adds the
+    rows to the totals and deletes them. On PostgreSQL the table has no index, because no row is
+    looked up: this saves half of the cost of counting, and `id` is always 0.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -95,14 +95,14 @@ class Arrival(models.Model):
 
 
 class Depth(models.Model):
-    """How many tasks of a queue were ready at a moment; merged, the most within a span.
+    """How many tasks of a queue were ready at a moment; in merged rows, the most within a span.
 
-    Workers look once a minute. A queue in which nothing waited has no row then: that somebody
-    looked is told by a row without a queue, which has the sum of all.
+    Workers count once a minute. A queue without waiting tasks has no row then: a row without a
+    queue name, with the sum of all queues, shows that somebody counted.
     """
 
     id = models.BigAutoField(primary_key=True)
-    # Seconds that the row stands for.
+    # Seconds that the row covers.
     resolution = models.PositiveIntegerField()
     starts_at = models.DateTimeField()
     queue_name = models.CharField(max_length=LONGEST_QUEUE_NAME)

@@ -1,4 +1,4 @@
-"""A schedule: a rule in time that creates tasks or workflows; an occurrence: one of its times."""
+"""A schedule, a rule in time that creates tasks or workflows; an occurrence, one of its times."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from taskqueue.models.workflow import Workflow
 class ScheduleSource(StrEnum):
     """Where a schedule is edited."""
 
-    # Declared beside its task: the code says all but whether it is paused.
+    # Declared next to its task: the code decides everything except whether it is paused.
     CODE = "code"
-    # Created at run time: people edit it.
+    # Created at run time, and edited by people.
     ROW = "row"
 
 
 class Schedule(models.Model):
     """Every nominal time of the rule up to `served_until` has its occurrence.
 
-    A run is a task or a whole workflow. What its runs share is kept in `request`, as it was when
-    code that knows the definition last looked at it: who serves the schedule need not know the
-    definition.
+    A run is a task or a whole workflow. `request` stores what its runs share, as of the last time
+    that code with the definition has seen it, so a worker that serves the schedule need not know
+    the definition.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -39,27 +39,28 @@ class Schedule(models.Model):
     rule = models.JSONField()
     args = models.JSONField(default=list)
     kwargs = models.JSONField(default=dict)
-    # What its runs have in place of the options of their definition or workflow.
+    # Options of its runs that replace those of their definition or workflow.
     options = models.JSONField(default=dict)
     request = models.JSONField()
     missed = models.CharField(max_length=10, choices=choices(Missed), default=Missed.LATEST)
     missed_window = models.DurationField(null=True)
     overlap = models.CharField(max_length=10, choices=choices(Overlap), default=Overlap.SKIP)
     pause_after_failures = models.PositiveIntegerField(null=True)
-    # Each run starts up to so much after its nominal time: `engine.schedules.times` says how much.
+    # The longest delay of a run after its nominal time; `engine.schedules.times` computes the
+    # delay.
     jitter = models.DurationField(null=True)
-    # After so many runs of its rule the schedule is over; null: never.
+    # After this many runs of its rule the schedule is over; null for never.
     max_runs = models.PositiveIntegerField(null=True)
     is_enabled = models.BooleanField(default=True)
 
     source = models.CharField(
         max_length=10, choices=choices(ScheduleSource), default=ScheduleSource.ROW
     )
-    # When code was last seen to declare it.
+    # When code last declared it.
     declared_at = models.DateTimeField(null=True)
-    # Since when no code declares it any more: it rests, and its history stays.
+    # Since when no code declares it any more: it is inactive, and its history is kept.
     removed_at = models.DateTimeField(null=True)
-    # While it is paused its nominal times are recorded as skipped.
+    # While it is paused, its nominal times are recorded as skipped.
     paused_at = models.DateTimeField(null=True)
     paused_by = models.CharField(max_length=150, default="")
     pause_reason = models.CharField(max_length=1000, default="")
@@ -68,21 +69,21 @@ class Schedule(models.Model):
     changed_at = models.DateTimeField(db_default=DatabaseClock())
 
     served_until = models.DateTimeField()
-    # Its next nominal time; null where there is none, or none before a run has ended.
+    # Its next nominal time; null if there is none, or none before a run has ended.
     next_at = models.DateTimeField(null=True)
-    # Runs of its rule since that was last changed; what was skipped is none, nor one by hand.
+    # Runs of its rule since the rule was last changed, without skipped times and runs by hand.
     run_count = models.PositiveIntegerField(default=0)
     failures_in_row = models.PositiveIntegerField(default=0)
-    # Why it could not be served; empty when all is well.
+    # Why it could not be served; empty if it could.
     trouble = models.TextField(default="")
 
-    # Of the last run that was enqueued.
+    # The last run that was enqueued.
     last_nominal_at = models.DateTimeField(null=True)
     last_task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
     last_workflow = models.ForeignKey(
         Workflow, models.DO_NOTHING, null=True, related_name="+", **LOOSE
     )
-    # What the run that ended last came to; this and what follows outlives its rows.
+    # How the run ended that ended last; these columns outlive the run's rows.
     last_status = models.CharField(max_length=10, default="")
     last_finished_at = models.DateTimeField(null=True)
     last_return_value = models.JSONField(null=True)
@@ -115,14 +116,14 @@ class Schedule(models.Model):
 
     @property
     def paused_itself(self) -> bool:
-        """Whether it is paused after so many failures in a row, and nobody paused it by hand."""
+        """Whether it was paused after too many failures in a row, and not by a person."""
         limit = self.pause_after_failures
         has_failed = limit is not None and self.failures_in_row >= limit
         return self.paused_at is not None and not self.paused_by and has_failed
 
     @property
     def is_active(self) -> bool:
-        """Whether its nominal times are looked after; a paused schedule records them as skipped."""
+        """Whether its nominal times are served; a paused schedule records them as skipped."""
         return self.is_enabled and self.removed_at is None
 
 
@@ -143,29 +144,29 @@ OPEN = (OccurrenceStatus.WAITING.value, OccurrenceStatus.ENQUEUED.value)
 
 
 class Occurrence(models.Model):
-    """There is at most one for a schedule and a nominal time, whatever became of its run."""
+    """A schedule has at most one for each nominal time, however its run ended."""
 
     id = models.BigAutoField(primary_key=True)
     schedule = models.ForeignKey(
         Schedule, models.CASCADE, related_name="occurrences", db_index=False
     )
     nominal_at = models.DateTimeField()
-    # The last nominal time, where one row stands for many that were skipped together.
+    # The last nominal time, if one row stands for many that were skipped together.
     nominal_until = models.DateTimeField(null=True)
     # How many nominal times the row stands for.
     count = models.PositiveIntegerField(default=1)
     status = models.CharField(max_length=10, choices=choices(OccurrenceStatus))
     reason = models.CharField(max_length=1000, default="")
-    # What it was enqueued as: one of the two.
+    # The task or workflow of the run; it has one of the two.
     task = models.ForeignKey(Task, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
     workflow = models.ForeignKey(Workflow, models.DO_NOTHING, null=True, related_name="+", **LOOSE)
-    # The final status of that.
+    # The final status of that task or workflow.
     task_status = models.CharField(max_length=10, default="")
-    # Who had it run by hand; null for a nominal time of the rule.
+    # Who ran it by hand; null for a nominal time of the rule.
     requested_by = models.CharField(max_length=150, null=True)
     # The id of that request, if it had one: sent twice, it makes one run.
     requested_as = models.UUIDField(null=True)
-    # What it runs in place of the request of its schedule: a run by hand with other arguments.
+    # What it runs instead of the schedule's request: a run by hand with other arguments.
     request = models.JSONField(null=True)
     created_at = models.DateTimeField(db_default=DatabaseClock())
     enqueued_at = models.DateTimeField(null=True)
@@ -176,7 +177,7 @@ class Occurrence(models.Model):
         verbose_name = _("occurrence")
         verbose_name_plural = _("occurrences")
         indexes = [
-            # Not a partial one: SQLite cannot use that where the status is a parameter.
+            # Not a partial index: SQLite cannot use that if the status is a parameter.
             models.Index(
                 fields=["status", "schedule", "nominal_at"], name="taskqueue_occurrence_open"
             )

@@ -1,4 +1,4 @@
-"""A saved search for tasks, with its name and owner."""
+"""A saved search: the text of a search for tasks, under a name that its owner chose."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ LONGEST_SEARCH_NAME = 100
 
 
 class SavedSearch(models.Model):
-    """Seen by its owner alone, unless it is shared with all who may view tasks."""
+    """Visible to its owner only, unless it is shared with everybody who may view tasks."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=LONGEST_SEARCH_NAME)
-    # As it was typed: `failed_after:2h` means another time each day.
+    # As it was typed, because `failed_after:2h` means another time each day.
     query = models.TextField()
-    # The identity of the owner, which stays when people are renamed, and the name at that time.
+    # The identity of the owner, which survives a change of name, and the name at that time.
     owner = models.CharField(max_length=150)
     owner_name = models.CharField(max_length=150, default="")
     is_shared = models.BooleanField(default=False)

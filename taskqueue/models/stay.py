@@ -1,4 +1,4 @@
-"""Tasks whose next attempt should run on the worker of the last one."""
+"""Tasks whose next attempt must be on the worker of the last one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from taskqueue.models.worker import LONGEST_NAME
 
 
 class Stay(models.Model):
-    """A task that is pinned to the worker of its last attempt, while that takes tasks.
+    """A task that is pinned to the worker of its last attempt, while that worker takes tasks.
 
-    A table of its own: those whose worker is gone are found without a look at other tasks.
+    It is a separate table, so that tasks whose worker is gone are found without reading other
+    tasks.
     """
 
     task_id = models.UUIDField(primary_key=True)

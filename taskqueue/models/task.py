@@ -23,14 +23,14 @@ class Route(IntEnum):
 
     # Any worker may run it.
     ORDINARY = 0
-    # Several workers are to run it, or only named ones may: see `engine.apart`.
+    # Several workers must run it, or only named workers may: see `engine.apart`.
     APART = 1
-    # It is limited, or wants a worker with certain tags: see `engine.limits`.
+    # It is limited, or needs a worker with certain tags: see `engine.limits`.
     PARTITION = 2
 
 
 class Task(models.Model):
-    """One request to run a definition; its options are those of the moment it was enqueued."""
+    """One request to run a definition, with the options of the moment when it was enqueued."""
 
     id = models.UUIDField(primary_key=True, default=uuid7)
     name = models.CharField(max_length=LONGEST_NAME)

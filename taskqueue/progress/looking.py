@@ -25,7 +25,7 @@ CAP = 1000
 LONGEST_MESSAGE, LONGEST_RESULT = 200, 10_000
 REFERENCE = 8
 
-# Reads at most a thousand entries of the index that claims go by: those at the head of its queue.
+# Reads at most a thousand entries of the claim's index, at the head of the task's queue.
 LOOK_AT_TASK = f"""
     SELECT task.status,
         (
@@ -72,7 +72,7 @@ LOOK_AT_WORKFLOW = """
 WAITING, RUNNING, SUCCEEDED, FAILED, CANCELLED, GONE = (
     "waiting", "running", "succeeded", "failed", "cancelled", "gone",
 )  # fmt: skip
-# Of a token, or of an address that asks too often.
+# For an invalid token, or an address that asks too often.
 EXPIRED, UNKNOWN, BUSY = "expired", "unknown", "busy"
 FINAL = (SUCCEEDED, FAILED, CANCELLED, GONE, EXPIRED, UNKNOWN)
 
@@ -84,28 +84,28 @@ class Look:
     state: str
     # The state in words.
     text: str
-    # None: it has not said.
+    # None if the body has not reported any.
     percent: float | None = None
     message: str = ""
-    # What the body reported beside the message.
+    # What the body reported in addition to the message.
     detail: Any = None
-    # How many are before it in its queue, up to `CAP + 1`; None: it does not wait in line.
+    # How many tasks are before it in its queue, up to `CAP + 1`; None if it does not wait there.
     position: int | None = None
-    # Of a workflow: its tasks that have ended, and all that are known.
+    # For a workflow: how many of its tasks have ended, and how many are known.
     ended: int | None = None
     total: int | None = None
-    # Only where the token says so, and it has succeeded.
+    # Only if the token says so, and it has succeeded.
     result: Any = None
     redirect: str = ""
 
     @property
     def is_finished(self) -> bool:
-        """Whether it will stay as it is."""
+        """Whether it will not change any more."""
         return self.state in FINAL
 
     @property
     def result_text(self) -> str:
-        """The result as text, cut if it is long; empty if there is none."""
+        """Return the result as text, shortened if it is long; empty if there is none."""
         if self.result is None:
             return ""
         is_text = isinstance(self.result, str)
@@ -113,7 +113,7 @@ class Look:
         return text if len(text) <= LONGEST_RESULT else text[:LONGEST_RESULT] + "…"
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs; what is unknown is left out."""
+        """Return the progress for programs; unknown values are left out."""
         fields = {
             "state": self.state, "text": self.text, "is_finished": self.is_finished,
             "percent": self.percent, "message": self.message or None, "detail": self.detail,
@@ -125,7 +125,7 @@ class Look:
 
 
 def refusal(error: Expired | Unknown) -> Look:
-    """Return what is shown in place of a task, to whoever may not look at it."""
+    """Return what is shown instead of a task to somebody who may not see it."""
     if isinstance(error, Expired):
         return Look(state=EXPIRED, text=_("This link has expired."))
     return Look(state=UNKNOWN, text=_("There is nothing to see here."))
@@ -137,7 +137,7 @@ def busy() -> Look:
 
 
 def look(claims: Claims) -> Look:
-    """Look at what a token names, in the current language."""
+    """Return the progress of the task or workflow of a token, in the current language."""
     seen = _look_at_workflow(claims) if claims.is_workflow else _look_at_task(claims)
     if seen.state != SUCCEEDED:
         return seen
@@ -196,7 +196,7 @@ def _gone() -> Look:
 
 
 def _ended(status: str, claims: Claims, **counts: Any) -> Look:
-    """Say how it ended; of a failure nothing but a reference to ask support with."""
+    """Say how it ended; for a failure only give a reference for support requests."""
     if status == SUCCEEDED:
         return Look(state=SUCCEEDED, text=_("Finished"), percent=100.0, **counts)
     if status == CANCELLED:

@@ -40,7 +40,7 @@ class Progress:
             ) from None
 
     def look(self) -> Look:
-        """Look now, by one query; of a token that has expired, or is none, that is said."""
+        """Read the progress now, by one query; for an expired or invalid token, say so."""
         try:
             return look(read(self.token))
         except (Expired, Unknown) as error:

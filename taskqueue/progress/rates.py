@@ -14,9 +14,9 @@ logger = logging.getLogger("taskqueue.progress")
 
 
 class LookRate(SimpleRateThrottle):
-    """Ten looks a second by an address, counted in the project's cache.
+    """Ten requests a second for each address, counted in the project's cache.
 
-    While the cache is not available nobody is refused.
+    If the cache is not available, nobody is refused.
     """
 
     rate = "10/second"
@@ -25,7 +25,7 @@ class LookRate(SimpleRateThrottle):
         """Return whether the client may look now, and count the look."""
         try:
             return bool(self.allow_request(request, None))  # type: ignore[arg-type]
-        except Exception as error:  # Each kind of cache has its own.
+        except Exception as error:  # Each kind of cache has its own errors.
             logger.warning("The cache failed, looks are not throttled error=%r", error)
             return True
 

@@ -15,13 +15,13 @@ from taskqueue.progress.looking import Look
 from taskqueue.progress.looking import look as look_at
 from taskqueue.progress.tokens import Claims
 
-# Of one process.
+# The most streams of one process.
 MOST = 100
-# Seconds between two looks, which grow while nothing changes.
+# Seconds between two looks; they grow while nothing changes.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 # A comment keeps proxies from closing the connection.
 SILENCE = 15.0
-# The client comes back then, and is asked anew whether it may look.
+# The client then comes back, and its permission is checked again.
 LONGEST = 600.0
 _open = 0
 
@@ -61,4 +61,4 @@ def _look(claims: Claims, language: str | None) -> Look:
         with translation.override(language):
             return look_at(claims)
     finally:
-        let_go()  # Each stream has a thread of its own, and would keep a connection.
+        let_go()  # Each stream has its own thread, which would keep a connection.

@@ -1,7 +1,7 @@
-"""Signed tokens, which let their holder see one progress for a limited time.
+"""Signed tokens: what somebody may see with them, and until when.
 
-Whoever holds a token may look, so a token always expires. It can be read by whoever holds it: it
-names the task or workflow by its id and holds nothing else of it.
+Anybody who has a token may use it, so a token always expires. Its holder can read it: it contains
+the id of the task or workflow and nothing else about it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ LONGEST_TOKEN = 2000
 
 
 class Expired(Exception):
-    """The token is genuine, and its time is over."""
+    """The token is genuine, but has expired."""
 
 
 class Unknown(Exception):
-    """The token is none of ours."""
+    """The token is not ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +38,12 @@ class Claims:
 
     id: UUID
     is_workflow: bool
-    # By the clock of web servers, in seconds since 1970.
+    # By the clock of the web server, in seconds since 1970.
     expires_at: int
-    # The primary key of the only user who may look, as text; empty: whoever holds the token.
+    # The primary key of the only user who may look, as text; empty for any holder of the token.
     user: str = ""
     shows_result: bool = False
-    # Where to go once it has succeeded: a path on the same host.
+    # Where to redirect once it has succeeded: a path on the same host.
     redirect: str = ""
 
     def is_for(self, user: Any) -> bool:
@@ -89,9 +89,9 @@ def signed(claims: Claims) -> str:
 
 
 def read(token: str) -> Claims:
-    """Return what a token says. Raises `Unknown`, and `Expired` once its time is over.
+    """Return the content of a token. Raises `Unknown`, and `Expired` after its time.
 
-    A token without a time that it ends at is none of ours, whoever signed it.
+    A token without an expiry is not ours, whoever signed it.
     """
     if len(token) > LONGEST_TOKEN:
         raise Unknown

@@ -28,7 +28,7 @@ FIRST_DELAY, LONGEST_DELAY = 1, 10
 
 
 def _outside_of_transactions(view: Any) -> Any:
-    """Leave ATOMIC_REQUESTS out: a look is one statement."""
+    """Opt out of ATOMIC_REQUESTS, because a look is one statement."""
     for alias in connections:
         view = non_atomic_requests(using=alias)(view)
     return view
@@ -37,7 +37,7 @@ def _outside_of_transactions(view: Any) -> Any:
 @_outside_of_transactions
 @require_safe
 def look(request: HttpRequest, token: str) -> HttpResponseBase:
-    """Show how far it is, to whoever may look; nobody learns more."""
+    """Show the progress to those who may see it, and nothing more."""
     form = _form_of(request)
     answer = _answer(request, token, form)
     answer["Cache-Control"] = "private, no-store"
@@ -69,7 +69,7 @@ def _answer(request: HttpRequest, token: str, form: str) -> HttpResponseBase:
 
 
 def _form_of(request: HttpRequest) -> str:
-    """Return the form that the client wants: htmx a fragment, whoever does not say JSON."""
+    """Return the format that the client wants: a fragment for htmx, JSON by default."""
     if request.headers.get("HX-Request") == "true":
         return HTML
     if EVENTS in request.headers.get("Accept", ""):
@@ -106,7 +106,7 @@ def fragment_context(url: str, seen: Look, *, is_htmx: bool, before: int = 0) ->
 
 
 def _stream(request: HttpRequest, claims: Claims) -> HttpResponseBase:
-    """Stream events under ASGI; a thread of a WSGI server would be held by each client."""
+    """Stream events under ASGI; under WSGI each client would hold a thread of the server."""
     if not isinstance(request, ASGIRequest):
         return HttpResponse("Server-sent events need ASGI. Ask for JSON again.", status=501)
     if streams.are_full():

@@ -25,12 +25,12 @@ from taskqueue.models import Worker
 # Seconds within which a worker has its row in the database.
 LONGEST_START = 60.0
 LOOK_EVERY = 0.05
-# Seconds after which a worker that is to end is killed.
+# Seconds after which a worker that should have ended is killed.
 LONGEST_END = 60.0
 
 
 class LiveWorker:
-    """A worker in a process of its own."""
+    """A worker in a separate process."""
 
     def __init__(self, process: subprocess.Popen[bytes], log_path: Path) -> None:
         self.process = process
@@ -46,12 +46,12 @@ class LiveWorker:
         return self._log_path.read_text(errors="replace")
 
     def end(self) -> None:
-        """Have it finish what runs, and end. Raises AssertionError if it ended badly."""
+        """Let it finish running tasks, and end. Raises AssertionError if it ended badly."""
         self.process.send_signal(signal.SIGTERM)
         self.wait_until_ended()
 
     def wait_until_ended(self) -> None:
-        """Return once it has ended. Raises AssertionError if it ended badly, or does not at all."""
+        """Return once it has ended. Raises AssertionError if it ended badly, or not at all."""
         try:
             code = self.process.wait(LONGEST_END)
         except subprocess.TimeoutExpired:
@@ -66,7 +66,7 @@ class LiveWorker:
         return AssertionError(f"{message}:\n{self.log()[-8000:]}")
 
     def end_after(self, error: BaseException) -> None:
-        """End it where the test fails with an error already, which is told more of at most."""
+        """End it after the test has failed with an error, which at most gets a note."""
         try:
             self.end()
         except AssertionError as worse:
@@ -74,9 +74,9 @@ class LiveWorker:
                 error.add_note(str(worse))
 
     def wait_until_ready(self, known: Collection[int]) -> None:
-        """Return once it has a row besides the known ones, or has done its work and ended.
+        """Return once it has a new row, or has done its work and ended.
 
-        Raises AssertionError where it does not come to that.
+        Raises AssertionError if neither happens.
         """
         deadline = time.monotonic() + LONGEST_START
         while self.process.poll() is None:
@@ -119,7 +119,7 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
             worker.end_after(error)
             raise
         if "--drain" in arguments:
-            # It ends by itself; told to, it might before it has claimed anything.
+            # It ends by itself; a request to end might come before it has claimed anything.
             worker.wait_until_ended()
         else:
             worker.end()

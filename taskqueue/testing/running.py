@@ -41,8 +41,8 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.outcomes import aged
 from taskqueue.worker.unlogged import log_unlogged, note_logged
 
-# What bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and others are for
-# the test.
+# Exceptions that bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and
+# others are for the test.
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
 
 
@@ -129,7 +129,7 @@ class Runner:
 
     def next(self) -> Run | None:
         """Run the next due task; None if none is due. Raises what its body raises, if chosen so."""
-        # Duties go first; later, only when no task is ready any more.
+        # Duties go first; afterwards only when no task is ready.
         has_changed = self._is_at_work or self._tend()
         self._is_at_work = True
         found = self._workers.claim()
@@ -145,7 +145,7 @@ class Runner:
     def _tend(self) -> bool:
         """Serve the duties of a worker once; return whether that changed anything."""
         self._workers.live()
-        # On SQLite the duties would wait for a second look, for the sake of who holds the lock.
+        # On SQLite the duties would wait for a second look, in the interest of the lock's holder.
         lost = takeover.take_over(
             self._connection, policy=self._policy, grace=timedelta(0), tally=self._tally
         )
@@ -211,7 +211,7 @@ class Runner:
         waiting.update(retry_at=now)
 
     def _raise(self, run: Run) -> None:
-        """Raise what a body raised where the test wants it, or where it was meant for the test."""
+        """Raise a body's exception if the test asks for it, or if it was meant for the test."""
         is_for_test = not isinstance(run.error, (Exception, *OF_BODIES))
         is_failure = self._choice.errors == "raise" and run.outcome == OutcomeKind.FAILED
         if run.error is not None and (is_for_test or is_failure):

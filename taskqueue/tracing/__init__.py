@@ -1,7 +1,8 @@
 """OpenTelemetry: a span for each enqueue and each attempt, in one trace.
 
-Without the setting TRACING nothing here imports the package, and `active` is None. Spans hold names
-and numbers, never arguments or results. Their times, sampling and export are the project's.
+Without the setting TRACING nothing here imports the package, and `active` is None. Spans contain
+names and numbers, never arguments or results. The project decides about providers, sampling and
+export.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from taskqueue.tracing.spans import Tracing
 
 logger = logging.getLogger("taskqueue.worker")
 
-# None while TRACING is off: whoever enqueues looks at this and goes on.
+# None while TRACING is off; each enqueue checks this.
 active: Tracing | None = None
 
 
 def refresh() -> None:
     """Trace from now on if the settings say so and the package is installed.
 
-    A system check tells whoever set TRACING without the package.
+    A system check warns if TRACING is set without the package.
     """
     global active
     active = None
-    # Read anew: what reads the settings first, before all is set up, must not keep them.
+    # Read anew, because code that reads the settings too early must not keep them.
     if parse(getattr(django_settings, "TASKQUEUE", {}))[0].TRACING:
         try:
             active = Tracing()
@@ -49,8 +50,8 @@ setting_changed.connect(_settings_changed)
 def relinked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a task that is made from another by hand.
 
-    It belongs to the trace of whoever makes it, if there is one, and is linked to that of the
-    other.
+    The new task belongs to the current trace, if there is one, and is linked to that of the other
+    task.
     """
     own = dict(metadata)
     own.pop(STATE, None)

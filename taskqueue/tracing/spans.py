@@ -28,14 +28,14 @@ class AttemptSpan:
         self._tracing = tracing
         self._span = span
         self._token: Any = None
-        # Where the body runs on an event loop of another thread, it is made current there.
+        # If the body runs on an event loop of another thread, the span is made current there.
         self.context = context
-        # What the attempt came to.
+        # The outcome of the attempt.
         self.outcome = ""
 
     @property
     def identity(self) -> str:
-        """Return the text by which links name this span; empty: it is not sampled."""
+        """Return the text by which links name this span; empty if it is not sampled."""
         return _traceparent(self._span) if self._span.is_recording() else ""
 
     def enter(self) -> None:
@@ -43,13 +43,13 @@ class AttemptSpan:
         self._token = self._tracing.contexts.attach(self.context)
 
     def leave(self) -> None:
-        """Make the span from before current again."""
+        """Make the previous span current again."""
         if self._token is not None:
             self._tracing.contexts.detach(self._token)
             self._token = None
 
     def failed(self, error: BaseException, *, shows_message: bool) -> None:
-        """Note what a body raised; where its arguments are sensitive without the message."""
+        """Record a body's exception; without its message if arguments are sensitive."""
         self._tracing.note_error(self._span, error, shows_message=shows_message)
 
     def end(self) -> None:
@@ -114,12 +114,12 @@ class Tracing:
             try:
                 yield span
             except BaseException as error:
-                # Messages of enqueues may name arguments, as those about unique keys do.
+                # Messages of enqueue errors may contain arguments, for example in unique keys.
                 self.note_error(span, error, shows_message=False)
                 raise
 
     def carrier(self) -> dict[str, str]:
-        """Return what tasks carry of the current span; empty where there is none.
+        """Return the context of the current span for tasks; empty if there is none.
 
         Baggage is left out: it may be secret, and rows are kept.
         """
@@ -173,7 +173,7 @@ class Tracing:
     def note_error(self, span: Span, error: BaseException, *, shows_message: bool) -> None:
         """Set the status of a span, and record the exception: its class and its frames.
 
-        The message, which also stands in the text of a traceback, is told only if it may be.
+        The message, which is also in the text of a traceback, is included only if it may be shown.
         """
         name = class_path(type(error))
         span.set_status(self._api.Status(self._api.StatusCode.ERROR, name))
@@ -189,7 +189,7 @@ class Tracing:
         span.add_event("exception", event)
 
     def note_lost(self, span: AttemptSpan, crashes: int) -> None:
-        """Say that attempts before this one were lost: a process that is killed sends no span."""
+        """Record that earlier attempts were lost: a process that is killed sends no span."""
         span._span.add_event("taskqueue.attempts.lost", {"taskqueue.crashes": crashes})
 
     def trace_id(self) -> str:
@@ -198,7 +198,7 @@ class Tracing:
         return f"{context.trace_id:032x}" if context.is_valid else ""
 
     def flush(self) -> None:
-        """Send the spans that are left, before this process ends. Bounded in time."""
+        """Send the remaining spans before this process ends. Bounded in time."""
         flush = getattr(self._api.get_tracer_provider(), "force_flush", None)
         if flush is not None:
             flush(FLUSH_MILLISECONDS)

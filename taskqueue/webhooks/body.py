@@ -1,4 +1,4 @@
-"""The body of a webhook: small by design; the receiver fetches further details."""
+"""The body of a webhook, which is short on purpose: a receiver fetches what it may see."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from taskqueue.models import Delivery, Endpoint, Lease
 from taskqueue.models.webhook import Include
 
 LONGEST_MESSAGE = 2000
-# The address of what an event is about, by its noun, and its parameter.
+# The address of an event's subject, by its noun, and the parameter of the address.
 ADDRESSES = {"task": ("task", "task_id"), "workflow": ("workflow", "workflow_id")}
 
 
 def body_of(delivery: Delivery, endpoint: Endpoint) -> dict[str, Any]:
-    """Return the body as JSON has it, with what the endpoint includes beside the thin one."""
+    """Return the body as JSON, with the parts that the endpoint includes in addition."""
     stored = delivery.payload
     data = {**stored["data"], "url": _url(stored)}
     if Include.ERROR in endpoint.include and (error := _error(stored)):
@@ -28,10 +28,10 @@ def body_of(delivery: Delivery, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _error(stored: dict[str, Any]) -> dict[str, str] | None:
-    """Return the class and the message of the error of an attempt, if it had any.
+    """Return the class and the message of an attempt's error, if it had one.
 
-    A message may hold arguments: it is told only of definitions that are known here to have no
-    sensitive ones.
+    A message may contain arguments, so it is included only for definitions that are known here to
+    have no sensitive ones.
     """
     data = stored["data"]
     if not stored["type"].startswith("task.") or data.get("attempt") is None:
@@ -48,7 +48,7 @@ def _error(stored: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _url(stored: dict[str, Any]) -> str | None:
-    """Return the address at the REST API; None where the project does not offer it."""
+    """Return the address in the REST API; None if the project does not offer it."""
     noun = stored["type"].partition(".")[0]
     if noun not in ADDRESSES or not stored["data"].get("id"):
         return None

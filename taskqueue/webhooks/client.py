@@ -1,8 +1,8 @@
-"""The HTTP client of webhooks, which only connects to public hosts.
+"""The HTTP client of webhooks, which cannot be made to call hosts that are not public.
 
 The name is resolved once, every address is checked, and the socket is connected to a checked
-address: there is no second look-up, which could give another one. It follows no redirect, uses no
-proxy and no cookies, and waits and reads only so much.
+address: there is no second lookup, which could return another one. The client follows no redirects,
+uses neither proxy nor cookies, and limits how long it waits and how much it reads.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Answer:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses that the system knows of a host."""
+    """Return the addresses of a host from the system's resolver."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
@@ -67,7 +67,7 @@ def post(
     allowed: Allowed,
     resolve: Resolve = resolve,
 ) -> Answer:
-    """Send a POST. Raises `Refused`, and `NoAnswer` where none came within the time."""
+    """Send a POST. Raises `Refused`, and `NoAnswer` if no answer came in time."""
     return send("POST", url, body, headers, allowed=allowed, resolve=resolve)
 
 
@@ -104,7 +104,7 @@ def send(
 
 
 def checked_addresses(target: Target, allowed: Allowed, resolve: Resolve) -> list[Address]:
-    """Return the addresses of a host, all of which may be called. Raises `Refused`, `NoAnswer`."""
+    """Return the addresses of a host if all may be called. Raises `Refused` and `NoAnswer`."""
     if target.literal is not None:
         addresses = [target.literal]
     else:
@@ -118,7 +118,7 @@ def checked_addresses(target: Target, allowed: Allowed, resolve: Resolve) -> lis
 
 
 def _resolved(target: Target, resolve: Resolve) -> Sequence[str]:
-    """Resolve the name in a thread: nothing else bounds how long the system's resolver waits."""
+    """Resolve the name in a thread, as nothing else limits the wait of the system's resolver."""
     found: list[Sequence[str]] = []
     errors: list[OSError] = []
 
@@ -147,7 +147,7 @@ def _connected(target: Target, addresses: Sequence[Address]) -> socket.socket:
         plain = socket.socket(family, socket.SOCK_STREAM)
         try:
             plain.settimeout(deadline.left())
-            # To the address, not to the name: whoever answers for the name is not asked again.
+            # To the address, not to the name, so that the resolver is not asked again.
             plain.connect((str(address), target.port))
             plain.settimeout(deadline.left())
             if target.scheme == "http":
@@ -157,7 +157,7 @@ def _connected(target: Target, addresses: Sequence[Address]) -> socket.socket:
         except OSError as failed:
             plain.close()
             error = failed
-        except BaseException:  # The task is asked to stop, or its time is over.
+        except BaseException:  # The task was asked to stop, or its time is over.
             plain.close()
             raise
     raise error
@@ -183,19 +183,19 @@ def _exchanged(
     try:
         read = response.read(MOST_READ)
     except (OSError, HTTPException):
-        pass  # The status says what became of it.
+        pass  # The status says how it ended.
     retry_after = response.getheader("Retry-After") or ""
     return Answer(status=response.status, body=read, retry_after=retry_after)
 
 
 class Deadline:
-    """The moment at which something has to be over."""
+    """The moment at which something must be over."""
 
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Return the seconds until then. Raises TimeoutError where none are left."""
+        """Return the seconds until then. Raises TimeoutError if it has passed."""
         left = self._at - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -203,7 +203,7 @@ class Deadline:
 
 
 class BoundedSocket:
-    """A socket for `http.client` that waits until a deadline, not so long for each byte."""
+    """A socket for `http.client` with one deadline, not a timeout for each byte."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected
@@ -219,7 +219,7 @@ class BoundedSocket:
         return io.BufferedReader(_Incoming(self._socket, self._deadline))
 
     def close(self) -> None:
-        """Do nothing: whoever opened the socket closes it."""
+        """Do nothing: the code that opened the socket closes it."""
 
 
 class _Incoming(io.RawIOBase):

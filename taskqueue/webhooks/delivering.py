@@ -22,10 +22,10 @@ from taskqueue.webhooks.client import NoAnswer, Refused, post
 
 
 def send_delivery(endpoint: int, delivery: str, task_id: UUID) -> str:
-    """Send a delivery to its endpoint, as its task; return what became of it.
+    """Send a delivery to its endpoint, as its task; return the outcome in words.
 
-    Raises `Cancel` where there is nothing to send, `RetryLater` and `GiveUp` after an answer that
-    is no success.
+    Raises `Cancel` if there is nothing to send, and `RetryLater` or `GiveUp` after an answer that
+    is not a success.
     """
     connection = project_connection()
     row = Delivery.objects.using(connection.alias).filter(id=UUID(delivery)).first()
@@ -34,7 +34,7 @@ def send_delivery(endpoint: int, delivery: str, task_id: UUID) -> str:
         raise Cancel("The delivery is deleted, or another task sends it.")
     if row.status != DeliveryStatus.WAITING:
         if row.status == DeliveryStatus.DELIVERED:
-            return "delivered before"  # By an attempt whose end was lost.
+            return "delivered before"  # By an attempt whose end was not recorded.
         raise Cancel("The delivery does not wait any more.")
     if row.kind != TEST and not found.is_enabled:
         cancel_delivery(connection, row)

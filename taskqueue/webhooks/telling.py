@@ -13,7 +13,10 @@ from taskqueue.models.webhook import DisabledFor
 
 
 def tell(endpoint: Endpoint) -> None:
-    """Mail it to who created the endpoint, or else to `ADMINS`. Raises what sending raises."""
+    """Mail it to the person who created the endpoint, or else to `ADMINS`.
+
+    Raises sending errors.
+    """
     host = origin_of(endpoint.url)
     subject = _("Webhook endpoint %(id)s is disabled") % {"id": endpoint.pk}
     if endpoint.disabled_for == DisabledFor.GONE:
@@ -41,7 +44,7 @@ def tell(endpoint: Endpoint) -> None:
 
 
 def owner_address(endpoint: Endpoint) -> str:
-    """Return the mail address of the user who created an endpoint; empty: there is none."""
+    """Return the mail address of the user who created an endpoint; empty if there is none."""
     from django.apps import apps
 
     if not endpoint.created_by or not apps.is_installed("django.contrib.auth"):

@@ -1,4 +1,4 @@
-"""The fault run: `python -m tests.chaos --help`. It exits with 1 where an invariant is violated."""
+"""The fault run: `python -m tests.chaos --help`. It exits with 1 if an invariant is violated."""
 
 from __future__ import annotations
 

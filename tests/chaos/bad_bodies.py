@@ -1,4 +1,4 @@
-"""Bodies that do what no body should; each must end as its row in `faults/bodies.py` says."""
+"""Bodies that misbehave; each must end as its row in `faults/bodies.py` says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies of batches, and of those that collect and fire them; `path` is the journal."""
+"""The bodies of batches, and bodies that collect and fire events; `path` is the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that were collected, and the batches that were made of them, as plain values."""
+"""Collected events, and the batches that were made of them, as plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording every change of a status, of a key's holder, and of what had ended, by triggers."""
+"""Recording every change of a status, of a key's holder, and of the ended counts, by triggers."""
 
 from __future__ import annotations
 

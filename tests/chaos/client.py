@@ -1,8 +1,8 @@
-"""The client: enqueues the mixture while faults happen, and logs what it was told.
+"""The client: enqueues the mixture while faults happen, and logs the answers.
 
-Each request is one transaction, and its tasks carry `{"sequence": …, "kind": …}` as metadata.
-After an answer of `failed` none of its tasks may exist; after `unknown`, for which the connection
-broke before the answer came, all or none.
+Each request is one transaction, and its tasks carry `{"sequence": …, "kind": …}` as metadata. After
+an answer of `failed`, none of its tasks may exist. After `unknown`, when the connection broke
+before the answer came, all of them or none may exist.
 """
 
 from __future__ import annotations

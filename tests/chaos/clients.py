@@ -1,4 +1,4 @@
-"""The client's log: what was asked for, and what came back, written before and after each call."""
+"""The client's log: requests and answers, written before and after each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the checker share."""
+"""Fixtures that the tests of the checker share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A fresh, migrated database for each run, with a server of its own on PostgreSQL.
+"""A fresh, migrated database for each run, with its own server on PostgreSQL.
 
-A template is made once; each run works on a copy. So a run may do to its server what it likes.
+A template is made once, and each run works on a copy, so a run may do anything to its server.
 """
 
 from __future__ import annotations

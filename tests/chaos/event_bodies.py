@@ -1,4 +1,4 @@
-"""The bodies of tasks whose events are heard, and who hears them; `path` is the journal."""
+"""The bodies of tasks with subscribed events, and the subscribers; `path` is the journal."""
 
 from __future__ import annotations
 

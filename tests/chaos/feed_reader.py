@@ -1,4 +1,4 @@
-"""Who follows the feed of events in a run, however often the database is away."""
+"""A reader that follows the feed of events in a run, however often the database is away."""
 
 from __future__ import annotations
 

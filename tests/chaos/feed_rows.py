@@ -1,4 +1,4 @@
-"""The feed of events, what it has caused and what was read of it, as plain values."""
+"""The feed of events, its effects, and what was read of it, as plain values."""
 
 from __future__ import annotations
 

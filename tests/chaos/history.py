@@ -1,7 +1,8 @@
-"""What happened in a run, as plain values: no database is needed to look at it, or to check it.
+"""What happened in a run, as plain values: no database is needed to view it or to check it.
 
-Moments are seconds since 1970 by the database's clock, but for the journal's: those are the host's
-monotonic clock, which all processes of a host share. `tests.chaos.gathering` reads a history.
+Times are seconds since 1970 by the database's clock, except in the journal: there they are the
+host's monotonic clock, which all processes of a host share. `tests.chaos.gathering` reads a
+history.
 """
 
 from __future__ import annotations

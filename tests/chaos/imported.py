@@ -1,4 +1,4 @@
-"""What each run needs; the process that runs are forked from imports it, and does nothing else."""
+"""Modules that each run needs: the process from which runs are forked only imports this."""
 
 from __future__ import annotations
 

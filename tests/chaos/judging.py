@@ -1,4 +1,4 @@
-"""Judging a run: the checker's invariants, how each kind had to end, and what the fault adds."""
+"""Judging a run: the checker's invariants, the required ends, and the fault's own checks."""
 
 from __future__ import annotations
 

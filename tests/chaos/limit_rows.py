@@ -1,4 +1,4 @@
-"""What is known of limits in the end, as plain values, and how it is read."""
+"""The final state of limits, as plain values, and how it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workflow with a group of unlike calls, one step with limits; `path` is the journal."""
+"""A workflow with a group of unlike calls, a single step with limits; `path` is the journal."""
 
 from __future__ import annotations
 

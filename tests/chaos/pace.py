@@ -1,13 +1,13 @@
-"""How much of the time the machine keeps from a process that has little to do, and from workers.
+"""How much time the machine keeps from an almost idle process, and from workers.
 
     python -m tests.chaos.pace FILE
 
 Ten times a second it works for a few milliseconds, and adds a line to the file: from when, until
-when, and how many seconds of that were kept from it, because it woke late or had to share the
-processor. Bounds of time are asked of what is left.
+when, and how many seconds of that it lost, because it woke late or had to share the processor. Time
+limits of tests apply to the remaining time.
 
-A process that sleeps most of the time is served before those that do not. So the line also tells
-for how long the parents of workers waited for a processor, where the system counts that.
+A process that sleeps most of the time is served before others. So the line also has for how long
+the parents of workers waited for a processor, if the system counts that.
 """
 
 from __future__ import annotations

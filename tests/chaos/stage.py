@@ -1,4 +1,4 @@
-"""The stage of one run: workers, a client, a database, and what a fault may do with them."""
+"""The stage of one run: workers, a client, a database, and the actions of a fault on them."""
 
 from __future__ import annotations
 

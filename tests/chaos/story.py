@@ -1,4 +1,4 @@
-"""Histories made by hand, for the tests of the checker: what an honest queue would have left."""
+"""Histories made by hand, for the tests of the checker: what a correct queue would have left."""
 
 from __future__ import annotations
 

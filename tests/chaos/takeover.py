@@ -1,4 +1,4 @@
-"""How long it took until somebody else had what a worker left behind."""
+"""How long it took until other workers had the tasks that a worker left behind."""
 
 from __future__ import annotations
 

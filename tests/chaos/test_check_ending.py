@@ -1,4 +1,4 @@
-"""Ends that the checker must doubt: invariants 6, 7, 9 and 14."""
+"""Ends that the checker must object to: invariants 6, 7, 9 and 14."""
 
 from __future__ import annotations
 

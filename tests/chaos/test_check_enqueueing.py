@@ -1,4 +1,4 @@
-"""Enqueues that the checker must doubt: invariants 1, 2 and 17."""
+"""Enqueues that the checker must object to: invariants 1, 2 and 17."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feeds of events that the checker must doubt: invariant 18."""
+"""Feeds of events that the checker must object to: invariant 18."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takeovers and workers that the checker must doubt: invariants 8 and 15."""
+"""Takeovers and workers that the checker must object to: invariants 8 and 15."""
 
 from __future__ import annotations
 

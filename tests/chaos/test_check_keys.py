@@ -1,4 +1,4 @@
-"""Keys that the checker must doubt: invariant 10."""
+"""Keys that the checker must object to: invariant 10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits that the checker must doubt: invariant 13."""
+"""Limits that the checker must object to: invariant 13."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of unlike calls that the checker must doubt: invariant 12."""
+"""Groups of unlike calls that the checker must object to: invariant 12."""
 
 from __future__ import annotations
 

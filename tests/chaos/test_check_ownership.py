@@ -1,4 +1,4 @@
-"""Leases that the checker must doubt: invariants 3, 4 and 5."""
+"""Leases that the checker must object to: invariants 3, 4 and 5."""
 
 from __future__ import annotations
 

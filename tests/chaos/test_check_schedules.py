@@ -1,4 +1,4 @@
-"""The checker of schedules sees what policies do not say; and real workers give it no cause to."""
+"""The checker finds occurrences that violate the policies, and none from real workers."""
 
 from __future__ import annotations
 

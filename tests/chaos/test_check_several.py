@@ -1,4 +1,4 @@
-"""Tasks for several workers that the checker must doubt: invariant 16."""
+"""Tasks for several workers that the checker must object to: invariant 16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts, callbacks and compensations that the checker must doubt: invariant 12."""
+"""Contexts, callbacks and compensations that the checker must object to: invariant 12."""
 
 from __future__ import annotations
 

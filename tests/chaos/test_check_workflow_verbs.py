@@ -1,4 +1,4 @@
-"""What people do to workflows, and what the checker must doubt of it: invariant 12."""
+"""Verbs on workflows with results that the checker must object to: invariant 12."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows that the checker must doubt: invariant 12."""
+"""Workflows that the checker must object to: invariant 12."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker finds nothing in an honest history, and each lie by its invariant."""
+"""The checker finds nothing in a correct history, and each error by its invariant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The quick set of the fault run finds no violation; and one that is found fails the run."""
+"""The quick set of the fault run finds no violation; a violation would fail the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A history can be recorded, kept and read again, on either database."""
+"""A history can be recorded, stored and read again, with either database."""
 
 from __future__ import annotations
 

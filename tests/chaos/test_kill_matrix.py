@@ -1,4 +1,4 @@
-"""Seeded bugs fit into the code as it is, and the checker catches them in real workers."""
+"""Seeded bugs fit into the present code, and the checker catches them in real workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a run: the row of the table, and what was wrong."""
+"""The verdict on a run: its row of the table, and what was wrong."""
 
 from __future__ import annotations
 

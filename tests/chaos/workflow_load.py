@@ -1,4 +1,4 @@
-"""Who enqueues workflows and collects events in a run, however often the database is away."""
+"""Clients that enqueue workflows and collect events in a run, even while the database is away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workflows as they were in the end, as plain values, and how they are read."""
+"""The final state of workflows, as plain values, and how it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who cancels, pauses, resumes, retries and resolves workflows of a run, at random."""
+"""A client that cancels, pauses, resumes, retries and resolves workflows of a run at random."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Code that the drivers of all queues share: the task bodies, and the protocol of a client.
 
-A driver is a module that runs with the packages of the peers and never imports another one. It
-names three things: `prepare` makes the queue's tables, `worker` runs a worker until it is killed,
-`client` opens what enqueues; some name `run` too, which runs a coroutine. What a body does is seen
-from outside by the bytes that it appends to a file, whatever the queue keeps of it.
+A driver is a module that runs with the packages of the peers and never imports another driver. It
+defines three names: `prepare` creates the queue's tables, `worker` runs a worker until it is
+killed, `client` opens what enqueues; some define `run` too, which runs a coroutine. What a body
+does is seen from outside by the bytes that it appends to a file, whatever the queue stores about
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Django project in which the queues that are Django apps run; PEERS_APP names which."""
+"""The Django project for queues that are Django apps; PEERS_APP names the queue."""
 
 from __future__ import annotations
 

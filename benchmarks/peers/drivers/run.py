@@ -1,4 +1,4 @@
-"""Do what the arguments say with the driver that they name first; what was measured, as JSON."""
+"""Run what the arguments say with the driver that they name, and print the result as JSON."""
 
 from __future__ import annotations
 

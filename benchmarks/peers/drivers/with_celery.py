@@ -1,4 +1,4 @@
-"""Celery on Redis: a process a slot, results ignored, a prefetch that suits short tasks."""
+"""Celery on Redis: one process per slot, results ignored, a prefetch that suits short tasks."""
 
 from __future__ import annotations
 

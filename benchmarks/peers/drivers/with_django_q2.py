@@ -1,4 +1,4 @@
-"""django-q2 with its ORM broker, fifty tasks a look, a process a slot."""
+"""django-q2 with its ORM broker, fifty tasks per poll, one process per slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dramatiq on Redis: a process a slot, of eight threads each, as its command starts them."""
+"""dramatiq on Redis: one process per slot, with eight threads each, as its command starts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""huey, on PostgreSQL or, with PEERS_REDIS, on Redis: one consumer, a thread a slot."""
+"""huey, on PostgreSQL or, with PEERS_REDIS, on Redis: one consumer, one thread per slot."""
 
 from __future__ import annotations
 

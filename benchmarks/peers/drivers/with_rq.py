@@ -1,4 +1,4 @@
-"""rq on Redis: a worker that forks for no job, which its documentation calls the fastest."""
+"""rq on Redis: a worker that does not fork for each job, by its documentation the fastest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""taskqueue: a child process a slot; `def` bodies, or `async def` ones (PEERS_BODIES=async)."""
+"""taskqueue: one child process per slot; `def` bodies, or `async def` ones (PEERS_BODIES=async)."""
 
 from __future__ import annotations
 

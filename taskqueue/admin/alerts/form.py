@@ -32,14 +32,14 @@ class ListField(forms.CharField):
         return [each for each in SEPARATORS.split(super().to_python(value) or "") if each]
 
     def validate(self, value: Any) -> None:
-        """Leave it to the verb."""
+        """Leave this to the verb."""
 
     def run_validators(self, value: Any) -> None:
-        """Leave it to the verb."""
+        """Leave this to the verb."""
 
 
 class DurationField(forms.CharField):
-    """A duration as people write it, such as `90`, `15m` or `2h`."""
+    """A duration as typed text, such as `90`, `15m` or `2h`."""
 
     mistake = _("Enter a duration such as 90s, 15m or 2h.")
 
@@ -61,7 +61,7 @@ class DurationField(forms.CharField):
             raise ValidationError(self.mistake) from None
 
     def run_validators(self, value: Any) -> None:
-        """Leave it to the verb."""
+        """Leave this to the verb."""
 
 
 class ThresholdField(DurationField):
@@ -81,7 +81,7 @@ class ThresholdField(DurationField):
 
 
 class RuleForm(forms.Form):
-    """All fields; empty numbers are those of the kind."""
+    """All fields; for an empty number, the kind's own applies."""
 
     name = forms.CharField(label=_("Name"), max_length=LONGEST_RULE_NAME)
     kind = forms.ChoiceField(label=_("Condition"), choices=list(KINDS.items()))
@@ -110,7 +110,7 @@ class RuleForm(forms.Form):
     )  # fmt: skip
     enabled = forms.BooleanField(label=_("Enabled"), required=False, initial=True)
     reason = ReasonField()
-    # When the rule was changed last, as the page showed it.
+    # When the rule was last changed, as the page showed it.
     seen = forms.CharField(required=False, widget=forms.HiddenInput, max_length=40)
 
     def __init__(self, *args: Any, row: AlertRule | None = None, **more: Any) -> None:
@@ -129,7 +129,7 @@ class RuleForm(forms.Form):
 
     @property
     def given(self) -> dict[str, Any]:
-        """Return the fields as the verbs take them."""
+        """Return the fields as arguments of the verbs."""
         without = ("name", "reason", "seen")
         return {name: value for name, value in self.cleaned_data.items() if name not in without}
 

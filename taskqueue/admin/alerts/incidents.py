@@ -30,7 +30,7 @@ ACKNOWLEDGE = ALERT_VERBS["acknowledge"]
 
 
 class IncidentAdmin(ActsAdmin, RowReportAdmin):
-    """The list has what is firing first; the page of one tells what to do about it."""
+    """The list shows firing alerts first; the page of an alert says what to do about it."""
 
     page_template = "admin/taskqueue/alert/page.html"
     routes = (("<int:object_id>/act/", "act"),)
@@ -108,7 +108,7 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
         ]
 
     def row(self, text: str) -> Any:
-        """Return the alert with that key, raised already; None if there is none."""
+        """Return the alert with that key if it has been raised, else None."""
         return alert_rows().filter(pk=row_id(text)).first()
 
     def shown_row(self, request: HttpRequest, row: Any) -> HttpResponse:
@@ -124,7 +124,7 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """Acknowledge an alert, for those who may also look at it."""
+        """Acknowledge an alert, for users who may also view it."""
         if not (ACKNOWLEDGE.is_for(request.user) and request.user.has_perm(VIEW_ALERTS)):
             raise PermissionDenied
         if request.method != "POST":
@@ -137,5 +137,5 @@ class IncidentAdmin(ActsAdmin, RowReportAdmin):
         return back(request, self.links.url("incident_change", row.pk))
 
     def note(self, request: HttpRequest, row: Any, done: str) -> None:
-        """Keep it, with the reason, in the admin's own history too."""
+        """Record it, with the reason, in the admin's own history too."""
         self.log_change(request, row, noted(done, reason_of(request)))

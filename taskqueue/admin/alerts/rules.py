@@ -1,4 +1,4 @@
-"""Alert rules: the list, the page of one with its buttons, and the form that makes one."""
+"""Alert rules: the list, the page of a rule with its buttons, and the form for new rules."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ActForm(forms.Form):
 
 
 class AlertRuleAdmin(ActsOnce, RowReportAdmin):
-    """A rule of code has a row after a worker has started."""
+    """A rule that code declares has a row once a worker has started."""
 
     page_template = "admin/taskqueue/alert/rule.html"
     form_template = "admin/taskqueue/alert/form.html"
@@ -143,7 +143,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """A button of the page."""
+        """Handle a button of the page."""
         _require(request)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -180,7 +180,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
         return self.links.redirect("alertrule_new")
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
-        """The form of a new rule."""
+        """Show or handle the form for a new rule."""
         _require(request)
         form = RuleForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
@@ -202,7 +202,7 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
         return self._form(request, form, _("New alert rule"))
 
     def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """The form of a rule that people have made."""
+        """Show or handle the form for a rule that people have created."""
         _require(request)
         row = self.row(str(object_id))
         if row is None:

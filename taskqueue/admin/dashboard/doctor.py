@@ -1,4 +1,4 @@
-"""The doctor's page: it runs the checks, and offers remedies for their findings."""
+"""The doctor's page: each view runs an examination, and shows actions for its findings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from taskqueue.admin.reports import LOOKING, report
 from taskqueue.monitoring.doctor import Finding, Severity, examine, visible_to, worst
 from taskqueue.monitoring.notices import Situation
 
-# The limit of each statement: a page must not wait for longer.
+# The limit of each statement, so that a page need not wait longer.
 PATIENCE = "1s"
-# From the worst on: its word, and the look of its badge.
+# From worst to best: its word, and the style of its badge.
 SEVERITIES: dict[Severity, tuple[Any, str]] = {
     Severity.PROBLEM: (gettext_lazy("problem"), "error"),
     Severity.WARNING: (gettext_lazy("warning"), "warning"),
@@ -49,7 +49,7 @@ class DoctorPage(ReadOnlyAdmin):
     doctor_template = "admin/taskqueue/dashboard/doctor.html"
 
     def doctor_view(self, request: HttpRequest) -> HttpResponse:
-        """Examine, and show the findings, the worst first."""
+        """Run the examination, and show the findings, worst first."""
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_WORKERS)):
             raise PermissionDenied
         if request.method not in LOOKING:

@@ -42,7 +42,7 @@ from taskqueue.monitoring.workflow_overview import workflow_overview
 
 
 class DashboardAdmin(DoctorPage, SignalAdmin, ReportAdmin):
-    """The dashboard, for users who may view tasks; each card needs its own permission besides."""
+    """The dashboard, for users who may view tasks; each card also needs its own permission."""
 
     routes = (("stream/", "stream"), ("doctor/", "doctor"))
 
@@ -65,9 +65,9 @@ class DashboardAdmin(DoctorPage, SignalAdmin, ReportAdmin):
 
 MOST_RUNNING, MOST_FAILURES, MOST_SCHEDULES, MOST_ALERTS = 20, 5, 6, 5
 MOST_QUEUES, MOST_WORKERS = 100, 100
-# Notices that are shown at once; the others unfold.
+# The number of notices that are shown at once; others can be unfolded.
 MOST_NOTICES = 10
-# The dashboard is refreshed every few seconds; the failures page looks at more.
+# The dashboard is refreshed every few seconds; the failures page reads more.
 FAILURES_LOOKED_AT = 1_000
 
 
@@ -95,7 +95,7 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
         "state": state_of(workers, found),
         "notices": shown[:MOST_NOTICES],
         "more_notices": shown[MOST_NOTICES:],
-        # The form of the buttons stands on the page also where the first notice is yet to come.
+        # The page contains the buttons' form even before there is a first notice.
         "may_act": may_control or may_stop or request.user.has_perm(EDIT_SCHEDULES),
         "counts": status_counts(),
         "spans": span_tabs(span),
@@ -143,7 +143,7 @@ def _schedules() -> dict[str, Any]:
 
 
 def state_of(workers: Sequence[ShownWorker], found: Sequence[Notice]) -> State:
-    """Return the overall state; idle workers are not missing workers.
+    """Return the overall state. Idle workers count as available.
 
     An error among the notices needs attention, however busy the workers are.
     """

@@ -1,4 +1,4 @@
-"""Remedies of a notice: links to its subject, and buttons that fix it."""
+"""Remedies of a notice: links to its subject, and buttons that solve it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_WAITING = frozenset({
 
 @dataclass(frozen=True)
 class Look:
-    """A link to what a notice is about."""
+    """A link to the subject of a notice."""
 
     text: str
     url: str
@@ -47,7 +47,7 @@ class Act:
     verb: Verb
     url: str
     name: str
-    # The value that it posts, where it is not the verb's name.
+    # The value that it posts, if that is not the verb's name.
     value: str = ""
 
 
@@ -82,7 +82,7 @@ class Remedies:
         self._user = user
         self._links = links
         self._situation = situation
-        # Those that nobody has asked to stop yet.
+        # Attempts that nobody has asked to stop yet.
         self._workers = {
             worker.name: worker.id
             for worker in situation.workers
@@ -91,7 +91,7 @@ class Remedies:
         self._schedules = {row.name: row.id for row in situation.standing.resting}
 
     def looks(self, notice: Notice) -> Iterator[Look]:
-        """Yield the links: to the tasks, filtered, and to a page that asks about all of them."""
+        """Yield the links: to the filtered tasks, and to a page that asks about all of them."""
         query = _query(notice)
         if query:
             yield Look(_("Tasks"), f"{self._links.url('task_changelist')}?{_q(query)}")
@@ -110,7 +110,7 @@ class Remedies:
             yield Look(words[verb.name], f"{url}?{urlencode({'verb': verb.name, 'q': query})}")
 
     def acts(self, notice: Notice) -> Iterator[Act]:
-        """Yield the buttons, each of a verb that mends what the notice tells."""
+        """Yield the buttons, each for a verb that solves the notice's problem."""
         act = self._act(notice)
         if act is not None and act.verb.is_for(self._user):
             yield act
@@ -135,7 +135,7 @@ class Remedies:
         return None
 
     def _is_stopping(self, task_id: str) -> bool:
-        """Whether somebody has asked an attempt at the task to stop."""
+        """Return whether somebody has asked an attempt at the task to stop."""
         return any(
             attempt.is_stopping and str(attempt.task_id) == task_id
             for attempt in self._situation.running
@@ -143,7 +143,7 @@ class Remedies:
 
 
 def _query(notice: Notice) -> str:
-    """Return the search for the tasks that a notice is about; empty: it names them itself."""
+    """Return the search for a notice's tasks; empty if the notice names them itself."""
     subject = notice.subject
     if notice.code in OF_WAITING:
         return search_text(queue=subject, status=READY)

@@ -1,4 +1,4 @@
-"""The translated sentences of notices, with links to their subjects."""
+"""The notices as sentences for people, with links to their subjects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sentence(notice: Notice, links: Links) -> SafeString:
 
 
 def _detail(notice: Notice) -> str:
-    """Return the detail, in the reader's language where this package wrote it."""
+    """Return the detail, translated if this package wrote it."""
     return reason_words(translated(notice.found, notice.detail))
 
 

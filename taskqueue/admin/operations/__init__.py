@@ -1,1 +1,1 @@
-"""Operations in the admin: started, confirmed, watched, cancelled."""
+"""Operations in the admin: start, confirm, watch and cancel them."""

@@ -19,7 +19,7 @@ from taskqueue.engine.dialect import dialect_for
 from taskqueue.monitoring.searching.search import parse, permitted_search
 from taskqueue.monitoring.searching.search_tokens import SearchError
 
-# Tasks that can be ticked; a page of the list shows fewer.
+# The most tasks that can be ticked; a page of the list shows fewer.
 MOST_CHOSEN = 1000
 
 
@@ -29,7 +29,7 @@ class Choice:
 
     query: str = ""
     ids: tuple[UUID, ...] | None = None
-    # Whether a search for nothing means every task: that must be said.
+    # Whether an empty search means all tasks, which must be said explicitly.
     is_all: bool = False
 
     @classmethod
@@ -54,7 +54,7 @@ class Choice:
 
     @property
     def fields(self) -> list[tuple[str, object]]:
-        """Return it as hidden fields of a form, as `of` reads them."""
+        """Return it as hidden fields of a form, which `of` reads."""
         if self.ids is not None:
             return [("ids", task_id) for task_id in self.ids]
         says_all = self.is_all and not self.query
@@ -67,7 +67,7 @@ class Choice:
 
     @property
     def words(self) -> str:
-        """Which tasks, in words; a search stands as it was typed."""
+        """Describe the tasks; a search is shown as it was typed."""
         if self.ids is None:
             return self.query or (_("all tasks") if self.is_all else "")
         words = ngettext("%(count)s chosen task", "%(count)s chosen tasks", len(self.ids))

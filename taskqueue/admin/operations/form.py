@@ -25,7 +25,7 @@ CHANGEABLE = {
     for name, option in changeable_options(Use.CHANGE, Use.EDIT).items()
     if name not in NOT_IN_BACKGROUND
 }
-# Those that may be taken back.
+# Verbs that can be undone.
 CLEARED = {name: option for name, option in CHANGEABLE.items() if option.default is None}
 CLEAR = "clear"
 
@@ -58,7 +58,7 @@ class StartForm(forms.Form):
         self.fields["reason"] = ReasonField()
 
     def clean(self) -> dict[str, Any]:
-        """Put changed options together, for the verb takes them as one argument."""
+        """Combine changed options, because the verb takes them as one argument."""
         given = super().clean() or {}
         if not self._changes:
             return given

@@ -1,4 +1,4 @@
-"""Operations: the list of bulk actions, and a page with the progress of each."""
+"""Operations: the list of verbs on many tasks, and a page with the progress of each."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CANCEL = OPERATION_VERBS["cancel"]
 
 
 class OperationAdmin(SignalAdmin, OperationStart):
-    """Shows them to who may view them; cancels them for users who may do the verb."""
+    """Shows operations to users who may view them; users who may use the verb can cancel them."""
 
     page_template = "admin/taskqueue/operation/page.html"
     fragment_template = "admin/taskqueue/operation/fragment.html"
@@ -63,7 +63,7 @@ class OperationAdmin(SignalAdmin, OperationStart):
         js = ["taskqueue/refresh.js", "taskqueue/undo.js"]
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        """Which tasks are meant is told by what is stored, which may be long and is not read."""
+        """Leave out the stored choice of tasks, which may be long."""
         return (
             super()
             .get_queryset(request)
@@ -94,7 +94,7 @@ class OperationAdmin(SignalAdmin, OperationStart):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The page; it changes nothing."""
+        """Show the page, which changes nothing."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method not in LOOKING:
@@ -120,11 +120,11 @@ class OperationAdmin(SignalAdmin, OperationStart):
         return EventFilter.of("operation.*")
 
     def cancel_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
-        """The button of the page."""
+        """Handle the cancel button of the page."""
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         may_view = self.has_view_permission(request)
-        # Whoever has asked for it may undo it, though not look at operations.
+        # Whoever requested it may undo it, even without the permission to view operations.
         rows = requested_by(request.user).filter(pk=object_id)
         operation = _found(object_id) if may_view else rows.first()
         if operation is None or not self._may_cancel(request, operation):
@@ -154,7 +154,7 @@ class OperationAdmin(SignalAdmin, OperationStart):
 
 
 def _of_how_many(operation: Operation) -> str:
-    """Progress in the cell of a list."""
+    """Describe the progress in a cell of a list."""
     if operation.expected is None or operation.finished_at is not None:
         return number(operation.done)
     return _("%(done)s of %(expected)s") % {
@@ -170,7 +170,7 @@ def _found(object_id: object) -> Operation:
 
 
 def _arguments(operation: Operation) -> list[tuple[str, object]]:
-    """Return the arguments of the verb in words."""
+    """Describe the arguments of the verb."""
     given = operation.arguments
     words = {
         "run_after": _("Time"), "priority": _("Priority"), "queue_name": _("Queue"),
@@ -182,6 +182,6 @@ def _arguments(operation: Operation) -> list[tuple[str, object]]:
 
 
 def _given(name: str) -> Any:
-    """Whether a stored filter chooses by that."""
+    """Return the words for a field of a stored filter."""
     stored = Q(**{f"chosen__which__{name}__isnull": False})
     return ExpressionWrapper(stored, output_field=BooleanField())

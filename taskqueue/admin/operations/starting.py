@@ -1,4 +1,4 @@
-"""Start an operation from the list of tasks: its actions, the confirmation, the start."""
+"""Verbs on many tasks: the list's actions, the choice of tasks, the confirmation, the start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OperationStart(ReadOnlyAdmin):
     start_template = "admin/taskqueue/operation/start.html"
 
     def start_view(self, request: HttpRequest) -> HttpResponse:
-        """The question, and with the answer yes the start."""
+        """Show the confirmation, or start the operation once it is confirmed."""
         if request.method not in (*LOOKING, "POST"):
             return HttpResponseNotAllowed([*LOOKING, "POST"])
         given = request.POST if request.method == "POST" else request.GET
@@ -60,7 +60,7 @@ class OperationStart(ReadOnlyAdmin):
     def ask(
         self, request: HttpRequest, verb: TaskVerb, choice: Choice, form: StartForm
     ) -> HttpResponse:
-        """The page that asks; it changes nothing."""
+        """Show the page that asks for confirmation. It changes nothing."""
         shown: dict[str, Any] = {}
         try:
             which = _chosen(choice, verb, request.user)
@@ -88,7 +88,7 @@ class OperationStart(ReadOnlyAdmin):
         )
 
     def _question(self, verb: TaskVerb, choice: Choice, shown: dict[str, Any]) -> Question:
-        """Return the question; its button says how many tasks are meant, if that is known."""
+        """Return the question; its button says how many tasks are affected, if that is known."""
         count, button = shown.get("doable"), ""
         if count is not None and (count.value or count.is_capped):
             button = str(verb.label)
@@ -120,7 +120,10 @@ class OperationStart(ReadOnlyAdmin):
     def _start(
         self, request: HttpRequest, verb: TaskVerb, choice: Choice, form: StartForm
     ) -> HttpResponse | None:
-        """Start it, or find what an earlier submit started; None: the form says why not."""
+        """Start it, or find what an earlier submit started.
+
+        Return None if the form shows an error.
+        """
         arguments = dict(form.cleaned_data)
         try:
             operation = control.start_operation(
@@ -133,7 +136,7 @@ class OperationStart(ReadOnlyAdmin):
                 operation_id=next(iter(uuids(request.POST.getlist("operation"))), None),
                 delay=0 if verb.is_urgent else UNDO_SECONDS,
             )
-        except ValueError as error:  # InvalidTask and SearchError are such.
+        except ValueError as error:  # InvalidTask and SearchError are ValueErrors.
             form.add_error(None, refused(error))
             return None
         if operation.is_new:
@@ -153,7 +156,7 @@ class OperationStart(ReadOnlyAdmin):
 def _chosen(choice: Choice, verb: TaskVerb, user: Any) -> TaskFilter:
     """Return the filter for the tasks that the user may change. Raises `SearchError`.
 
-    Who ticks a running task means it: its retry ends the attempt of a lost worker.
+    A user who ticks a running task means it: its retry ends the attempt of a lost worker.
     """
     which = choice.which(user)
     if which.ids is not None and verb.also_of_one and user.has_perm(STOP):
@@ -174,12 +177,12 @@ VERBS = {f"{verb.name}_many": verb for verb in BULK_VERBS.values()}
 
 
 class TaskBulk(ReadOnlyAdmin):
-    """Nobody sees an action, or has it done by a request of their own, who may not use it."""
+    """Users can neither see nor request an action that they may not use."""
 
     actions: Any = tuple(map(_action, VERBS.values()))
 
     def get_actions(self, request: HttpRequest, action_location: Any = None) -> dict[str, Any]:
-        """Return the actions that the user may use; Django 6.1 asks for those of a location."""
+        """Return the actions that the user may use. Django 6.1 asks for those of a location."""
         location = () if action_location is None else (action_location,)
         return {
             name: action
@@ -188,7 +191,7 @@ class TaskBulk(ReadOnlyAdmin):
         }
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """Django answers a post of an action that is not offered as if nothing had been asked."""
+        """Answer a post of an action that is not offered, which Django would ignore."""
         asked = request.POST.getlist("action") if request.method == "POST" else []
         offered = self.get_actions(request) if asked else {}
         if any(name and name not in offered for name in asked):
@@ -198,14 +201,14 @@ class TaskBulk(ReadOnlyAdmin):
     def response_action(
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
-        """Leave out ticked values that are not ids: the ORM would refuse them."""
+        """Leave out ticked values that are not ids, because the ORM would refuse them."""
         request.POST = request.POST.copy()
         request.POST.setlist(ACTION_CHECKBOX_NAME, list(map(str, ticked(request))))
         answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
         return answer
 
     def ask(self, request: HttpRequest, verb: TaskVerb) -> HttpResponse:
-        """The rows themselves are not read: who chose all may mean millions."""
+        """Ask about the choice without reading the rows: "all" may mean millions."""
         if request.POST.get("select_across") == "1":
             choice = Choice(query=request.GET.get("q", "").strip(), is_all=True)
         else:

@@ -1,4 +1,4 @@
-"""Undo a bulk action within the seconds before it starts."""
+"""The seconds after a bulk action in which it can be undone, because nothing has been done yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Undoable:
-    """An operation that has not begun, with the seconds that are left to undo it."""
+    """An operation that has not begun, with the seconds left to undo it."""
 
     id: UUID
     label: str
@@ -31,18 +31,18 @@ class Undoable:
 
 
 def may_act_on_many(user: Any) -> bool:
-    """Whether the user can have asked for an operation."""
+    """Return whether the user may have requested an operation."""
     return any(verb.is_for(user) for verb in BULK_VERBS.values())
 
 
 def undoable_by(user: Any) -> list[Undoable]:
-    """Return those that the user has just asked for."""
+    """Return the operations that the user has just requested."""
     rows = list(undoable(user)[:MOST_SHOWN])
     return _still(rows) if rows else []
 
 
 def undoing_of(operation: Operation) -> list[Undoable]:
-    """Return it if it has not begun, else nothing."""
+    """Return the operation in a list if it has not begun, else an empty list."""
     is_over = operation.finished_at is not None or operation.started_at is not None
     return [] if is_over or operation.starts_at is None else _still([operation])
 
@@ -65,6 +65,6 @@ def _undoable(operation: Operation, moment: datetime) -> Undoable | None:
 
 
 def label_of(operation: Operation) -> str:
-    """Return the verb in words; the name of a verb of a newer version."""
+    """Return the verb's label; for a verb of a newer version, its name."""
     verb = KNOWN_VERBS.get(operation.verb)
     return operation.verb if verb is None else str(verb.label)

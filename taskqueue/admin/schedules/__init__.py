@@ -1,1 +1,1 @@
-"""Schedules in the admin: the list, the page, the form, and what people do to them."""
+"""Schedules in the admin: the list, the page, the form, and the buttons."""

@@ -48,17 +48,17 @@ class ScheduleActs(ScheduleDeleting):
     action_form = OnceForm
 
     def has_pause_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether they may pause and delete: what makes no task."""
+        """Return whether the user may pause and delete, which creates no tasks."""
         return SCHEDULE_VERBS["pause"].is_for(request.user)
 
     def has_edit_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether they may also create, edit, resume and run: what makes tasks."""
+        """Return whether the user may also create, edit, resume and run, which creates tasks."""
         return SCHEDULE_VERBS["edit"].is_for(request.user)
 
     def response_action(
         self, request: Any, queryset: QuerySet[Any], *more: Any, **named: Any
     ) -> HttpResponse | None:
-        """Leave out chosen values that are no keys: a database may refuse them."""
+        """Leave out chosen values that are not keys, which a database may refuse."""
         posted = request.POST.copy()
         keys = posted.getlist(ACTION_CHECKBOX_NAME)
         posted.setlist(ACTION_CHECKBOX_NAME, [key for key in keys if row_id(key) is not None])
@@ -67,7 +67,7 @@ class ScheduleActs(ScheduleDeleting):
         return answer
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """A button of the page."""
+        """Handle a button of the page."""
         name = request.POST.get("verb", "")
         verb = BUTTONS.get(name)
         if not (verb or SCHEDULE_VERBS["pause"]).is_for(request.user):
@@ -85,7 +85,7 @@ class ScheduleActs(ScheduleDeleting):
         return back(request, self.links.url("schedule_change", schedule.pk))
 
     def act(self, request: HttpRequest, verb: Verb, row: Any, **arguments: Any) -> bool:
-        """Its rule may raise anything: the others are still acted on."""
+        """Run the verb. A stored rule may raise any error; other schedules are still handled."""
         try:
             if verb is RUN:
                 arguments["request_id"] = once_of(request)

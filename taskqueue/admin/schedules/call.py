@@ -1,4 +1,4 @@
-"""The arguments in a schedule's form: a field for each parameter of what runs, or JSON."""
+"""The arguments in a schedule's form: a field for each parameter of its target, or JSON."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from taskqueue.models import Schedule
 
 
 class ScheduleCall(CallForm):
-    """The arguments: JSON, until the page shows the fields of what runs in its place."""
+    """The arguments: as JSON, until the page shows fields for the target's parameters."""
 
     args = JsonField(list, label=_("Positional arguments"), help_text=_('JSON, such as ["a", 1].'))
     kwargs = JsonField(dict, label=_("Keyword arguments"), help_text=_('JSON, such as {"a": 1}.'))
     # The task or workflow for whose arguments the page has fields.
     fields_for = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    # The row that is edited; none for a new one.
+    # The edited row; None for a new schedule.
     schedule: Schedule | None = None
 
     def add_arguments(self, name: str, shown: Schedule | None) -> None:
-        """Add the fields of what runs in place of JSON, if they can show the arguments."""
+        """Replace JSON by the fields of the target, if they can show the arguments."""
         target = None if shown is None or shown.task_name != name else target_of(shown)
         call = None
         if shown is not None and target is not None:
@@ -46,7 +46,7 @@ class ScheduleCall(CallForm):
 
     @property
     def call_names(self) -> list[str]:
-        """The names of the fields of the arguments; none until a task is chosen."""
+        """The names of the arguments' fields; empty until a task is chosen."""
         if "args" not in self.fields:
             return self.argument_names
         is_chosen = self["fields_for"].value() or self.data
@@ -58,7 +58,7 @@ class ScheduleCall(CallForm):
         return [self[name] for name in self.call_names]
 
     def show_fields_of(self, chosen: str) -> None:
-        """Show what was sent without its errors, with the fields of what is chosen now."""
+        """Show the sent values without errors, with the fields of the newly chosen target."""
         data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
         data["fields_for"] = chosen
         for name in self.call_names:
@@ -71,7 +71,7 @@ class ScheduleCall(CallForm):
     def read_call(
         self, given: dict[str, Any], target: Target
     ) -> tuple[list[Any], dict[str, Any]] | None:
-        """Return the arguments; None with the error in the form."""
+        """Return the arguments; None if there is an error, which the form shows."""
         if "args" in self.fields:
             call = (target, given["args"], given["kwargs"])
             found: tuple[list[Any], dict[str, Any]] | None

@@ -1,4 +1,4 @@
-"""The deletion of schedules, one by its button or several that are ticked, after a question."""
+"""Deleting schedules after a confirmation: one by its button, or several that are ticked."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ DELETE = SCHEDULE_VERBS["delete"]
 
 
 def is_deletable(schedule: Schedule) -> bool:
-    """Whether no code declares it."""
+    """Return whether no code declares it."""
     return schedule.source != "code" or schedule.removed_at is not None
 
 
 class ScheduleDeleting(ActsAdmin):
-    """Deletes what no code declares."""
+    """Deletes schedules that no code declares."""
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The page that asks, and the deletion. Its occurrences are not read for it."""
+        """Ask for confirmation, and delete. Its occurrences are not read for this."""
         if not DELETE.is_for(request.user):
             raise PermissionDenied
         schedule: Any = self.get_object(request, object_id)
@@ -44,7 +44,7 @@ class ScheduleDeleting(ActsAdmin):
         return self.links.redirect("schedule_change", schedule.pk)
 
     def ask_before_deleting(self, request: HttpRequest, chosen: list[Schedule]) -> HttpResponse:
-        """Show the page that asks; it changes nothing."""
+        """Show the page that asks for confirmation. It changes nothing."""
         deletable = [schedule for schedule in chosen if is_deletable(schedule)]
         told = _(
             "These schedules are deleted with all their occurrences. The tasks and workflows that "
@@ -64,7 +64,7 @@ class ScheduleDeleting(ActsAdmin):
         return confirm(self, request, question)
 
     def missing(self, request: HttpRequest) -> HttpResponse:
-        """To the list, with a message."""
+        """Redirect to the list, with a message."""
         self.message_user(request, _("There is no such schedule any more."), messages.ERROR)
         return self.links.redirect("schedule_changelist")
 

@@ -20,7 +20,7 @@ from taskqueue.admin.schedules.editing import ScheduleEditing
 from taskqueue.exceptions import TaskQueueError
 from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 
-# Less than Django's DATA_UPLOAD_MAX_MEMORY_SIZE: a file is sent back as text to be imported.
+# Below Django's DATA_UPLOAD_MAX_MEMORY_SIZE, because a file's text is sent again for the import.
 LARGEST = 2_000_000
 
 
@@ -59,7 +59,7 @@ class ImportForm(forms.Form):
 
 
 class ScheduleDocuments(ScheduleEditing):
-    """Export for those who may view schedules, import for those who may create them."""
+    """Export for users who may view schedules, import for users who may create them."""
 
     import_template = "admin/taskqueue/schedule/import.html"
 
@@ -97,7 +97,7 @@ class ScheduleDocuments(ScheduleEditing):
                 )
                 self.message_user(request, told % {"number": changed}, messages.SUCCESS)
                 return self.links.redirect("schedule_changelist")
-            # A file cannot be sent again by the browser: its text stands in the form from now on.
+            # A browser cannot send a file again, so from now on its text is in the form.
             text = {"document": form.cleaned_data["text"], "reason": form.cleaned_data["reason"]}
             errors = form.errors
             form = ImportForm(initial=text)
@@ -109,7 +109,7 @@ class ScheduleDocuments(ScheduleEditing):
     def _import(
         self, request: HttpRequest, form: ImportForm, *, dry_run: bool
     ) -> list[schedules.Imported] | None:
-        """Return what was done, or would be; None if it was refused: the form tells the errors."""
+        """Return what was or would be done; None if it was refused, with the errors in the form."""
         try:
             return schedules.import_document(
                 form.cleaned_data["parsed"],

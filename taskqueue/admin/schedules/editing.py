@@ -32,7 +32,7 @@ from taskqueue.monitoring.reading import now
 
 
 class ScheduleEditing(ScheduleRunning):
-    """Rows are changed by verbs alone: no form saves a model."""
+    """Rows are changed only by verbs: no form saves a model."""
 
     edit_template = "admin/taskqueue/schedule/edit_form.html"
     preview_template = "admin/taskqueue/schedule/preview.html"
@@ -50,7 +50,7 @@ class ScheduleEditing(ScheduleRunning):
         return self._edit(request, None, copied, request.GET.get("task", ""))
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
-        """Return the next times of the rule that is being typed, or what is wrong with it."""
+        """Return the next times of the rule that is being typed, or its error."""
         if not self.has_edit_permission(request):
             raise PermissionDenied
         if request.method not in LOOKING:
@@ -116,7 +116,7 @@ class ScheduleEditing(ScheduleRunning):
         return self._form_page(request, form)
 
     def _saved_before(self, request: HttpRequest) -> str:
-        """Return the key of what an earlier press created: its name is taken since."""
+        """Return the key of what an earlier press created, because its name is taken now."""
         made = made_before(request)
         if made:
             self.message_user(request, _("This was already done."), messages.WARNING)
@@ -173,13 +173,13 @@ class ScheduleEditing(ScheduleRunning):
 
 
 def has_other_fields(posted: Any) -> bool:
-    """Whether a form was sent to see the fields of another task, or without having seen them."""
+    """Return whether the form was sent to show another task's fields, or without showing them."""
     shown = posted.get("fields_for")
     return "_choose" in posted or (shown is not None and shown != posted.get("task", ""))
 
 
 def _hint(request: HttpRequest, form: ScheduleForm) -> str:
-    """Explain hidden and redacted arguments, as markup that holds nothing of the schedule."""
+    """Explain hidden and redacted arguments, as markup that contains nothing of the schedule."""
     if not form.call_names:
         if form.parameters or form["fields_for"].value():
             return _("It takes no arguments.")

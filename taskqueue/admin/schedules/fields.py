@@ -76,7 +76,7 @@ class SpanField(forms.MultiValueField):
         number = forms.DecimalField(max_digits=18, decimal_places=6, required=False)
         unit = forms.ChoiceField(choices=list(UNITS.items()), required=False)
         super().__init__((number, unit), require_all_fields=False, required=False, **options)
-        if self.label:  # For screen readers: the unit has a name of its own.
+        if self.label:  # For screen readers: the unit has its own label.
             self.widget.widgets[0].attrs["aria-label"] = self.label
 
     def compress(self, data_list: list[Any]) -> timedelta | None:
@@ -152,7 +152,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, and refuse duplicate names: one of the values would be lost silently."""
+    """Return an object, and refuse duplicate names, which would silently lose a value."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("an object has the same name twice.")

@@ -1,4 +1,4 @@
-"""The form of a schedule: what it runs, by which rule, with which arguments and options."""
+"""The form of a schedule: its target, its rule, and its arguments and options."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RULE = ("kind", "tz", "expression", "interval", "first", "last", "every", "days"
 
 
 class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
-    """A form that checks what the verbs check, to show each error at its field."""
+    """A form that makes the same checks as the verbs, to show each error at its field."""
 
     name = forms.CharField(
         label=_("Name"), max_length=LONGEST_NAME, strip=False, widget=forms.TextInput(WIDE),
@@ -116,19 +116,19 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
 
     @property
     def groups(self) -> list[tuple[Any, list[forms.BoundField]]]:
-        """The fields that stand before the options, by what they are about."""
+        """The fields before the options, grouped by subject."""
         own = [name for name in ("name", "task", "enabled") if name in self.fields]
         return [(_("Schedule"), self._bound(own)), (_("Rule"), self._bound(RULE))]
 
     @property
     def option_groups(self) -> list[tuple[Any, list[forms.BoundField]]]:
-        """The options by what they are about."""
+        """The options, grouped by subject."""
         named = [*grouped((*OWN_FIELDS, *MORE_FIELDS)), (_("Further options"), ["options"])]
         return [(title, self._bound(names)) for title, names in named]
 
     @property
     def option_errors(self) -> bool:
-        """Whether an option is wrong: the group is folded otherwise."""
+        """Whether an option has an error; otherwise the group is collapsed."""
         return any(field.errors for _title, fields in self.option_groups for field in fields)
 
     @property
@@ -152,7 +152,7 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         raise ValidationError(gettext("A schedule with this name already exists."))
 
     def clean(self) -> dict[str, Any]:
-        """Check the fields together, as far as each is valid."""
+        """Check the fields together, if each is valid."""
         given = self.cleaned_data
         self.clean_rule()
         self._check_window(given)
@@ -167,7 +167,7 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         return given
 
     def _check_spread(self, wanted: Scheduled, jitter: timedelta) -> None:
-        """Check the jitter against the rule, unless the schedule has both already."""
+        """Check the jitter against the rule, unless the schedule already has both."""
         policies = {"missed": wanted.missed, "overlap": wanted.overlap}
         fields = {"rule": wanted.rule.as_json(), "jitter": jitter, **policies}
         if self.schedule is None or differing(self.schedule, fields):
@@ -219,13 +219,16 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
             self.attempt(at, _encode, scheduled, target)
 
     def _target(self, name: str) -> Target:
-        """Return what the schedule is to run; without a new name it stays what it is."""
+        """Return the target of the schedule; unless its name was changed, it stays the same."""
         schedule = self.schedule
         kept = target_of(schedule) if schedule and schedule.task_name == name else None
         return kept or target_named(name)
 
     def is_current(self, row: Schedule) -> bool:
-        """Whether the row is as the form showed it; saving once more replaces it knowingly."""
+        """Return whether the row is as the form showed it.
+
+        Saving once more replaces it deliberately.
+        """
         assert self.schedule is not None
         current = row.changed_at.isoformat()
         seen = self.cleaned_data["seen"] or self.schedule.changed_at.isoformat()
@@ -235,7 +238,7 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
         return bool(seen == current)
 
     def changes(self) -> dict[str, Any]:
-        """Return the values that the verbs take."""
+        """Return the arguments for the verbs."""
         given = self.cleaned_data
         names = ("task", "rule", "args", "kwargs", "enabled", *POLICIES)
         return {name: given[name] for name in names} | {"options": given["all_options"]}
@@ -257,7 +260,7 @@ def _workflow(scheduled: Scheduled, workflow: BaseWorkflow) -> BaseWorkflow:
 
 
 def _encode(scheduled: Scheduled, definition: Any) -> None:
-    """Check the arguments; an error of a callable unique key is shown too."""
+    """Check the arguments; errors of a callable unique key are shown too."""
     try:
         encode_call(scheduled, definition)
     except InvalidSchedule:

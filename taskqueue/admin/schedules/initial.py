@@ -21,16 +21,16 @@ from taskqueue.monitoring.read_models.schedule import visible_arguments_of
 POLICIES = (
     "missed", "missed_window", "overlap", "pause_after_failures", "jitter", "max_runs",
 )  # fmt: skip
-# Options that have a field of their own, and may not be given among the further options.
+# Options that have their own field, and may not be among the further options.
 OWN_FIELDS = ("queue_name", "priority")
-# Options that have one as well, but may also be given there.
+# Options that have their own field, but may also be among the further options.
 MORE_FIELDS = tuple(name for name in labelled_options(Use.SCHEDULE) if name not in OWN_FIELDS)
 
 
 def shown_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options that have a field out of the stored ones, as the fields show them.
+    """Remove the options that have a field from the stored ones, and return them as shown.
 
-    One that its field cannot show stays among the others.
+    An option that its field cannot show stays among the others.
     """
     shown: dict[str, Any] = {}
     for name in options.keys() & set(MORE_FIELDS):

@@ -69,7 +69,7 @@ class ScheduleAdmin(ScheduleDocuments):
         css = {"all": ["taskqueue/pages.css"]}
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whoever may act on schedules may view them."""
+        """Return True for everybody who may act on schedules."""
         return super().has_view_permission(request, obj) or self.has_pause_permission(request)
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -79,7 +79,7 @@ class ScheduleAdmin(ScheduleDocuments):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Compare the start of the name: databases differ in what LIKE ignores."""
+        """Compare the start of the name, because databases differ in how LIKE compares."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -89,7 +89,7 @@ class ScheduleAdmin(ScheduleDocuments):
         return begun.filter(Q(beginning=term) | Q(task_name=term)), False
 
     def get_object(self, request: HttpRequest, *which: Any) -> Any:
-        """Return the row, which knows who views it."""
+        """Return the row, which stores who views it."""
         schedule = super().get_object(request, *which)
         if schedule is not None:
             schedule.viewer = request.user
@@ -129,7 +129,7 @@ class ScheduleAdmin(ScheduleDocuments):
 
     @admin.display(description=_("rule"))
     def rule_and_task(self, schedule: Any) -> SafeString:
-        """Show when it runs and what, and lead to the form for users who may edit it."""
+        """Show its rule and its task, with a link to the form for users who may edit it."""
         is_edited = schedule.may_edit and schedule.source != ScheduleSource.CODE
         return format_html(
             '{}{} <span class="taskqueue-quiet">{}</span>',
@@ -149,7 +149,7 @@ class ScheduleAdmin(ScheduleDocuments):
 
     @admin.display(description=_("Last run"))
     def last_run(self, schedule: Schedule) -> SafeString:
-        """Show the time of the last run that started and the outcome of the last that finished."""
+        """Show when the last run started, and the outcome of the last run that finished."""
         if not schedule.last_status:
             return moment(schedule.last_nominal_at)
         return format_html("{} {}", moment(schedule.last_nominal_at), badge(schedule.last_status))

@@ -58,7 +58,7 @@ def newest_occurrences(schedule: Schedule, links: Links) -> list[dict[str, Any]]
 
 
 def shown_times(row: Occurrence) -> SafeString:
-    """Show the nominal time; for a row that stands for many, the first, the last and the count."""
+    """Show the nominal time; for a row with many times, the first, the last and the count."""
     if row.count <= 1 or row.nominal_until is None:
         return moment(row.nominal_at)
     words = ngettext("{} to {} ({} time)", "{} to {} ({} times)", row.count)
@@ -71,7 +71,7 @@ def shown_status(row: Occurrence) -> SafeString:
 
 
 def shown_requester(row: Occurrence) -> str:
-    """Return who requested the run; empty for a run of the rule."""
+    """Return who requested the run; empty for a run by the rule."""
     return "" if row.requested_by is None else row.requested_by or _("somebody")
 
 
@@ -97,7 +97,7 @@ def _in(zone: ZoneInfo, at: datetime) -> str:
 
 
 def shown_arguments(schedule: Any) -> SafeString:
-    """Show the arguments as the viewer may see them, or explain why they are hidden."""
+    """Show the arguments that the viewer may see, or explain why they are hidden."""
     shown = visible_arguments_of(schedule, schedule.viewer)
     if shown is not None:
         return as_json({"args": shown.args, "kwargs": shown.kwargs})
@@ -109,7 +109,7 @@ def shown_arguments(schedule: Any) -> SafeString:
 
 
 def shown_source(schedule: Schedule) -> str:
-    """Return where the schedule is edited."""
+    """Return where the schedule can be edited."""
     if schedule.source != ScheduleSource.CODE:
         return _("row: created at run time, edited here")
     target = target_of(schedule)
@@ -123,7 +123,7 @@ def shown_source(schedule: Schedule) -> str:
 RESTS = Q(is_enabled=False) | Q(removed_at__isnull=False)
 EXHAUSTED = Q(max_runs__isnull=False, run_count__gte=F("max_runs"))
 OVER = Q(next_at=None) & (~Q(rule__kind=AfterEnd.kind) | EXHAUSTED)
-# By the word in the address: the label, and the condition of the rows.
+# By the word in the address: the label, and the condition for the rows.
 STATES = {
     "active": (WORDS["active"], ~RESTS & ~OVER & Q(paused_at=None, trouble="")),
     "paused": (gettext_lazy("paused"), Q(paused_at__isnull=False)),
@@ -139,7 +139,7 @@ STATES = {
 
 
 def state_of(schedule: Any) -> SafeString:
-    """Return badges for all that keeps the schedule from running, or one for active."""
+    """Return badges for everything that keeps the schedule from running, or one for active."""
     names = conditions(schedule, schedule.now) or ["active"]
     return format_html_join(" ", "{}", ((_badge(name, schedule),) for name in names))
 

@@ -1,4 +1,4 @@
-"""The part of a schedule's form with its policies."""
+"""The part of a schedule's form for its policies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from taskqueue.declarations.scheduled import MOST_FAILURES, MOST_RUNS
 
 
 class PolicyForm(forms.Form):
-    """The fields of its policies."""
+    """The fields for its policies."""
 
     missed = forms.ChoiceField(
         label=_("Missed"), choices=list(MISSED_WORDS.items()), initial=Missed.LATEST.value,

@@ -1,4 +1,4 @@
-"""The part of a schedule's form with its rule: only fields of the selected kind count."""
+"""The part of a schedule's form for its rule; only fields of the chosen kind are used."""
 
 from __future__ import annotations
 
@@ -76,11 +76,12 @@ class RuleForm(forms.Form):
         return self.cleaned_data
 
     def clean_rule(self) -> None:
-        """Put the rule among the cleaned data, if the fields of its kind are valid."""
+        """Add the rule to the cleaned data, if the fields of its kind are valid."""
         given = self.cleaned_data
         kind = given.get("kind", "")
         used = {"tz", *PARAMETERS.get(kind, ())}
-        for field in self.errors.keys() - used:  # What the kind does not use may be anything.
+        # Fields that the kind does not use may have any value.
+        for field in self.errors.keys() - used:
             if field in self.fields and "data-kinds" in self.fields[field].widget.attrs:
                 del self.errors[field]
         if kind and used.isdisjoint(self.errors):
@@ -91,7 +92,7 @@ class RuleForm(forms.Form):
 
 
 def rule_typed(given: Any) -> tuple[Rule | None, str]:
-    """Return the rule of a form that may not be finished, or what is wrong with it."""
+    """Return the rule from a form that may be incomplete, or its error."""
     form = RuleForm(given)
     form.full_clean()
     kind = form.cleaned_data.get("kind", "")
@@ -104,7 +105,7 @@ def rule_typed(given: Any) -> tuple[Rule | None, str]:
 
 
 class StartsForm(forms.Form):
-    """The fields that decide the starts of runs besides the rule, as in the whole form."""
+    """The other fields on which the starts of runs depend, as in the whole form."""
 
     name = forms.CharField(required=False, max_length=LONGEST_NAME)
     jitter = SpanField()
@@ -112,7 +113,7 @@ class StartsForm(forms.Form):
 
 
 def starts_typed(given: Any) -> dict[str, Any]:
-    """Return these values of a form that may not be finished; what is wrong is left out."""
+    """Return these values from a form that may be incomplete; invalid ones are left out."""
     form = StartsForm(given)
     form.full_clean()
     return {

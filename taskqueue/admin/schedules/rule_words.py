@@ -1,4 +1,4 @@
-"""Rules and policies of schedules in words, translated; in English by the rule itself."""
+"""Describing rules and policies in the language of the page; in English the rule does it itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from taskqueue.models import Schedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule, wording
 from taskqueue.rules.values import DAYS, FULL_DAYS
 
-# By our language: what cron_descriptor calls it. It has others, but we have no catalogue then.
+# Our languages, with cron_descriptor's names for them; it has more, for which we have no catalogue.
 CRON_LOCALES = {"zh-hans": "zh_CN"}
 MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
-# Days and months, which cron_descriptor leaves in the language of the process.
+# Names of days and months, which cron_descriptor gives in the process's language.
 NAMES = {name.capitalize(): WEEKDAYS[day] for day, name in enumerate(FULL_DAYS)} | {
     name: MONTHS[month] for month, name in enumerate(MONTH_NAMES, start=1)
 }
@@ -31,14 +31,14 @@ LOOSE = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 
 
 def rule_words(schedule: Schedule) -> str:
-    """Return the rule of the row in words, or why it cannot be read."""
+    """Return the row's rule in words, or why it cannot be read."""
     text, rule = rule_text(schedule), rule_of(schedule)
     language = get_language() or "en"
     return text if rule is None or language not in CRON_LOCALES else said(rule, language)
 
 
 def said(rule: Rule, language: str) -> str:
-    """Return the rule with its limits, in a language of the catalogue."""
+    """Return the rule with its bounds, in a language of the catalogue."""
     words = _said(rule, language)
     limits = {_("%(rule)s, from %(moment)s"): rule.start, _("%(rule)s, until %(moment)s"): rule.end}
     for limited, moment in limits.items():

@@ -1,4 +1,4 @@
-"""Turn the fields of the schedule's form into a rule, and a rule into fields."""
+"""Converting the fields of the schedule's form to a rule, and a rule to fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = {
 LIMITS = ("start", "end")
 # What messages call the rule whose fields they are about.
 THE_RULE = refusal(gettext_noop("The rule"))
-# The code of the error of a field that is empty, and must not be.
+# The error code of an empty required field.
 NEEDED = "needed"
 # The parameters of each kind of rule, which are the fields that it uses.
 PARAMETERS = {
@@ -44,9 +44,9 @@ PARAMETERS = {
 
 
 def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
-    """Return the rule of the form's fields, checked.
+    """Return the checked rule from the form's fields.
 
-    Raises ValidationError, by the field that it is about.
+    Raises ValidationError, by the field with the error.
     """
     values = {name: given.get(name) for name in PARAMETERS[kind]}
     missing = [name for name in values if name not in LIMITS and values[name] in (None, "", [])]
@@ -65,9 +65,9 @@ def rule_of(kind: str, given: Mapping[str, Any]) -> Rule:
 
 
 def moment_in(tz: str, field: str, moment: datetime) -> datetime:
-    """Return an aware moment; one without an offset is in the zone, the first if it occurs twice.
+    """Return an aware moment. Without an offset it is in the zone, the first if it occurs twice.
 
-    Raises ValidationError, by its field, for one that the zone leaves out.
+    Raises ValidationError, by its field, for a time that the zone skips.
     """
     if moment.tzinfo is not None:
         return moment
@@ -75,7 +75,7 @@ def moment_in(tz: str, field: str, moment: datetime) -> datetime:
     aware = moment.replace(tzinfo=zone)
     try:
         is_left_out = aware.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment
-    except OverflowError:  # The rule tells that it lies outside of the calendar.
+    except OverflowError:  # The rule reports that it is outside the calendar.
         return aware
     if is_left_out:
         raise ValidationError(
@@ -91,7 +91,7 @@ def moment_in(tz: str, field: str, moment: datetime) -> datetime:
 
 
 def _field(kind: str, error: str) -> str:
-    """Return the field that an error of the rule is about."""
+    """Return the field to which an error of the rule belongs."""
     found = re.match(r"\w+: (\w+)", error)
     return found[1] if found and found[1] in PARAMETERS[kind] else PARAMETERS[kind][0]
 
@@ -109,14 +109,14 @@ def zone_of(rule: Rule) -> str:
     zone = str(getattr(rule, "tz", "") or timezone.get_current_timezone_name())
     try:
         return zone_name(THE_RULE, zone)
-    except InvalidSchedule:  # A project may have activated an offset that has no name.
+    except InvalidSchedule:  # A project may have activated an offset without a name.
         return "UTC"
 
 
 def initial_of(rule: Rule) -> dict[str, Any]:
     """Return the form's fields for the rule.
 
-    A moment is written with its offset, so that it is read back as the same moment.
+    A time is written with its offset, so that it is read as the same time.
     """
     tz = zone_of(rule)
     values = {name: getattr(rule, name) for name in PARAMETERS[rule.kind]}

@@ -23,7 +23,7 @@ from taskqueue.models import Schedule
 class RunForm(CallForm):
     """The arguments of one run, and the reason.
 
-    They begin as those of the schedule, or where these do not fit, as the defaults.
+    They are initially those of the schedule or, if these do not fit, the defaults.
     """
 
     reason = ReasonField()
@@ -45,25 +45,25 @@ class RunForm(CallForm):
         return self.cleaned_data
 
     def is_current(self, row: Schedule) -> bool:
-        """Whether the row is the one of the page, and of the fields that were read since."""
+        """Return whether the row is the one of the page, from which the fields were read."""
         current = row.changed_at.isoformat()
         read = self.schedule.changed_at.isoformat()
         return read == current and self.cleaned_data["seen"] in ("", current)
 
     def show_current(self) -> None:
-        """Let the page that is shown now stand for the row that it shows."""
+        """Update the form's version to the row that it now shows."""
         data: Any = self.data.copy()  # type: ignore[attr-defined]  # (it is a request's POST)
         data["seen"] = self.schedule.changed_at.isoformat()
         self.data = data
 
 
 class ScheduleRunning(ScheduleActs):
-    """One run, for those who may run schedules: the same verb as of the button "Run now"."""
+    """One run, for users who may run schedules: the same verb as that of the button "Run now"."""
 
     run_template = "admin/taskqueue/schedule/run.html"
 
     def run_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """Show the form, or run the schedule and lead back to it."""
+        """Show the form, or run the schedule and redirect to it."""
         if not self.has_edit_permission(request):
             raise PermissionDenied
         if request.method not in (*LOOKING, "POST"):

@@ -1,1 +1,1 @@
-"""Tasks in the admin: the list with its search, the page of one, and what people do to them."""
+"""Tasks in the admin: the list with its search, the page of a task, and its buttons and forms."""

@@ -1,4 +1,4 @@
-"""The buttons and forms of a task: each runs one verb and shows refusals as messages."""
+"""The buttons and forms of a task: each runs one verb, and refusals become messages."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ CANCEL, DELETE, STOP = (TASK_VERBS[name] for name in ("cancel", "delete", "stop"
 
 
 class TaskActs(ReadOnlyAdmin):
-    """Verbs on one task, for those who have the permission of the verb's kind."""
+    """Verbs on one task, for users who have the permission of the verb's kind."""
 
     edit_template = "admin/taskqueue/task/edit_form.html"
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
-        """A button of a page or a list."""
+        """Handle a button of a page or a list."""
         may_any = any(verb.is_for(request.user) for verb in BUTTONS.values())
         if not (may_any and self.has_view_permission(request)):
             raise PermissionDenied
@@ -62,10 +62,10 @@ class TaskActs(ReadOnlyAdmin):
             self.message_user(request, _("There is nothing of that name to do."), messages.ERROR)
             return back(request, self.links.url("task_change", task.pk))
         verb = _permitted(verb, task, request)
-        # The dialog of the dashboard confirms too, but does not know that the worker is lost.
+        # The dashboard's dialog asks too, but does not know that the worker is lost.
         if request.POST.get("confirmed") != "lost" and _ends_lost(verb, task, request.user):
             return confirm(self, request, about_lost(self.links, verb, task))
-        # A button that says so does not stop what has started meanwhile.
+        # A button labelled cancel must not stop a task that has started meanwhile.
         only_pending = {"statuses": PENDING} if verb is CANCEL else {}
         try:
             shown = self.do(request, task, verb, reason_of(request), **only_pending)
@@ -76,7 +76,7 @@ class TaskActs(ReadOnlyAdmin):
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: Any = None
     ) -> HttpResponse:
-        """The page that asks, and the deletion. Only that one task is read for it."""
+        """Ask for confirmation, and delete. Only this task is read for it."""
         if not (self.has_view_permission(request) and DELETE.is_for(request.user)):
             raise PermissionDenied
         task = self.task_of(object_id)
@@ -96,7 +96,7 @@ class TaskActs(ReadOnlyAdmin):
         return back(request, self.links.url("task_changelist"))
 
     def edit_view(self, request: HttpRequest, object_id: UUID, what: str) -> HttpResponse:
-        """Show the form, or do its verb; the form tells what is wrong with it."""
+        """Show the form, or run its verb; the form shows its errors."""
         if what not in FORMS:
             raise Http404
         verb = TASK_VERBS[what]
@@ -137,7 +137,10 @@ class TaskActs(ReadOnlyAdmin):
     def do(
         self, request: HttpRequest, task: Task, verb: Verb, reason: str, **arguments: Any
     ) -> UUID:
-        """Do it and say so; return the id of the task to show next. Raises `TaskQueueError`."""
+        """Run the verb and show a message. Return the id of the task to show.
+
+        Raises `TaskQueueError`.
+        """
         if ENQUEUE in verb.permissions:
             arguments["new_id"] = once_of(request)
         try:
@@ -148,12 +151,12 @@ class TaskActs(ReadOnlyAdmin):
         return result if isinstance(result, UUID) else task.pk
 
     def tell_done(self, request: HttpRequest, key: UUID, name: str, done: str, reason: str) -> None:
-        """Say what was done, and keep it in the admin's own history too."""
+        """Show a message, and record the action in the admin's own history too."""
         self.log_change(request, Task(pk=key, name=name), noted(done, reason))
         self.message_user(request, done, messages.SUCCESS)
 
     def lead_to_first(self, request: HttpRequest, found: EnqueuedBefore, name: str) -> UUID:
-        """Say that it was already done, and return the id of the task that was made then.
+        """Show that it was already done, and return the id of the task that was created then.
 
         Raises `TaskQueueError`, in the user's language, if that task has another name.
         """
@@ -165,7 +168,7 @@ class TaskActs(ReadOnlyAdmin):
         return found.task_id
 
     def refuse(self, request: HttpRequest, task: Task, why: str) -> HttpResponse:
-        """Tell that nothing was done, why, and what the task's state is now."""
+        """Show that nothing was done, why, and the task's current state."""
         now = self.task_of(task.pk)
         if now is None:
             return self.missing(request)
@@ -175,12 +178,12 @@ class TaskActs(ReadOnlyAdmin):
         return back(request, self.links.url("task_change", task.pk))
 
     def missing(self, request: HttpRequest) -> HttpResponse:
-        """Back to where the user was, or to the list, with a message."""
+        """Redirect to where the user was, or to the list, with a message."""
         self.message_user(request, _("There is no such task any more."), messages.ERROR)
         return back(request, self.links.url("task_changelist"))
 
     def task_of(self, object_id: object) -> Task | None:
-        """The row without what may be large; None where there is none."""
+        """Return the row without columns that may be large; None if there is none."""
         try:
             task_id = UUID(str(object_id))
         except ValueError:
@@ -190,14 +193,14 @@ class TaskActs(ReadOnlyAdmin):
 
 
 def _refused(error: TaskQueueError) -> str:
-    """Return why a verb was refused; the page shows the status, which is left out."""
+    """Return why a verb was refused, without the status, which the page shows."""
     reason = why(error)
     allowed = reason.values.get("allowed") if isinstance(reason, Refusal) else None
     return str(allowed or refused(error))
 
 
 def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:
-    """Whether it would end an attempt of a lost worker, whose body may still run."""
+    """Return whether it would end an attempt of a lost worker, whose body may still be running."""
     if not isinstance(verb, TaskVerb):
         return False
     is_running = task.status == TaskStatus.RUNNING
@@ -206,9 +209,9 @@ def _ends_lost(verb: Verb, task: Task, user: Any) -> bool:
 
 
 def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
-    """The verb as it is meant for this task. Raises `PermissionDenied`.
+    """Return the verb that applies to this task. Raises `PermissionDenied`.
 
-    To cancel what runs is to stop it.
+    Cancelling a running task means stopping it.
     """
     if verb is CANCEL and task.status == TaskStatus.RUNNING:
         verb = STOP
@@ -217,20 +220,20 @@ def _permitted(verb: Verb, task: Task, request: HttpRequest) -> Verb:
     return verb
 
 
-# Verbs that need nothing but a reason; the others have a form.
+# Verbs that need only a reason; the others have a form.
 BUTTONS = {verb.name: verb for verb in TASK_VERBS.values() if verb.name not in FORMS}
-# Only where a sequence is halted.
+# Only if a sequence is halted.
 RELEASE = VERBS["task", "release"]
 
 
 def is_offered(verb: TaskVerb, task: Task) -> bool:
-    """Whether the task shows the button; what runs is stopped, not cancelled."""
+    """Return whether the task shows the button; running tasks are stopped, not cancelled."""
     is_running = task.status == TaskStatus.RUNNING
     return verb.fits(task) and not (is_running and verb.name == "cancel")
 
 
 def buttons(task: Task, user: Any) -> list[Verb]:
-    """Return the verbs that this user may do to the task; deleting has a page of its own."""
+    """Return the verbs that this user may use on the task; deletion has its own page."""
     verbs = [verb for verb in BUTTONS.values() if verb.is_for_task(user, task)]
     released = [RELEASE] if RELEASE.is_for(user) and is_halted(task) else []
     return [*released, *(verb for verb in verbs if is_offered(verb, task))]

@@ -1,7 +1,7 @@
-"""The arguments of a call as form fields: one for each parameter.
+"""The arguments of a call as form fields, one for each parameter of the called function.
 
-The forms that enqueue, retry, edit and schedule all take them from here. Where a call is there
-already, a sensitive argument that is left empty stays as it is, unless another one is changed.
+The forms to enqueue, retry, edit and schedule use this. If a call exists already, a sensitive
+argument that is left empty is kept, unless another argument is changed.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ def fits(target: HasParameters | None, call: Call) -> bool:
 
 
 class CallForm(forms.Form):
-    """A form with a field for each parameter of a task or workflow, once it is told of one."""
+    """A form with a field for each parameter of a task or workflow, once one is chosen."""
 
     _kept_call: Call | None = None
     parameters: list[Parameter] = []
     kept: Mapping[str, Any] = {}
 
     def add_call_fields(self, target: HasParameters, kept: Call | None = None) -> None:
-        """Add the fields; `kept` is the call that is changed, or none."""
+        """Add the fields; `kept` is the call that is changed, if there is one."""
         self.parameters = parameters(target)
         self.kept = {} if kept is None else dict(values_of_call(self.parameters, *kept))
         self._kept_call = kept
         for parameter in self.parameters:
             field = self.fields[field_name(parameter)] = field_of(parameter)
             if parameter.kind in (int, float) and isinstance(self.kept.get(parameter.name), str):
-                # A browser shows no text in a field for numbers.
+                # A browser shows no text in a number field.
                 field.widget = forms.TextInput()
             if parameter.is_sensitive and parameter.name in self.kept:
                 field.required = False
@@ -90,7 +90,7 @@ class CallForm(forms.Form):
         return [name for pair in names for name in pair if name in self.fields]
 
     def check_rest(self) -> None:
-        """Refuse a secret among the other keywords, and show it to nobody."""
+        """Refuse a secret among the other keywords, and do not show it."""
         for parameter in self.parameters:
             if parameter.place is not inspect.Parameter.VAR_KEYWORD:
                 continue
@@ -104,9 +104,9 @@ class CallForm(forms.Form):
                 self.data = data
 
     def given_call(self) -> Call | None:
-        """Return the call that the fields make; None with the error at its field.
+        """Return the call from the fields; None if there is an error, which its field shows.
 
-        An argument that is as it was is given as it was: by its place or its name, or left out.
+        An unchanged argument is passed as before: by position, by name, or left out.
         """
         given: dict[str, Any] = self.cleaned_data
         values: dict[str, Any] = {}
@@ -129,9 +129,10 @@ class CallForm(forms.Form):
         return None if self._refuse_kept_secrets(call) else call
 
     def _refuse_kept_secrets(self, call: Call) -> bool:
-        """Refuse other arguments beside secrets that were not written; whether they are refused.
+        """Refuse changed arguments beside secrets that were not typed again.
 
-        Whoever cannot see a secret must not send it elsewhere.
+        Return whether they are. A person who cannot see a secret must not be able to send it
+        elsewhere.
         """
         kept = self._kept_call
         if kept is None or (list(call.args), dict(call.kwargs)) == (
@@ -159,7 +160,7 @@ class CallForm(forms.Form):
     def attempt(
         self, field: str | None, check: Callable[..., Any], *args: Any, **named: Any
     ) -> Any:
-        """Return what the check returns; on an error None, with the error at the field."""
+        """Return the result of the check; None after an error, which the field shows."""
         try:
             return check(*args, **named)
         except ValidationError as error:
@@ -170,7 +171,7 @@ class CallForm(forms.Form):
 
 
 def shown_call(found: Sequence[Parameter], call: Call | None) -> dict[str, Any]:
-    """Return what the fields of the parameters show of a call: of a secret nothing."""
+    """Return what the parameters' fields show of a call: nothing of secrets."""
     values = {} if call is None else dict(values_of_call(found, *call))
     shown: dict[str, Any] = {}
     for parameter in found:
@@ -185,9 +186,9 @@ def shown_call(found: Sequence[Parameter], call: Call | None) -> dict[str, Any]:
 
 
 def encode_call(definition: AnyDefinition, call: Call) -> None:
-    """Check the arguments; what a callable raises that gets them is told by its class alone."""
+    """Check the arguments. Of a callable's error only the class is shown."""
     args, kwargs = list(call.args), dict(call.kwargs)
-    # Not the text of what is raised: it may hold an argument, and that may be a secret.
+    # Without the error's text, which may contain an argument that is a secret.
     try:
         *stored, _key = definition.encode(args, kwargs)
     except TaskQueueError:

@@ -23,7 +23,7 @@ from taskqueue.monitoring.searching.search_tokens import search_text
 
 
 def _name(task: Any) -> SafeString:
-    """Show the name, and the arguments as far as a list shows them."""
+    """Show the name, and a short form of the arguments."""
     preview = getattr(task, "preview", None)
     if preview is None:
         return breakable(task.name)
@@ -61,7 +61,7 @@ def _duration(task: Any) -> str:
     return short_duration(max(0.0, ((ended or task.now) - begun).total_seconds()))
 
 
-# In few words; the tooltip has the sentence.
+# Short texts; the tooltip has the full sentence.
 WAITS_FOR: Mapping[str, Any] = {
     "blocked": gettext_lazy("other tasks first"),
     "unknown": gettext_lazy("unknown to workers"),
@@ -105,7 +105,7 @@ class TaskColumns(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("selected"))
     def action_checkbox(self, obj: Any) -> SafeString:
-        """The same as Django's own, which renders a template for each row."""
+        """Return the same as Django's own, which renders a template for each row."""
         return format_html(
             '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
             ACTION_CHECKBOX_NAME,

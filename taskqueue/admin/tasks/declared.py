@@ -1,4 +1,4 @@
-"""The options that a definition declares: rows of pages, and what an empty field stands for."""
+"""The options that a definition declares: rows of pages, and the meaning of empty fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from taskqueue.exceptions import InvalidTask
 from taskqueue.monitoring.durations import short_duration
 
 AnyDefinition = BaseDefinition[Any, Any]
-# They are shown even where they have their defaults.
+# Options that are shown even with their default values.
 ALWAYS = ("queue_name", "priority", "max_attempts")
 NOTHING: tuple[object, ...] = (None, "", (), {}, frozenset())
 
@@ -40,7 +40,7 @@ class DeclaredOption:
 
 
 def declared_options(definition: AnyDefinition) -> list[DeclaredOption]:
-    """Return the options that the code has set, and the first ones in any case."""
+    """Return the options that the code has set, and some others in any case."""
     return [
         _row(option, definition)
         for name, option in OPTIONS.items()
@@ -49,14 +49,14 @@ def declared_options(definition: AnyDefinition) -> list[DeclaredOption]:
 
 
 def fixed_options(definition: AnyDefinition | None) -> list[DeclaredOption]:
-    """Return those that no call, no schedule and no change can replace."""
+    """Return the options that no call, schedule or change can replace."""
     if definition is None:
         return []
     return [each for each in declared_options(definition) if OPTIONS[each.name].use == Use.TASK]
 
 
 def show_declared(fields: Mapping[str, forms.Field], definition: AnyDefinition) -> None:
-    """Tell in each field of an option what applies where it is left empty."""
+    """Show in each option's field what applies if it is left empty."""
     for name, option in OPTIONS.items():
         field, value = fields.get(name), _value(option, definition)
         if field is None or value in NOTHING:
@@ -72,7 +72,7 @@ def show_declared(fields: Mapping[str, forms.Field], definition: AnyDefinition) 
             widget.attrs["placeholder"] = text
 
 
-# The docstrings of tasks of this package, for the translators.
+# The docstrings of this package's tasks, for the translators.
 OWN_DOCS = (
     gettext_noop("Run a management command, such as `clearsessions`; its output is the result."),
     gettext_noop(
@@ -116,7 +116,7 @@ def _row(option: Option, definition: AnyDefinition) -> DeclaredOption:
 
 
 def _value(option: Option, definition: AnyDefinition) -> Any:
-    """Return what applies to its tasks: where the definition is silent, the setting."""
+    """Return what applies to its tasks: the definition's value, or the setting."""
     value = getattr(definition.options, option.name)
     return option.column_value(value, get_settings())
 

@@ -1,4 +1,4 @@
-"""The differences between the arguments of a retry and those of the task that it retries."""
+"""The differences between the arguments of a retry and those of the retried task."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def differences(task: Task, viewer: Viewer) -> list[Difference]:
     except Exception:  # The project's tasks cannot be imported: the rest is still shown.
         definition = None
     found = differences_of(*calls, definition=definition)
-    # Whether two secrets are the same is for nobody but who has changed one.
+    # Only the person who changed a secret may learn whether two secrets are equal.
     return [each for each in found if REDACTED not in (each.before, each.now)]

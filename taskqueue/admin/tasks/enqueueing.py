@@ -36,7 +36,7 @@ from taskqueue.results.by_hand import enqueue_by_hand
 
 
 class TaskEnqueueing(TaskActs):
-    """Enqueue a task of any definition, for users who may."""
+    """Enqueues tasks of any definition, for users who may."""
 
     choose_template = "admin/taskqueue/task/enqueue_choose.html"
     enqueue_template = "admin/taskqueue/task/enqueue_form.html"
@@ -47,7 +47,7 @@ class TaskEnqueueing(TaskActs):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show the form of the named definition, or the choice of one."""
+        """Show the form of the named definition, or a choice of definitions."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method not in (*LOOKING, "POST"):
@@ -114,7 +114,7 @@ OPTIONS = labelled_options(Use.USING)
 
 
 class EnqueueForm(CallForm):
-    """A field for each parameter, then the options; an empty one is as the definition says."""
+    """A field for each parameter, then the options; if empty, the definition's apply."""
 
     options = JsonField(
         dict, label=gettext_lazy("Further options"), example='{"requires": ["gpu"]}',
@@ -131,23 +131,23 @@ class EnqueueForm(CallForm):
         self.task_name = definition.name
         show_declared(self.fields, definition)
         self.fixed = fixed_options(definition)
-        # By a name that templates cannot use: they would call it, and so run the body.
+        # With a name that templates cannot use: they would call it, and so run the body.
         self._definition = definition
         self.add_call_fields(definition)
 
     @property
     def option_groups(self) -> list[tuple[Any, list[Any]]]:
-        """The other fields, by what they are about."""
+        """The other fields, grouped by subject."""
         groups = [(title, [self[name] for name in names]) for title, names in grouped(OPTIONS)]
         return [*groups, (_("Others"), [self["options"]])]
 
     @property
     def option_errors(self) -> bool:
-        """Whether what is wrong stands among the options."""
+        """Whether an option has an error."""
         return not self.errors.keys().isdisjoint((*OPTIONS, "options"))
 
     def clean(self) -> dict[str, Any]:
-        """The call and the options, by the definition."""
+        """Check the call and the options against the definition."""
         given = self.cleaned_data
         self.check_rest()
         if self.errors:
@@ -160,7 +160,7 @@ class EnqueueForm(CallForm):
         return given
 
     def _chosen(self, given: dict[str, Any]) -> BaseDefinition[Any, Any] | None:
-        """The definition with the options that were given; each error beside its field."""
+        """Return the definition with the given options; errors are shown at their fields."""
         own = given_options(given, OPTIONS)
         for name, value in own.items():
             self.attempt(name, check_options, {name: value}, declared=False)

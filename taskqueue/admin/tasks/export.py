@@ -33,11 +33,12 @@ from taskqueue.monitoring.searching.search_tokens import SearchError
 
 BATCH = 500
 MOST_ROWS = 1_000_000
-# For so long an export searches, without what the client takes to read; then it says where to
-# continue. Servers often end a request after 30 s.
+# How long an export searches, not counting the client's reading; then it says where to continue.
+# Servers often end a request after 30 s.
 MOST_SECONDS = 15.0
-# For so many seconds an export holds its place, however slowly the client reads; then it also says
-# where to continue. Few run at a time: whoever reads one line a minute would keep out all others.
+# How many seconds an export holds its place, however slowly the client reads; then it also says
+# where to continue. Few exports run at a time, and a client that reads a line a minute would keep
+# out all others.
 LONGEST = 120.0
 EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=2.0)
 RETRY_AFTER = 15
@@ -80,7 +81,7 @@ class TaskExport(ReadOnlyAdmin):
 
 
 class ExportResponse(StreamingHttpResponse):
-    """One export, which holds its place until it ends, even if nothing of it was sent."""
+    """One export, which holds its place until it ends, even if nothing was sent."""
 
     def __init__(
         self, request: HttpRequest, token: UUID, form: Format, find_page: Callable[..., Page]
@@ -127,14 +128,14 @@ class ExportResponse(StreamingHttpResponse):
                 return
 
     def _end(self) -> None:
-        """Release the place; if the database is away, it expires."""
+        """Release the place; if the database is away, the place expires."""
         if not self._has_ended:
             self._has_ended = True
             with suppress(Error, SynchronousOnlyOperation):
                 end_export(project_connection(), self._token)
 
     def _renew(self) -> bool:
-        """Whether the place is held, and may be held for longer."""
+        """Return whether the place is still held, and may be held for longer."""
         now = time.monotonic()
         if self._renew_at <= now < self._ends_at:
             self._renew_at = now + KEPT.total_seconds() / 4

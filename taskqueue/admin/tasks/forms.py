@@ -1,4 +1,4 @@
-"""The forms that edit a task: each checks what its verb checks, and then calls it."""
+"""The forms that edit a task: each makes the same checks as its verb, and then calls it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from taskqueue.exceptions import InvalidTask
 from taskqueue.models import Task
 from taskqueue.tracing.metadata import carried
 
-# Options that are changed only while the task waits: a change of these is shown first.
+# Options that are changed only while the task waits; such changes are shown before they are made.
 EDITED = options_for(Use.EDIT)
 CALL = "call"
 
@@ -56,10 +56,10 @@ class RetryForm(CallChange):
 
 
 class UpdateForm(CallChange):
-    """Other options; attempts that run already keep the old ones. Of what waits all can be edited.
+    """Other options; running attempts keep the old ones.
 
-    `shown` holds what the page showed. If somebody else has changed the same since, nothing is
-    changed before the person has seen it.
+    Of a waiting task everything can be edited. `shown` contains what the page showed. If somebody
+    else has changed that since, nothing is changed before the person has seen it.
     """
 
     submit = gettext_lazy("Change")
@@ -103,7 +103,7 @@ class UpdateForm(CallChange):
         ]
 
     def clean_shown(self) -> dict[str, Any]:
-        """Return the options that the page showed; the current ones where it sent none."""
+        """Return the options that the page showed; the current ones if it sent none."""
         text = self.cleaned_data["shown"]
         if not text:
             return {**self._now, CALL: self._digest}
@@ -114,7 +114,7 @@ class UpdateForm(CallChange):
             raise ValidationError(_("This does not come from a page of the admin.")) from None
 
     def clean(self) -> dict[str, Any]:
-        """Change only what differs from what was shown: the rest may be somebody else's."""
+        """Change only what differs from what was shown: the rest may be somebody else's change."""
         if "shown" in self.errors:
             raise ValidationError(_("The form is incomplete. Reload the page."))
         shown = self.cleaned_data["shown"]
@@ -161,7 +161,9 @@ class UpdateForm(CallChange):
         return found
 
     def _is_untouched(self, name: str) -> bool:
-        """Whether the field was not sent, or holds what it showed and this process cannot read."""
+        """Return whether the field was not sent, or still has a value that this process cannot
+        read.
+        """
         if isinstance(self.fields[name], SpanField):
             return f"{name}_0" not in self.data
         return name not in self.data or (
@@ -170,7 +172,7 @@ class UpdateForm(CallChange):
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """The changes of an edit; options that may change at any time are not asked about."""
+        """Return the changes of an edit, except options that may change at any time."""
         edited = {name: plain for name, plain in self.wanted.items() if name in EDITED}
         found = list(super().differences)
         if not (edited or found):
@@ -205,7 +207,7 @@ class UpdateForm(CallChange):
 
     @property
     def _digest(self) -> str:
-        """Stands for the arguments of the task, and tells nothing of them."""
+        """Return a digest of the task's arguments, which reveals nothing about them."""
         text = json.dumps([self.task.args, self.task.kwargs], sort_keys=True)
         return salted_hmac("taskqueue.arguments", text, algorithm="sha256").hexdigest()
 
@@ -226,12 +228,12 @@ class UpdateForm(CallChange):
 
 
 def _current(option: Option, task: Task) -> Any:
-    """Return the value of an option of the task, as JSON has it."""
+    """Return the value of a task's option as JSON."""
     if option.name == "metadata":
         hidden = carried(task.metadata)
         return {key: value for key, value in task.metadata.items() if key not in hidden}
     if option.name == "expires_after":
-        return None  # The moment is known, and not how long it was from the enqueue.
+        return None  # The time is known, but not how long it was from the enqueue.
     if option.name == "deadline":
         return option_to_json(task.deadline_at)
     if option.carried == "snapshot":

@@ -35,9 +35,9 @@ from taskqueue.monitoring.read_models.base import visible_checkpoint
 from taskqueue.monitoring.timeline import title_of
 from taskqueue.reason_words import detail_words, reason_words
 
-# Rows that a task's page shows; the lists show the rest.
+# The most rows that a task's page shows; the lists show the rest.
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20
-# From which on log lines may be shown.
+# The levels from which log lines may be shown.
 LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
 
 
@@ -49,7 +49,7 @@ class History:
     lines: list[TaskLog] | None
     audits: list[Audit] | None
     retries: list[Task]
-    # Show the log lines of this attempt only, and from this level on.
+    # Show only the log lines of this attempt, from this level on.
     attempt: int | None
     level: int | None
 
@@ -72,7 +72,7 @@ def history_of(request: HttpRequest, task_id: UUID) -> History:
 
 
 def lines_of(request: HttpRequest, task_id: UUID) -> QuerySet[TaskLog]:
-    """Return the lines of the task: of the attempt, and from the level on, in the address."""
+    """Return the task's lines for the attempt and the level in the address."""
     lines = TaskLog.objects.using(database_alias()).filter(task_id=task_id)
     attempt, level = _attempt(request), _level(request)
     if attempt is not None:
@@ -110,7 +110,7 @@ def _newest(rows: Any, most: int) -> list[Any]:
 def shown_history(
     request: HttpRequest, history: History, task: Task, now: datetime
 ) -> dict[str, Any]:
-    """Return the rows as the template takes them, newest attempts and audit entries first."""
+    """Return the rows for the template, newest attempts and audit entries first."""
     leases: list[Any] | None = history.leases
     if leases is not None:
         keys = _worker_keys(leases) if request.user.has_perm(VIEW_WORKERS) else {}
@@ -144,7 +144,7 @@ def _worker_keys(leases: Sequence[Lease]) -> dict[str, int]:
 WIDTH, LEAST = 1000.0, 4.0
 # The height of a row, with the gap below it.
 ROW = 16
-# Of other events the status is the look.
+# For other events, the status is the style.
 LOOKS = {
     What.ENQUEUED: "start",
     What.ATTEMPT_STARTED: "start",
@@ -158,12 +158,12 @@ LOOKS = {
 
 
 def shown_events(events: Sequence[Event]) -> list[tuple[str, str, Event]]:
-    """Return the look, the title and the event of each."""
+    """Return the style, the title and the event of each."""
     return [(LOOKS.get(event.what, event.status), title_of(event), event) for event in events]
 
 
 def bar(stretches: Sequence[Stretch]) -> dict[str, Any]:
-    """Lay the stretches out as rectangles; empty where there are none."""
+    """Lay the periods out as rectangles; empty if there are none."""
     if not stretches:
         return {}
     first = min(stretch.start for stretch in stretches)
@@ -183,5 +183,6 @@ def bar(stretches: Sequence[Stretch]) -> dict[str, Any]:
 
 def _words(stretch: Stretch) -> str:
     words = {"wait": _("waited"), "idle": _("finished")}
-    word = words.get(stretch.kind, _("ran"))  # Not within the f-string: there nobody finds it.
+    # Outside of the f-string, so that it is found for translation.
+    word = words.get(stretch.kind, _("ran"))
     return f"{word} {short_duration(stretch.seconds)}"

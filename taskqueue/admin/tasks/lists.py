@@ -47,7 +47,7 @@ TOGGLE = 'id="action-toggle"'
 
 
 class TaskPages(LeanList):
-    """A page of the tasks that the search finds, as Django's lists show rows."""
+    """A page of the tasks found by the search, in the form of a Django list."""
 
     # None if the text is not a valid search; then nothing is shown.
     search: Search | None = None
@@ -57,7 +57,7 @@ class TaskPages(LeanList):
     sort = ""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
-        """Return all tasks that match; the page is not read from this."""
+        """Return all matching tasks; the page is not read from this."""
         if any("__" in name for name in request.GET):
             raise DisallowedModelAdminLookup("Tasks are searched by ?q= alone.")
         text = request.GET.get("q", "")
@@ -117,11 +117,11 @@ class TaskPages(LeanList):
 
     @property
     def sort_choices(self) -> list[tuple[str, str, bool]]:
-        """The choices of the control that sorts where the list has no headings."""
+        """The choices of the sort control for lists without headings."""
         return sort_choices(self.sorting)
 
     def headers(self) -> list[dict[str, Any]]:
-        """Return the column headers; some themes find the box that selects all by a class."""
+        """Return the column headers; some themes find the select-all box by a class."""
         headers: list[dict[str, Any]] = list(result_headers(self))
         for header, column in zip(headers, self.list_display, strict=True):
             name = column if isinstance(column, str) else column.__name__
@@ -132,7 +132,7 @@ class TaskPages(LeanList):
         return headers
 
     def rows(self) -> list[SafeString]:
-        """Return rows whose cells name their column: narrow screens show no headers."""
+        """Return rows whose cells name their column, because narrow screens show no headers."""
         labels = [
             "" if name == "action_checkbox"
             else capfirst(str(label_for_field(name, self.model, self.model_admin)))
@@ -154,7 +154,7 @@ def _note_last_runs(tasks: Sequence[Any]) -> None:
 
 
 def _note_reasons(tasks: Sequence[Any]) -> None:
-    """Give each task why it waits, as far as a few statements tell for the whole page."""
+    """Give each task the reason why it waits, as far as a few statements per page can tell."""
     found = why_they_wait(tasks, tasks[0].now) if tasks else {}
     for task in tasks:
         task.waits_for = found.get(task.pk)
@@ -199,7 +199,7 @@ class TaskList(TaskColumns, TaskExport, TaskSearches):
         return self._with_search(request, super().changelist_view(request, extra_context))
 
     def _page_of_typed_id(self, text: str) -> str | None:
-        """Return the address of the task whose id was typed, if there is such a task."""
+        """Return the address of the task whose id was typed, if it exists."""
         if not is_id(text):
             return None
         found = Task.objects.using(database_alias()).filter(pk=UUID(text)).only("pk").first()

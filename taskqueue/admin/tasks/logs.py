@@ -15,7 +15,7 @@ from taskqueue.admin.tasks.acts import TaskActs
 from taskqueue.admin.tasks.history import lines_of
 from taskqueue.monitoring.read_models.attempt import level_name
 
-# An attempt keeps so many kilobytes at most; a task may have many attempts.
+# The most kilobytes of an attempt's log; a task may have many attempts.
 MOST_LINES = 100_000
 
 

@@ -28,7 +28,7 @@ TABS = (
     TaskStatus.RUNNING, TaskStatus.READY, TaskStatus.SCHEDULED, TaskStatus.RETRYING,
     TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.SUCCEEDED, TaskStatus.CANCELLED,
 )  # fmt: skip
-# Old filter names in addresses, and the qualifiers that replace them.
+# Old filter names in addresses, with the qualifiers that replace them.
 OLD = {"status": "status", "status__exact": "status", "queue": "queue", "queue_name": "queue"}
 
 
@@ -45,7 +45,7 @@ class Link:
 class Matching(int):
     """How many tasks match; if not all were counted, one more than known, shown as "50+".
 
-    Django compares it with the rows of a page to tell whether others fit too.
+    Django compares it with the rows of a page to find out whether there are others.
     """
 
     text: str
@@ -66,7 +66,7 @@ def searched(request: HttpRequest, text: str) -> Search:
 
 
 def address(text: str, **more: str) -> str:
-    """Return the address of the list with this search, and with the parameters that say more."""
+    """Return the address of the list with this search and the further parameters."""
     given = {"q": text, **more}
     return "?" + urlencode({name: value for name, value in given.items() if value})
 
@@ -109,7 +109,7 @@ def _links(
     counts: Mapping[str, Count | None],
     sort: str,
 ) -> list[Link]:
-    """Return a link for each choice; the one of no value drops the qualifier."""
+    """Return a link for each choice; the choice without a value removes the qualifier."""
     chosen = search.values(qualifier) or ("",)
     return [
         Link(
@@ -123,7 +123,7 @@ def _links(
 
 
 def matching(page: Page, search: Search | None, counts: Counts | None) -> Matching:
-    """Return how many tasks match, as far as the page and the counts of the tabs tell."""
+    """Return how many tasks match, as far as the page and the counts of the tabs show."""
     shown = len(page.tasks) + len(page.holders)
     if page.is_all or search is None:
         return Matching(Count(shown))

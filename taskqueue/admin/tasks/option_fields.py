@@ -49,7 +49,7 @@ SPAN = re.compile(
 
 
 class WhenField(forms.CharField):
-    """A moment, or how long until it: such as `in 5 minutes`, `2h`, `2026-12-01 09:00`."""
+    """A time, or how long until it: such as `in 5 minutes`, `2h`, `2026-12-01 09:00`."""
 
     def __init__(self, **details: Any) -> None:
         details.setdefault(
@@ -141,7 +141,7 @@ def _aware(moment: datetime) -> datetime:
         return timezone.make_aware(moment) if moment.tzinfo is None else moment
 
 
-# The options that stand first in forms that change a task.
+# The options that come first in forms that change a task.
 FIRST = ("queue_name", "priority", "max_attempts", "timeout")
 
 
@@ -162,7 +162,7 @@ GROUPS = (
 
 
 def grouped(names: Iterable[str]) -> list[tuple[Any, list[str]]]:
-    """Return the options by what they are about, each group with its title."""
+    """Return the options grouped by subject, each group with its title."""
     given = list(names)
     groups = [
         (title, [name for name in given if name in by.__annotations__]) for title, by in GROUPS
@@ -171,7 +171,7 @@ def grouped(names: Iterable[str]) -> list[tuple[Any, list[str]]]:
 
 
 def labelled_options(use: Use) -> dict[str, Option]:
-    """Return the options that have a field of their own there."""
+    """Return the options that have their own field there."""
     return {name: option for name, option in options_for(use).items() if option.label}
 
 
@@ -183,7 +183,7 @@ def option_fields(options: Mapping[str, Option], *, required: bool) -> dict[str,
 def _field(option: Option, *, required: bool) -> forms.Field:
     kind = option.kind
     label = gettext_lazy(option.label)
-    # One that may be None may be empty.
+    # An option that may be None may be left empty.
     required = required and (option.default is not None or bool(option.setting))
     if isinstance(kind, When):
         return WhenField(label=label, required=required)
@@ -221,7 +221,7 @@ def _field(option: Option, *, required: bool) -> forms.Field:
     return forms.CharField(required=required, strip=False, widget=wide, **shown)
 
 
-# Kinds whose text is no value yet.
+# Kinds whose typed text must still be converted to a value.
 WRITTEN: tuple[type[Kind], ...] = (
     Policy, ExceptionClasses, HoldTime, Per, LimitsKind, InstanceKind, TagsKind, CostKind,
 )  # fmt: skip

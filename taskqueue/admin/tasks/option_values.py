@@ -1,4 +1,4 @@
-"""The value of an option in JSON, as a task or a schedule stores it, and as its field shows it."""
+"""The values of options: in JSON, as a task or a schedule stores them, and as fields show them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LISTS = (ExceptionClasses, WorkerNames, TagsKind)
 
 
 def shown_option(option: Option, plain: Any) -> Any:
-    """Return what the field of an option shows. Raises `InvalidTask` for what none can show."""
+    """Return what the option's field shows. Raises `InvalidTask` if no field can show the value."""
     name, kind = option.name, option.kind
     if plain is None:
         return None
@@ -47,7 +47,7 @@ def shown_option(option: Option, plain: Any) -> Any:
 
 
 def plain_option(option: Option, value: Any) -> Any:
-    """Return the JSON value of what a field gave; None for nothing. Raises `InvalidTask`."""
+    """Return the JSON value of a field's value; None for nothing. Raises `InvalidTask`."""
     if value is None or value in ("", []):
         return None
     return option_to_json(option.check(value))
@@ -59,6 +59,6 @@ def _number(value: float) -> str:
 
 
 def parts_of(value: Any) -> list[str]:
-    """Return what the two fields of a length of time hold."""
+    """Return the values of the two fields of a length of time."""
     span = value if isinstance(value, timedelta) or value is None else timedelta(seconds=value)
     return ["" if part is None else str(part) for part in SpanWidget().decompress(span)]

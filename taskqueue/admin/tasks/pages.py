@@ -42,12 +42,12 @@ from taskqueue.monitoring.read_models.task import TaskDetails, task_details
 from taskqueue.monitoring.why import Reason, why
 from taskqueue.reason_words import sentence_of
 
-# Parts of a result that the page shows.
+# The most parts of a result that the page shows.
 MOST_PARTS = 20
 
 
 class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, TaskEnqueueing):
-    """Tasks: the list, the page of one, and what people may do to them."""
+    """Tasks: the list, the page of a task, and its buttons and forms."""
 
     change_form_template = "admin/taskqueue/task/change_form.html"
     routes = (
@@ -65,7 +65,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Show the page, or only the part of it that is refreshed."""
+        """Show the page, or only its refreshed part."""
         if not self.has_view_permission(request) or request.method not in LOOKING:
             raise PermissionDenied
         task = _whole(object_id)
@@ -111,7 +111,7 @@ class TaskAdmin(SignalAdmin, TaskBulk, TaskList, TaskSuggestions, TaskLogs, Task
 
 
 def shown_parts_of(task: Any) -> list[SafeString]:
-    """Return the newest parts of its result that the latest attempt has written."""
+    """Return the newest parts of its result from the latest attempt."""
     newest = parts_of(task.pk, task.attempt).order_by("-place")[:MOST_PARTS]
     return [formatted(task.name, "part", part.value) for part in newest] if task.attempt else []
 
@@ -135,7 +135,7 @@ def step_of(task: Any) -> Step | None:
 
 
 def _steady(task: Any) -> datetime:
-    """Return the database's time in steps: between them a page that shows ages stays the same."""
+    """Return the database's time, rounded, so that a page with ages stays the same for a while."""
     now: datetime = task.now
     step = 1 if task.status == TaskStatus.RUNNING else 10
     return now - timedelta(seconds=now.second % step, microseconds=now.microsecond)
@@ -152,7 +152,7 @@ def shown_value(value: Any) -> Any:
 
 
 def details(task: TaskDetails) -> list[tuple[str, object]]:
-    """The fields that have a label, without those that are empty or say nothing new."""
+    """Return the fields that have a label, without empty and redundant ones."""
     return [
         (str(field.metadata["label"]), value)
         for name, field in fields_of(TaskDetails).items()
@@ -162,7 +162,7 @@ def details(task: TaskDetails) -> list[tuple[str, object]]:
 
 
 def _is_left_out(task: TaskDetails, name: str) -> bool:
-    """Whether the field says nothing: of a unique key that it lacks, or of a scope of its own."""
+    """Return whether the field is redundant, such as details of a unique key that it lacks."""
     if name == "unique_scope":
         return task.unique_scope == task.name
     return name in ("unique_for", "holds_unique_key") and not task.unique_key
@@ -191,7 +191,7 @@ def _value(task: TaskDetails, name: str) -> object:
 def kin(
     task: Task, links: Links, retries: Sequence[Task], audits: Sequence[Audit]
 ) -> dict[str, list[SafeString]]:
-    """Link to the tasks that it was made from and that were made from it, by their labels."""
+    """Return links to the tasks from which it was made and that were made from it, by label."""
     copies: dict[str, list[UUID | None]] = {"of": [], "as": []}
     for entry in audits:
         if entry.verb == "duplicate":

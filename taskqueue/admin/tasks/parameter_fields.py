@@ -1,4 +1,4 @@
-"""The form field that asks for a parameter: its name, its kind, and its value when left empty."""
+"""The form field for a parameter: its name, its kind, and its value when left empty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taskqueue.admin.schedules.fields import JsonField
 from taskqueue.declarations.parameters import EMPTY, VARIABLE, Parameter
 from taskqueue.declarations.payload import LARGEST_INTEGER
 
-# Before the names of the fields: options have fields too.
+# A prefix for the names of the fields, because options have fields too.
 PREFIX, NULL_PREFIX = "arg_", "null_"
 LONGEST_DEFAULT = 80
 WIDE = {"class": "vTextField"}
@@ -25,7 +25,7 @@ STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "
 
 
 class ValueField(JsonField):
-    """Any JSON value, or one of a kind; None where nothing was given."""
+    """Any JSON value, or one of a kind; None if nothing was given."""
 
     def __init__(self, kind: type, *, required: bool, is_nullable: bool, **options: Any) -> None:
         super().__init__(dict if kind is object else kind, **options)
@@ -33,7 +33,7 @@ class ValueField(JsonField):
         self.is_nullable = is_nullable
 
     def clean(self, value: Any) -> Any:
-        """The value. Raises ValidationError."""
+        """Return the value. Raises ValidationError."""
         if self.is_nullable and (value or "").strip() == "null":
             return None
         if (value or "").strip():
@@ -44,7 +44,7 @@ class ValueField(JsonField):
 
 
 def field_of(parameter: Parameter) -> forms.Field:
-    """The field that asks for it; a sensitive one never shows what it was given."""
+    """Return the field for a parameter; for a sensitive one it never shows its value."""
     field = _plain_field(
         parameter,
         label=STARS.get(parameter.place, "") + parameter.name,
@@ -85,7 +85,7 @@ def _plain_field(parameter: Parameter, **named: Any) -> forms.Field:
 
 
 def _is_box(parameter: Parameter) -> bool:
-    """Whether it is a box to tick, which cannot be left empty."""
+    """Return whether it is a checkbox, which cannot be left empty."""
     return parameter.kind is bool and not (parameter.is_nullable or parameter.is_sensitive)
 
 
@@ -100,7 +100,7 @@ def _initial(parameter: Parameter) -> Any:
 
 
 def _help(parameter: Parameter) -> str:
-    """Its annotation, and what applies where it is left out."""
+    """Return its annotation, and what applies if it is left out."""
     said = [parameter.annotation]
     if parameter.place in VARIABLE or parameter.kind in (dict, list, object):
         said.append(_EXAMPLES.get(parameter.kind, _EXAMPLES[object]))
@@ -121,29 +121,29 @@ _EXAMPLES: dict[object, Any] = {
 def _shown(default: object) -> str:
     try:
         return Truncator(repr(default)).chars(LONGEST_DEFAULT)
-    except Exception:  # Whatever a default's repr() does, the form is shown.
+    except Exception:  # The form is shown even if a default's repr() fails.
         return type(default).__name__
 
 
 def shown_value(parameter: Parameter, value: Any) -> Any:
-    """Return a value of an argument as the field of the parameter takes it."""
+    """Return an argument's value in the form for the parameter's field."""
     if parameter.kind in (bool, int, float, str) and isinstance(value, bool | int | float | str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def field_name(parameter: Parameter) -> str:
-    """Of its field."""
+    """Return the name of its field."""
     return PREFIX + parameter.name
 
 
 def null_name(parameter: Parameter) -> str:
-    """Of the field that gives None."""
+    """Return the name of the field that gives None."""
     return NULL_PREFIX + parameter.name
 
 
 def needs_null_box(parameter: Parameter) -> bool:
-    """Whether None is a value that its own field cannot give, nor is given if it is empty."""
+    """Return whether None is possible, but its own field cannot give it, not even if empty."""
     if not parameter.is_nullable or parameter.default is None or parameter.place in VARIABLE:
         return False
     kind = parameter.kind
@@ -151,7 +151,7 @@ def needs_null_box(parameter: Parameter) -> bool:
 
 
 def is_left_out(parameter: Parameter, value: Any, raw: Any) -> bool:
-    """Whether what the field holds is the default, which then applies by itself."""
+    """Return whether the field has the default value, which applies if the argument is left out."""
     if parameter.place in VARIABLE:
         return not value
     if parameter.default is EMPTY:
@@ -163,7 +163,7 @@ def is_left_out(parameter: Parameter, value: Any, raw: Any) -> bool:
 
 
 def _shown_default(parameter: Parameter) -> Any:
-    """The initial value of the field."""
+    """Return the initial value of the field."""
     if isinstance(parameter.default, Enum):
         return parameter.default.value
     return "" if parameter.default is None and parameter.kind is str else parameter.default

@@ -1,4 +1,4 @@
-"""The arguments of a task or a schedule, as the form that enqueues shows them to begin with."""
+"""The arguments of a task or a schedule as initial values of the enqueue form."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from taskqueue.monitoring.read_models.base import visible_arguments
 def prefilled(request: HttpRequest, name: str, parameters: Sequence[Parameter]) -> dict[str, Any]:
     """Return initial values by field, from the task or the schedule in the address.
 
-    There are none of a call that the user may not view, or of another definition. Sensitive
-    arguments are left for the user to give.
+    There are none for a call that the user may not view, or of another definition. Sensitive
+    arguments are left for the user to enter.
     """
     row = _row(request)
     if row is None or (row.name if isinstance(row, Task) else row.task_name) != name:

@@ -1,4 +1,4 @@
-"""The arguments of tasks in a list: short, and without the values of sensitive ones."""
+"""The arguments of tasks in a list: shortened, and without sensitive values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from django.utils.text import Truncator
 
 from taskqueue.monitoring.read_models.base import visible_arguments
 
-# Arguments whose stored form is larger are not read for a list: PostgreSQL keeps them apart then.
+# Arguments whose stored form is larger are not read for a list: PostgreSQL stores them out of line.
 MOST_BYTES = 2_000
 LONGEST_PREVIEW, LONGEST_VALUE = 80, 40
 
 
 class StoredSize(Func):
-    """How many bytes a value takes where it is stored, without reading it where it is large."""
+    """The stored size of a value in bytes, without reading the value if it is large."""
 
     function = "pg_column_size"
     output_field = IntegerField()
@@ -29,7 +29,7 @@ class StoredSize(Func):
 
 
 def short_arguments() -> dict[str, Case]:
-    """Return annotations of tasks: their arguments, where these take few bytes, else null."""
+    """Return annotations of tasks: their arguments if these are small, else null."""
     is_short = LessThanOrEqual(StoredSize(F("args")) + StoredSize(F("kwargs")), MOST_BYTES)
     return {
         f"short_{name}": Case(When(is_short, then=F(name)), output_field=JSONField())
@@ -38,7 +38,7 @@ def short_arguments() -> dict[str, Case]:
 
 
 def note_arguments(tasks: Sequence[Any], user: Any) -> None:
-    """Give each task the preview of its arguments; None where none is shown."""
+    """Give each task the preview of its arguments; None if none is shown."""
     for task in tasks:
         task.preview = None
         if task.short_args is None:
@@ -49,7 +49,7 @@ def note_arguments(tasks: Sequence[Any], user: Any) -> None:
 
 
 def preview_of(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """Return arguments as a call has them, cut where they are long."""
+    """Return arguments in the form of a call, shortened if they are long."""
     values = [_short(value) for value in args]
     values += [f"{name}={_short(value)}" for name, value in kwargs.items()]
     return Truncator(", ".join(values)).chars(LONGEST_PREVIEW)

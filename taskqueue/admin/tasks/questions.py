@@ -1,4 +1,4 @@
-"""The confirmations before a task is deleted, or an attempt of a lost worker ended."""
+"""The confirmations before a task is deleted, or the attempt of a lost worker is ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taskqueue.models import Task
 
 
 def about_deleting(links: Links, task: Task) -> Question:
-    """Ask whether the task is to be deleted."""
+    """Ask whether to delete the task."""
     told = _(
         "The task is deleted with its attempts and log lines. Only the audit keeps a record of it. "
         "This cannot be undone."
@@ -29,7 +29,7 @@ def about_deleting(links: Links, task: Task) -> Question:
 
 
 def about_lost(links: Links, verb: Verb, task: Task) -> Question:
-    """Ask whether the attempt is to be ended, though its body may still run."""
+    """Ask whether to end the attempt, although its body may still be running."""
     told = _(
         "The worker of this task is lost. This action ends its attempt now. If the worker's host "
         "is only cut off from the database, the task's code may keep running there until the "

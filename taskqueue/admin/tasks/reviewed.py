@@ -1,4 +1,4 @@
-"""Forms of a task that show the differences before they are applied."""
+"""Forms of a task that show changes before they are made: the differences, and a button."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class TaskForm(CallForm):
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """The changes to be shown before they are made."""
+        """The changes to show before they are made."""
         return ()
 
     def is_confirmed(self) -> bool:
-        """Whether the person has seen what differs, if that is shown."""
+        """Return whether the person has seen the differences, if these are shown."""
         return True
 
     def initial_of(self, task: Task, user: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class TaskForm(CallForm):
         return {}
 
     def parameter_fields(self) -> Mapping[str, forms.Field]:
-        """Return the fields that are not declared in the class: each is for a time."""
+        """Return the fields that are not declared in the class; each of them is for a time."""
         when = gettext_lazy("When")
         return {parameter.name: WhenField(label=when) for parameter in self.verb.parameters}
 
@@ -75,16 +75,16 @@ class TaskForm(CallForm):
 
 
 class CallChange(TaskForm):
-    """Other arguments for a task; sensitive ones have to be written again beside another change.
+    """Other arguments for a task; sensitive ones must be typed again if another one changes.
 
-    They have a field each where the definition is known and takes those that the task has, else
-    they are written as JSON.
+    Each has a field if the definition is known and accepts the task's present arguments; otherwise
+    they are typed as JSON.
     """
 
-    # Stands for what the person has seen; every page of the form sends it.
+    # A digest of what the person has seen; every page of the form sends it.
     reviewed = forms.CharField(required=False, initial="", widget=forms.HiddenInput)
     call: Call | None = None
-    # By a name that templates cannot use: they would call it, and so run the body.
+    # With a name that templates cannot use: they would call it, and so run the body.
     _definition: AnyDefinition | None = None
 
     def add_call(self) -> None:
@@ -103,13 +103,13 @@ class CallChange(TaskForm):
 
     @property
     def is_raw(self) -> bool:
-        """Whether the arguments are written as JSON."""
+        """Whether the arguments are typed as JSON."""
         return "args" in self.fields
 
     def clean_call(self) -> None:
-        """Read the arguments into `call`: None if they are as they were. Errors stand in the form.
+        """Read the arguments into `call`: None if they are unchanged. Errors are shown in the form.
 
-        Values that are shown as redacted are put back.
+        Values that are shown as redacted are restored.
         """
         kept = Call(list(self.task.args), dict(self.task.kwargs))
         call = self._raw_call(kept) if self.is_raw else self._field_call()
@@ -130,7 +130,8 @@ class CallChange(TaskForm):
     def _raw_call(self, kept: Call) -> Call | None:
         args, kwargs = self.cleaned_data.get("args"), self.cleaned_data.get("kwargs")
         definition = registry.find(self.task.name)
-        # With the marks of secrets, so that a part that is left empty keeps none beside others.
+        # With marks for secrets, so that a part that is left empty does not keep one beside
+        # changes.
         stored = kept if definition is None else Call(*redacted_for(definition, *kept))
         given = Call(
             stored.args if args is None else args, stored.kwargs if kwargs is None else kwargs
@@ -161,7 +162,7 @@ class CallChange(TaskForm):
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """How the arguments differ, as far as the person may see them."""
+        """Return how the arguments differ, as far as the person may see them."""
         if self.call is None:
             return ()
         task, definition = self.task, registry.find(self.task.name)
@@ -172,17 +173,20 @@ class CallChange(TaskForm):
 
     @property
     def _seen(self) -> str:
-        """Stands for all that is to be done; it tells nothing of it."""
+        """Return a digest of all changes, which reveals nothing about them."""
         what = [str(self.task.pk), self.verb.name, self.to_review()]
         text = json.dumps(what, sort_keys=True, default=str)
         return salted_hmac(SALT, text, algorithm="sha256").hexdigest()
 
     def to_review(self) -> Any:
-        """Return what the person has to have seen."""
+        """Return what the person must have seen."""
         return self.call
 
     def is_confirmed(self) -> bool:
-        """Whether the person has seen what differs; if not, the page shows it and asks."""
+        """Return whether the person has seen the differences.
+
+        If not, the page shows them and asks.
+        """
         if not self.differences:
             return True
         if constant_time_compare(self.cleaned_data.get("reviewed", ""), self._seen):
@@ -194,7 +198,7 @@ class CallChange(TaskForm):
 
     @property
     def secrets(self) -> list[str]:
-        """The sensitive arguments that were written, and are not shown to be sent again."""
+        """The typed sensitive arguments; they are not shown, so they must be typed again."""
         return [
             each.name
             for each in self.parameters

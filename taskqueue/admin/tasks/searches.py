@@ -31,12 +31,12 @@ from taskqueue.monitoring.read_models.saved_search import ShownSearch, search_ro
 from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.searching.search_tokens import SearchError
 
-# Searches above the list: all that a user may have, and as many that others share.
+# The searches above the list: all that a user may have, and as many shared ones of others.
 MOST_SHOWN = 2 * MOST_SEARCHES
 
 
 class SaveForm(forms.Form):
-    """The search that is shown; without a name it is called as it is typed."""
+    """The shown search; without a name it is called by its text."""
 
     query = forms.CharField(max_length=LONGEST_SEARCH, strip=True)
     name = forms.CharField(max_length=LONGEST_SEARCH_NAME, required=False)
@@ -51,7 +51,7 @@ class ChangeForm(forms.Form):
 
 @dataclass(frozen=True, kw_only=True)
 class SavedLink:
-    """A saved search, as a link to what it finds."""
+    """A saved search, as a link to its results."""
 
     search: ShownSearch
     url: str
@@ -59,10 +59,13 @@ class SavedLink:
 
 
 class TaskSearches(ReadOnlyAdmin):
-    """Saving takes the permission to view tasks; sharing, and changing what others share, more."""
+    """Saving requires the permission to view tasks.
+
+    Sharing, and changing shared ones, requires more.
+    """
 
     def saved_searches(self, request: HttpRequest, text: str) -> dict[str, Any]:
-        """Return the links, and whether the search of the page can be saved."""
+        """Return the links, and whether the page's search can be saved."""
         rows = search_rows(request.user).order_by("is_shared", "name", "id")[:MOST_SHOWN]
         links = [
             SavedLink(
@@ -117,7 +120,7 @@ class TaskSearches(ReadOnlyAdmin):
                 tell_errors(self, request, form)
                 return back(request, self.links.url("task_changelist"))
             given = form.cleaned_data
-        # None too for one that holds values that the user may not view.
+        # Also None for a search with values that the user may not view.
         rows = search_rows(request.user).filter(pk=search_id)
         row = next(iter(shown_searches(rows, request.user)), None)
         try:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.tasks.narrowing import address
 from taskqueue.monitoring.searching.sorting import Sorting, SortKey
 
-# By column, the keys that it is sorted by, each under its word; None: the label of the column.
+# By column, its sort keys, each with its word; None for the column's label.
 SORTED_COLUMNS: Mapping[str, tuple[tuple[SortKey, Any], ...]] = {
     "shown_name": ((SortKey.NAME, None),),
     "priority": ((SortKey.PRIORITY, None),),
@@ -21,13 +21,13 @@ SORTED_COLUMNS: Mapping[str, tuple[tuple[SortKey, Any], ...]] = {
     "shown_moment": ((SortKey.DUE, _("due")), (SortKey.FINISHED, _("finished"))),
     "shown_duration": ((SortKey.RUN_TIME, None),),
 }
-# From the end that people look for first.
+# Keys that sort in descending order first.
 DESCENDING_FIRST = frozenset(
     {SortKey.CREATED, SortKey.FINISHED, SortKey.RUN_TIME, SortKey.PRIORITY}
 )
 
 
-# Where a list has no headings: all keys, each under its word.
+# For lists without headings: all keys, each with its word.
 WORDS: Mapping[SortKey, Any] = {
     SortKey.NAME: _("name"),
     SortKey.PRIORITY: _("priority"),
@@ -39,7 +39,7 @@ WORDS: Mapping[SortKey, Any] = {
 
 
 def sort_choices(current: Sorting | None) -> list[tuple[str, str, bool]]:
-    """Return the values of a control that sorts, their texts, and whether each is the current."""
+    """Return the values of a sort control, their texts, and whether each is the current one."""
     sortings = [
         Sorting(key=key, is_descending=is_descending)
         for key in WORDS
@@ -52,7 +52,7 @@ def sort_choices(current: Sorting | None) -> list[tuple[str, str, bool]]:
 
 
 def sorting_of(text: str) -> Sorting | None:
-    """Return the sorting that an address names; None for the usual one."""
+    """Return the sorting in an address; None for the usual one."""
     try:
         return Sorting.of(text) if text else None
     except ValueError:
@@ -73,7 +73,7 @@ def sortable(header: dict[str, Any], column: str, text: str, current: Sorting | 
 
 
 def _link(key: SortKey, word: Any, text: str, current: Sorting | None) -> SafeString:
-    """Return the link of a key: where the list is sorted by it already, from the other end."""
+    """Return the link for a key; if the list is already sorted by it, for the opposite order."""
     sorting = Sorting(key=key, is_descending=key in DESCENDING_FIRST)
     mark = ""
     if current is not None and current.key is key:

@@ -1,4 +1,4 @@
-"""Suggestions of the search box of the task list while somebody types."""
+"""Suggestions of the task list's search box while somebody types."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from taskqueue.monitoring.read_models.worker import read_workers
 from taskqueue.monitoring.searching.qualifiers import QUALIFIERS
 
 MOST = 200
-# Failed tasks that are looked at for classes of errors.
+# The most failed tasks that are read for error classes.
 NEWEST = 1_000
 
 
 class TaskSuggestions(ReadOnlyAdmin):
-    """The words that a search may consist of, as JSON; asked for once a page."""
+    """The possible words of a search, as JSON; requested once for each page."""
 
     def suggest_view(self, request: HttpRequest) -> HttpResponse:
-        """Return the values that are known for each qualifier; those without any are free text."""
+        """Return the known values of each qualifier; qualifiers without any take free text."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method not in LOOKING:

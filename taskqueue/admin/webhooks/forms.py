@@ -41,7 +41,7 @@ class ListField(forms.CharField):
         return [part.strip() for part in text.split(",") if part.strip()]
 
     def run_validators(self, value: Any) -> None:
-        """Measure the text, not the list."""
+        """Check the length of the text, not of the list."""
         super().run_validators(", ".join(value))
 
     def prepare_value(self, value: Any) -> Any:
@@ -68,7 +68,7 @@ class EndpointForm(forms.Form):
         help_text=_("The class and the message of the error, which may hold arguments."),
     )  # fmt: skip
     reason = ReasonField()
-    # The version that the form showed.
+    # The version of the endpoint that the form showed.
     seen = forms.CharField(required=False, max_length=100, widget=forms.HiddenInput)
 
     def __init__(self, data: Any, *, endpoint: Endpoint | None, viewer: Viewer) -> None:
@@ -77,11 +77,11 @@ class EndpointForm(forms.Form):
 
     @property
     def groups(self) -> list[tuple[Any, list[forms.BoundField]]]:
-        """The fields by what they are about."""
+        """The fields, grouped by subject."""
         return [(title, [self[name] for name in names]) for title, names in GROUPS]
 
     def clean(self) -> dict[str, Any]:
-        """Refuse to send errors somewhere for those who may not see what may stand in them."""
+        """Refuse to send errors if the user may not see the arguments that these may contain."""
         cleaned: dict[str, Any] = super().clean() or {}
         is_grave = not self.errors and reveals(self.changes(), self.endpoint)
         if is_grave and not self.viewer.has_perm("taskqueue.view_arguments"):
@@ -89,7 +89,7 @@ class EndpointForm(forms.Form):
         return cleaned
 
     def changes(self) -> dict[str, Any]:
-        """Return what was entered, as the verbs take it."""
+        """Return the entered values as arguments of the verbs."""
         names = ("url", "description", "kinds", "names", "queues")
         entered = {name: self.cleaned_data[name] for name in names}
         include = [Include.ERROR.value] if self.cleaned_data["errors_too"] else []
@@ -109,7 +109,7 @@ class ReplayForm(forms.Form):
 
 
 def version_of(row: Endpoint) -> str:
-    """Return the version of an endpoint, as its forms keep it."""
+    """Return the version of an endpoint, which its forms store."""
     return row.changed_at.isoformat()
 
 

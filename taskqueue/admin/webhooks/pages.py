@@ -1,4 +1,4 @@
-"""The pages of endpoints, for those who may manage webhooks: a URL may hold a token."""
+"""The pages of endpoints, for users who may manage webhooks, because a URL may contain a token."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from taskqueue.monitoring.read_models.webhook import (
 from taskqueue.monitoring.reading import now
 from taskqueue.reason_words import reason_words
 
-# Deliveries of a page.
+# The most deliveries on a page.
 PAGE = 50
-# For so long the second press of a button shows the secret that the first one made.
+# For this long, pressing a button twice shows the secret that the first press created.
 SHOWN_AGAIN = timedelta(minutes=1)
 BUTTONS = ("test", "enable", "disable")
 
@@ -117,7 +117,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         )  # fmt: skip
 
     def act_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """A button of the page."""
+        """Handle a button of the page."""
         row = self._row(request, object_id)
         if isinstance(row, HttpResponse):
             return row
@@ -137,7 +137,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         return self.links.redirect("endpoint_change", row.pk)
 
     def redeliver_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """The button of a delivery."""
+        """Handle the button of a delivery."""
         row = self._row(request, object_id)
         if isinstance(row, HttpResponse):
             return row
@@ -164,17 +164,17 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         return self._edit(request, None)
 
     def edit_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
-        """The form of an endpoint."""
+        """Show or handle the form of an endpoint."""
         self.check_look(request)
         row = self.row(str(object_id))
         return self._missing(request) if row is None else self._edit(request, row)
 
     def note(self, request: HttpRequest, row: Any, done: str) -> None:
-        """Keep it in the admin's own history, which tells no URL."""
+        """Record it in the admin's own history, without the URL."""
         self.log_change(request, row, noted(done, reason_of(request)))
 
     def _row(self, request: HttpRequest, object_id: int) -> Any:
-        """Return the row that is posted to, or the answer where there is none."""
+        """Return the posted row, or the response if there is none."""
         self.check_look(request)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -225,7 +225,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         return self._form_page(request, form)
 
     def _save(self, request: HttpRequest, form: EndpointForm) -> HttpResponse | None:
-        """Return the answer to a form that was saved; None if it was refused."""
+        """Return the response after the form was saved; None if it was refused."""
         given = {**form.changes(), "by": request.user, "reason": form.cleaned_data["reason"]}
         row = form.endpoint
         try:
@@ -259,7 +259,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         return report(self, request, self.edit_template, title, form=form, row=row)
 
     def _secret(self, request: HttpRequest, made: webhooks.Secret) -> HttpResponse:
-        """Show a secret, once: neither a message, which is stored, nor a page to come back to."""
+        """Show a secret once: not in a message, which is stored, nor on a page to revisit."""
         title = _("Secret of endpoint %(id)s") % {"id": made.endpoint.pk}
         response = report(
             self, request, self.secret_template, title, row=made.endpoint, secret=made.secret
@@ -268,7 +268,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
         return response
 
     def _secret_again(self, request: HttpRequest, made: str) -> HttpResponse:
-        """Answer the second press of one page: of two answers, people see the last one alone."""
+        """Answer the second press on a page: people see only the last one of two responses."""
         self.message_user(request, _("This was already done."), messages.WARNING)
         key = made.partition(" ")[0]
         row = self.row(key)
@@ -283,7 +283,7 @@ class EndpointAdmin(ActsOnce, RowReportAdmin):
 
 
 def _state(row: Endpoint) -> str:
-    """Return what a press has made: the key of the endpoint, and when it was changed so."""
+    """Return what a press has created: the endpoint's key, and when it was changed."""
     return f"{row.pk} {row.changed_at.isoformat()}"
 
 

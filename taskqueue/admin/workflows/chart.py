@@ -1,4 +1,4 @@
-"""A chart of when the attempts of a workflow ran, by step."""
+"""When the attempts of a workflow ran: bars by step, on one time scale."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from taskqueue.models import Lease, Member, Step, Workflow
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.history import seconds_between
 
-# Steps that have a row; attempts that are read, in equal parts of each of these.
+# The most steps with a row, and the most attempts that are read, shared equally by these.
 MOST_ROWS, MOST_ATTEMPTS = 60, 600
-# Attempts at the same time that have a lane of their own; the others share the last one.
+# The most simultaneous attempts with separate lanes; further ones share the last lane.
 MOST_LANES = 12
 WIDTH, LEAST, LANE = 1000.0, 3.0, 12
 # The number of equal parts of the axis.
@@ -39,7 +39,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """The attempts of a step, in as many lanes as ran at once."""
+    """The attempts of a step, in as many lanes as ran at the same time."""
 
     step: str
     height: int
@@ -54,7 +54,7 @@ class Chart:
     rows: list[Row]
     start: datetime
     end: datetime
-    # The number of steps that have begun, and whether some attempts of these are left out.
+    # The number of steps that have begun, and whether some of their attempts are left out.
     steps: int
     is_cut: bool
     # The statuses of attempts that are shown.
@@ -72,7 +72,7 @@ class Chart:
 
 
 def chart_of(workflow: Workflow, now: datetime) -> Chart | None:
-    """Lay out the steps that were released first, with attempts; None if none was released."""
+    """Lay out the steps released first, with their attempts; None if none was released."""
     released = (
         Step.objects.using(database_alias())
         .filter(workflow_id=workflow.pk, released_at__isnull=False)
@@ -108,7 +108,7 @@ def chart_of(workflow: Workflow, now: datetime) -> Chart | None:
 
 
 def _attempts(steps: Sequence[Step], share: int) -> dict[int, list[Any]]:
-    """Return attempts of each step, by its key; of many members, of some at equal distances."""
+    """Return attempts of each step by key; of many members, some at equal distances."""
     narrow = [step.pk for step in steps if (step.members or 0) <= share]
     chosen = Q(step_id__in=narrow, place__gte=0)
     for step in steps:
@@ -118,7 +118,7 @@ def _attempts(steps: Sequence[Step], share: int) -> dict[int, list[Any]]:
     members_of_steps = Member.objects.using(database_alias()).filter(chosen)
     by_task = dict(members_of_steps.values_list("task_id", "step_id")[:MOST_ATTEMPTS])
     leases = Lease.objects.using(database_alias()).filter(task_id__in=list(by_task))
-    # First attempts before retries: those of one task must not push out other tasks.
+    # First attempts before retries, because those of one task must not displace other tasks.
     rows = leases.only(
         "task_id", "attempt", "worker_id", "status", "claimed_at", "started_at", "finished_at"
     ).order_by("attempt", "id")[:MOST_ATTEMPTS]
@@ -134,7 +134,7 @@ def _begun(lease: Any) -> datetime:
 
 
 def _ended(lease: Any, now: datetime) -> datetime:
-    # The clocks of workers may be ahead of the database's.
+    # Clocks of workers may be ahead of the database's.
     return max(lease.finished_at or now, _begun(lease))
 
 
@@ -144,13 +144,13 @@ def _step_end(step: Step, now: datetime) -> datetime:
 
 @dataclass(frozen=True)
 class _Scale:
-    """The whole time, as the width of a drawing."""
+    """The whole time span, as the width of a drawing."""
 
     start: datetime
     end: datetime
 
     def place(self, begun: datetime, ended: datetime) -> tuple[str, str]:
-        """Return where the time between two moments begins, and how wide it is."""
+        """Return the position and the width of the time between two moments."""
         whole = max(seconds_between(self.start, self.end), 1e-6)
         left = min(seconds_between(self.start, begun) / whole * WIDTH, WIDTH - LEAST)
         width = min(max(seconds_between(begun, ended) / whole * WIDTH, LEAST), WIDTH - left)

@@ -1,4 +1,4 @@
-"""The form of a verb on a workflow: its parameters and the reason."""
+"""The form of a verb on a workflow: its parameters, in addition to a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taskqueue.engine.workflows.workflow_verbs import WorkflowVerb
 from taskqueue.models import Workflow
 from taskqueue.monitoring.read_models.step import steps_of
 
-# Steps of which one can be chosen.
+# The most steps among which one can choose.
 MOST_CHOICES = 1000
 
 
@@ -24,7 +24,7 @@ class JSONValue(forms.CharField):
     """Any JSON value."""
 
     def to_python(self, value: Any) -> Any:
-        """Return the value. Raises ValidationError for what is no JSON."""
+        """Return the value. Raises ValidationError if it is not JSON."""
         text = super().to_python(value)
         try:
             return json.loads(text) if text else None
@@ -45,7 +45,7 @@ def verb_form(
 
 
 def _steps(workflow: Workflow, named: str, *, failed: bool) -> list[tuple[str, str]]:
-    """Return the first steps that may be chosen, and the one that is named already."""
+    """Return the first steps that may be chosen, and the one that is already named."""
     rows = steps_of(workflow.pk).filter(parent_step_id=None, compensates_id=None)
     if failed:
         rows = rows.filter(status=StepStatus.FAILED)

@@ -1,4 +1,4 @@
-"""Workflows: the list with the progress of each, and its filters."""
+"""Workflows: the list with their progress, and how rows are found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PART = '<rect class="taskqueue-part taskqueue-part--{}" x="{}" y="0" width="{}" 
 
 
 class WorkflowRows(LeanList):
-    """A page of rows, each with its read model: a few queries for all of them."""
+    """A page of rows, each with its read model, by a few queries for all of them."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -44,7 +44,7 @@ class WorkflowRows(LeanList):
 
 
 class WorkflowList(ReadOnlyAdmin):
-    """The list. Workflows that others run as steps are found by their ids alone."""
+    """The list. Child workflows are found only by their ids."""
 
     columns = (
         "name", "version", "status", "total_steps", "open_steps", "unique_key", "parent_step_id",
@@ -73,7 +73,7 @@ class WorkflowList(ReadOnlyAdmin):
             return queryset, False
         if not is_storable(term):
             return queryset.none(), False
-        # Databases differ in what LIKE ignores.
+        # Databases differ in how LIKE compares.
         begun = queryset.alias(beginning=Left("name", len(term)))
         return begun.filter(Q(beginning=term) | Q(unique_key=term)), False
 
@@ -94,21 +94,21 @@ class WorkflowList(ReadOnlyAdmin):
 
 
 def state_of(row: Workflow | ListedWorkflow) -> SafeString:
-    """Show the status, and a pause beside it."""
+    """Show the status, and whether it is paused."""
     if row.paused_at is None or row.finished_at is not None:
         return badge(row.status)
     return format_html("{} {}", badge(row.status), badge("paused"))
 
 
 def time_taken(row: Workflow) -> str:
-    """Return how long it took; empty for one that has not ended."""
+    """Return how long it took; empty if it has not ended."""
     if row.finished_at is None:
         return EMPTY
     return short_duration(seconds_between(row.created_at, row.finished_at))
 
 
 def progress_bar(shown: ListedWorkflow) -> SafeString:
-    """Show how many of the known members have ended, and how: a bar of parts, and words."""
+    """Show how many of the known members have ended, and how: a bar with parts, and words."""
     words = _("%(ended)s of %(members)s") % {
         "ended": number(shown.ended), "members": number(shown.members),
     }  # fmt: skip
@@ -131,7 +131,7 @@ def progress_bar(shown: ListedWorkflow) -> SafeString:
 
 
 def _parts(shares: Iterable[tuple[StepStatus, int]]) -> Iterator[tuple[str, str, str]]:
-    """Yield the status, the place and the width of each part but of what has not ended."""
+    """Yield the status, the position and the width of each part, except for unfinished members."""
     left = 0.0
     for status, width in share_widths(shares, BAR_WIDTH):
         if status != StepStatus.WAITING:

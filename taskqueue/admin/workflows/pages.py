@@ -1,4 +1,4 @@
-"""The page of one workflow: its graph, steps, attempts and details; and the verbs on it."""
+"""The page of one workflow: its graph, steps, attempts and details, and the verbs on it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from taskqueue.results.workflows import row_of
 
 
 class WorkflowAdmin(SignalAdmin, WorkflowList):
-    """Shows workflows to who may view them; does verbs to them for who may do these."""
+    """Shows workflows to users who may view them, with the verbs that the user may use."""
 
     page_template = "admin/taskqueue/workflow/page.html"
     fragment_template = "admin/taskqueue/workflow/fragment.html"
@@ -68,7 +68,7 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The page; it changes nothing."""
+        """Show the page, which changes nothing."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method not in LOOKING:
@@ -108,7 +108,7 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
         }
 
     def act_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
-        """The form of a verb, and its button; a button of the page posts to it at once."""
+        """Show the form of a verb, or handle its button; a button of the page posts directly."""
         if request.method not in (*LOOKING, "POST"):
             return HttpResponseNotAllowed([*LOOKING, "POST"])
         row = _found(object_id) if self.has_view_permission(request) else None
@@ -142,7 +142,7 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
     def _act(
         self, request: HttpRequest, verb: WorkflowVerb, row: Workflow, given: dict[str, Any]
     ) -> HttpResponse:
-        """Do it, and tell so or why not."""
+        """Run the verb, and show a message about the result."""
         try:
             result = verb.act_by(request.user, row.pk, **given)
         except TaskQueueError as error:
@@ -157,7 +157,7 @@ class WorkflowAdmin(SignalAdmin, WorkflowList):
 
 
 def reasons_of(row: Workflow) -> list[Reason]:
-    """Return why it does not move on; the page shows the error of a failed one by itself."""
+    """Return why it makes no progress; the page shows the error of a failed one separately."""
     if row.status == WorkflowStatus.FAILED and row.error:
         return [because("workflow_failed", moment=row.finished_at)]
     return why_workflow(row)
@@ -176,7 +176,7 @@ def told(reason: Reason, links: Links) -> SafeString:
 
 
 def failed_task(shown: ShownWorkflow) -> UUID | None:
-    """Return the task whose error the workflow has, unless it was pruned."""
+    """Return the task from which the workflow's error came, unless it was pruned."""
     key = shown.error.task_id if shown.error is not None else None
     if key is None:
         return None
@@ -194,7 +194,7 @@ def entries_of(row: Workflow) -> list[tuple[Audit, Any, str, str]]:
 
 
 def drawn(picture: Picture, row: Workflow) -> SafeString:
-    """Draw the graph; a step leads to its tasks, several of one definition to their rows."""
+    """Draw the graph. A step links to its tasks; several of one definition to their rows."""
     steps = ngettext("%(count)s step", "%(count)s steps", picture.steps)
     counts = ((status, count) for status, count in picture.counts.items() if count)
     return SafeString(
@@ -210,7 +210,7 @@ def drawn(picture: Picture, row: Workflow) -> SafeString:
 
 
 def tooltip(node: Node) -> str:
-    """Return the node in words: what it is, what it runs, and its status."""
+    """Describe the node: what it is, what it runs, and its status."""
     name = node.name if node.steps == 1 else title_of(node, lambda word: _("steps"))
     runs = f", {node.calls}" if node.calls else ""
     statuses = in_words(node.shares) if node.shares else WORDS[node.status]
@@ -218,7 +218,7 @@ def tooltip(node: Node) -> str:
 
 
 def address(node: Node) -> str:
-    """Return where a node leads to; empty for steps of several definitions."""
+    """Return the link of a node; empty for steps of several definitions."""
     if node.steps == 1:
         return f"?{urlencode({'step': node.name})}#taskqueue-members"
     return f"?{urlencode({'runs': node.calls})}#taskqueue-steps" if node.calls else ""
@@ -230,12 +230,12 @@ def legend_of(picture: Picture) -> list[tuple[StepStatus, str, int]]:
 
 
 def in_words(counts: Iterable[tuple[StepStatus, int]]) -> str:
-    """Return how many there are of each status."""
+    """Describe how many there are of each status."""
     return ", ".join(f"{WORDS[status]} {number(count)}" for status, count in counts)
 
 
 def values_of(shown: ShownWorkflow) -> list[tuple[str, SafeString]]:
-    """Return the arguments, the context and the result, as far as there are any."""
+    """Return the arguments, the context and the result, if there are any."""
     values = []
     if shown.args or shown.kwargs:
         call = {"args": shown.args, "kwargs": shown.kwargs}

@@ -1,4 +1,4 @@
-"""The steps on the page of a workflow: the table of all, and the panel of one."""
+"""The steps on a workflow's page: the table of all, and the panel of the chosen one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from taskqueue.monitoring.read_models.step import (
 from taskqueue.monitoring.read_models.step_errors import NARROW, UNSUCCESSFUL, unsuccessful_of
 from taskqueue.reason_words import reason_words
 
-# Rows of the table on one page; tasks of the chosen step.
+# The most rows of the table on one page, and tasks of the chosen step.
 PER_PAGE, MOST_MEMBERS = 100, 100
 
 
@@ -44,9 +44,9 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class StepTable:
-    """A page of the steps that the address asks for."""
+    """The page of steps for the address."""
 
-    # Each with how long it took, and why it was skipped or cancelled.
+    # Each with its duration, and why it was skipped or cancelled.
     rows: list[tuple[ShownStep, str, str]]
     choices: list[Choice]
     # The definition that all rows run, if the address names one.
@@ -71,7 +71,7 @@ class StepTable:
 def step_table(
     request: HttpRequest, row: Workflow, counts: Mapping[str, int], now: Any
 ) -> StepTable:
-    """Read the page of steps that the address asks for; what it does not know counts as absent."""
+    """Read the page of steps for the address; unknown values in it are ignored."""
     status = request.GET.get("status", "")
     status = status if counts.get(status) else ""
     runs = request.GET.get("runs", "")
@@ -131,13 +131,13 @@ class ChosenStep:
     # None if the user may not view tasks.
     tasks: list[ShownMember] | None
     has_more: bool
-    # Whether it can be retried and resolved by its name.
+    # Whether it can be retried and resolved by name.
     is_own: bool
     has_failed: bool
 
 
 def chosen_step(request: HttpRequest, row: Workflow) -> ChosenStep | None:
-    """Read the step that the address names; tasks without success come first."""
+    """Read the step that the address names; unsuccessful tasks come first."""
     name = request.GET.get("step", "")
     step = steps_of(row.pk).filter(name=name).first() if is_storable(name) else None
     if step is None:

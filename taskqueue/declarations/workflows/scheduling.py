@@ -48,7 +48,7 @@ def target_named(name: str) -> Target:
 
 
 def check_target(scheduled: Scheduled, target: Target) -> None:
-    """Raise `InvalidSchedule` if the schedule cannot work with what it is to run."""
+    """Raise `InvalidSchedule` if the schedule cannot work with its task or workflow."""
     if isinstance(target, BaseWorkflow):
         check_scheduled_workflow(scheduled, target)
     else:
@@ -65,7 +65,7 @@ def check_scheduled_workflow(scheduled: Scheduled, workflow: BaseWorkflow) -> No
 
 
 def call_of(scheduled: Scheduled, workflow: BaseWorkflow) -> StepCall:
-    """Return the call that each run makes; `build()` gives its graph. Raises `InvalidSchedule`."""
+    """Return the call of each run; `build()` returns its graph. Raises `InvalidSchedule`."""
     require_arguments(scheduled)
     require_options(scheduled)
     try:

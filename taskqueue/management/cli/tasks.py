@@ -139,9 +139,7 @@ def _found(
     "show",
     "one task, with its attempts and its audit entries",
     ID,
-    argument(
-        "--timeline", action="store_true", help="what happened to it, in order, and nothing else"
-    ),
+    argument("--timeline", action="store_true", help="only what happened to it, in order"),
     example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --timeline",
 )
 def show(flags: Namespace, output: Output) -> None:

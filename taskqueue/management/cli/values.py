@@ -249,7 +249,7 @@ SELECTION = (
         argument(
             "--yes",
             action="store_true",
-            help="confirm it; for ids, also where a lost worker holds the task",
+            help="confirm the action; for ids, required if a lost worker holds the task",
         ),
     ),
 )

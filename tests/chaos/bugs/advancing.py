@@ -1,4 +1,4 @@
-"""Bugs in how workflows move: counting ends, releasing steps, and telling of ends."""
+"""Bugs in advancing workflows: counting ends, releasing steps, and notifying of ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies of the small runs that show bugs. `journal` is a file to which they append."""
+"""The bodies of the small runs that reveal bugs. `journal` is a file to which they append."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bugs: what each does, which invariant it breaks, and in which small run that shows."""
+"""The bugs: what each changes, which invariant it breaks, and which small run reveals it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in who takes what."""
+"""Bugs in claims: which worker takes which task."""
 
 from __future__ import annotations
 

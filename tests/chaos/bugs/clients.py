@@ -1,4 +1,4 @@
-"""Bodies of the small runs that do what people and duties do, so that a bug is in them too."""
+"""Bodies of small runs that do what people and duties do, so that bugs there are covered too."""
 
 from __future__ import annotations
 

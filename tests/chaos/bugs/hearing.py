@@ -1,4 +1,4 @@
-"""Bugs in numbering events, and in what they cause."""
+"""Bugs in numbering events, and in their effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kill matrix: each small run without a bug, and then with each bug that it is to show."""
+"""The kill matrix: each small run without a bug, and then with each bug that it must reveal."""
 
 from __future__ import annotations
 

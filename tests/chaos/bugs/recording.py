@@ -1,4 +1,4 @@
-"""Bugs in what is recorded at the end of an attempt."""
+"""Bugs in recording the end of an attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in what happens beside the advance of workflows: retries, recounts, and batches."""
+"""Bugs in retries, recounts and batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in leases: their pings, their takeover, and what runs under them."""
+"""Bugs in leases: pings, takeover, and the bodies that run under them."""
 
 from __future__ import annotations
 

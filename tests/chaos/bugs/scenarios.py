@@ -1,4 +1,4 @@
-"""The small runs: each is clean without a bug, and shows some bugs."""
+"""The small runs: each is clean without a bug, and reveals some bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small run with a bug in its workers, and what it leaves."""
+"""A small run with a bug in its workers, and the history that it leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 12, of batches: each event that was collected is in one, and only with its group."""
+"""Invariant 12, for batches: each collected event is in exactly one, with its group only."""
 
 from __future__ import annotations
 

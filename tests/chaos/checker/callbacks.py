@@ -1,4 +1,4 @@
-"""Invariant 12, of what comes last: callbacks once for each end, and results in order."""
+"""Invariant 12, for the end of workflows: one callback for each end, and results in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 12, of compensations: each success undone once, one by one, the last ended first."""
+"""Invariant 12, for compensations: each success is undone once, one at a time, last ended first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 12, of contexts: what successful attempts set, in the order of their ends.
+"""Invariant 12, for contexts: they have what successful attempts set, in the order of their ends.
 
 Some bodies leave a mark of each of their attempts in the context, and all of these set one key to
 their mark.

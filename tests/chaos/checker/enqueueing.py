@@ -1,4 +1,4 @@
-"""Invariants 1, 2 and 17: what was enqueued, and nothing else, is there and ends."""
+"""Invariants 1, 2 and 17: exactly the enqueued tasks exist, and they end."""
 
 from __future__ import annotations
 

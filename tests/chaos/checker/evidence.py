@@ -1,4 +1,4 @@
-"""A history, sorted by task: what the invariants look at."""
+"""A history sorted by task, for the invariants."""
 
 from __future__ import annotations
 

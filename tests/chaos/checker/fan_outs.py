@@ -1,4 +1,4 @@
-"""Invariant 12, of what bodies find: calls count with the attempt that succeeded."""
+"""Invariant 12, for fan-outs: only the calls of the attempt that succeeded count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 18: events equal the committed changes, each once, and cause what they are to."""
+"""Invariant 18: each committed change has exactly one event, with its effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of workflows by what they are about."""
+"""The rows of workflows, grouped by subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariants 8 and 15: what becomes of work when workers or the database come and go."""
+"""Invariants 8 and 15: what happens to work when workers or the database go away and come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a task under limits waits although all that it needs is there."""
+"""Whether a task under limits waits although everything that it needs is available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 13: limits by the leases' own times, sequences, and nobody who waits in vain."""
+"""Invariant 13: limits by the leases' own times, sequences, and no task that waits in vain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariants 3, 4 and 5: who holds a task, and who may write of it."""
+"""Invariants 3, 4 and 5: who holds a task, and who may write to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of steps, computed from what their tasks returned: what bodies must be given."""
+"""The results of steps, computed from their tasks' results: the values that bodies must get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 11: each nominal time once, run or skipped as the policies of its schedule say."""
+"""Invariant 11: each nominal time occurs once, and runs or is skipped by its policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant 12, of the limits of steps: no more members at once than a step allows."""
+"""Invariant 12, for the limits of steps: no more members run at once than a step allows."""
 
 from __future__ import annotations
 

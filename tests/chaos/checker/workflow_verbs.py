@@ -1,4 +1,4 @@
-"""Invariant 12, of what people do to workflows: cancels, pauses, and retries."""
+"""Invariant 12, for people's verbs on workflows: cancel, pause and retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault is."""
+"""The base class of faults."""
 
 from __future__ import annotations
 

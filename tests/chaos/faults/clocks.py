@@ -1,4 +1,4 @@
-"""Clocks that are wrong."""
+"""Faults of clocks."""
 
 from __future__ import annotations
 

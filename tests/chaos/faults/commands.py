@@ -1,4 +1,4 @@
-"""People who cancel, stop, retry and pause in the midst of it."""
+"""People who cancel, stop, retry and pause during the run."""
 
 from __future__ import annotations
 

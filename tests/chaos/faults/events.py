@@ -1,4 +1,4 @@
-"""Workers, pumps, children and the database go away while events are heard."""
+"""Workers, pumps, children and the database go away while events are subscribed."""
 
 from __future__ import annotations
 

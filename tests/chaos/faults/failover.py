@@ -1,4 +1,4 @@
-"""A standby that lacks the last seconds takes the place of the server."""
+"""A standby that lacks the last seconds replaces the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that are stopped with SIGSTOP and go on later."""
+"""Processes that are stopped with SIGSTOP and continued later."""
 
 from __future__ import annotations
 

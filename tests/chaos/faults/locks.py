@@ -1,4 +1,4 @@
-"""Locks that others hold."""
+"""Locks that other sessions hold."""
 
 from __future__ import annotations
 

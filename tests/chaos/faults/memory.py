@@ -1,4 +1,4 @@
-"""The kernel runs out of the memory that a worker may use."""
+"""A worker's memory limit is exhausted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server goes away and comes back, as a whole or session by session."""
+"""The server goes away and comes back, completely or session by session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers, the database and patience go away while workflows run."""
+"""Workers and the database go away while workflows run, and people lose patience."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bodies as tasks of the queue that PEERS_APP names; of taskqueue asynchronous ones too."""
+"""The bodies as tasks of the queue in PEERS_APP; for taskqueue also asynchronous ones."""
 
 from __future__ import annotations
 
