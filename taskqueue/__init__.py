@@ -120,7 +120,7 @@ __all__ = [
     "workflow",
 ]
 
-# Where those stand that are imported on demand.
+# The modules of names that are imported on demand.
 PLACES = {
     name: module
     for module, names in {

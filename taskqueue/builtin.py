@@ -35,7 +35,7 @@ PAUSE = 0.02
 READ_SIZE = 1 << 16
 # A program gets these variables of the worker, and no secrets that the others hold.
 ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-# Headers that decide where a request goes and how long it is.
+# Headers that determine the target and the length of a request.
 FORBIDDEN_HEADERS = frozenset({"connection", "content-length", "host", "transfer-encoding"})
 # Of an answer that another attempt may change.
 PASSING_STATUSES = frozenset({408, 425, 429})
@@ -127,7 +127,7 @@ def program(context: AttemptContext, *words: str) -> str:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended; it is not reaped, so that its group's number is nobody else's yet."""
+    """Return whether it has ended, without reaping it: its group keeps its number."""
     if not hasattr(os, "waitid"):
         return process.poll() is not None
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -174,7 +174,7 @@ def _allows(pattern: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def _fits(text: str, pattern: str) -> bool:
-    """Whether the pattern allows the text; its wildcards stand for no way up out of a folder."""
+    """Return whether the pattern allows the text; its wildcards never match `..` of a path."""
     goes_up = ".." in re.split(r"[/\\?#=]", unquote(text))
     return fnmatchcase(text, pattern) and (".." in pattern or not goes_up)
 

@@ -103,8 +103,8 @@ __all__ = [
 def cancel(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> str:
     """Cancel a task: a waiting task ends now, a running one is asked to stop.
 
-    An attempt whose worker is lost ends at once, as with `request_stop`. Returns the status that
-    the task has then.
+    An attempt whose worker is lost ends at once, as with `request_stop`. Returns the new status of
+    the task.
     """
     return str(TASK_VERBS["cancel"].act(task, by=by, reason=reason, seen=seen))
 
@@ -113,8 +113,8 @@ def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen 
     """Ask a running task to stop; after a grace it is interrupted, after another one killed.
 
     Returns its status, which is `running` until it has stopped. An attempt whose worker is lost
-    ends at once, and the task is cancelled; if the worker's host is only cut off, the body may
-    run until the worker reaches the database again. Who asked first is remembered.
+    ends at once, and the task is cancelled; if the worker's host is only disconnected, the body may
+    run until the worker reaches the database again. The first person who asked is recorded.
     """
     return str(TASK_VERBS["stop"].act(task, by=by, reason=reason, seen=seen))
 
@@ -122,8 +122,9 @@ def request_stop(task: TaskId, *, by: object = "", reason: str = "", seen: Seen 
 def retry(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Run a finished task again: failures and crashes are reset, attempts keep counting.
 
-    A running task whose worker is lost is ready at once too: its attempt ends as lost. If the
-    worker's host is only cut off, the body may run until the worker reaches the database again.
+    A running task whose worker is lost becomes ready at once too: its attempt ends as lost. If the
+    worker's host is only disconnected, the body may run until the worker reaches the database
+    again.
     """
     TASK_VERBS["retry"].act(task, by=by, reason=reason, seen=seen)
 
@@ -139,10 +140,10 @@ def retry_with(
 ) -> UUID:
     """Enqueue a finished task again with other arguments; return the id of the new task.
 
-    None leaves those arguments as they are. The old task stays as it is, the new one has its
-    options and names it in `retry_of`; it holds no unique key. Where `new_id` is given, it is the
-    new task's, and the second call with it raises `EnqueuedBefore`. Raises `ArgumentsDoNotBind`
-    where this process knows the definition, and `InvalidArguments`.
+    None keeps the old `args` or `kwargs`. The old task does not change. The new one has the same
+    options, names the old one in `retry_of`, and holds no unique key. `new_id` becomes its id; a
+    second call with that id raises `EnqueuedBefore`. Raises `InvalidArguments`, and, if this
+    process knows the definition, `ArgumentsDoNotBind`.
     """
     made: UUID = TASK_VERBS["retry_with"].act(
         task, by=by, reason=reason, args=args, kwargs=kwargs, new_id=new_id
@@ -160,7 +161,7 @@ def reschedule(
 ) -> None:
     """Give a waiting task another time: a datetime, or a duration from now.
 
-    Raises `InvalidTask` for a time that cannot be.
+    Raises `InvalidTask` for an impossible time.
     """
     TASK_VERBS["reschedule"].act(task, by=by, reason=reason, seen=seen, run_after=run_after)
 
@@ -177,12 +178,12 @@ def update(
 ) -> bool:
     """Change a task that has not finished; return whether anything changed.
 
-    `changes` are options by their names: those of `mutable_options.MUTABLE`. `worker_names` that
-    now exclude a worker end its lease at its next ping, `ping_interval` counts from the next ping,
-    everything else from the next claim. While the task waits, `deadline`, `expires_after` (both
-    count from now), `metadata`, and the arguments can be changed too; None leaves `args` or
-    `kwargs` as they are. Raises `InvalidTask`, `ArgumentsDoNotBind` and `InvalidArguments`, and
-    `TransitionRefused` for the arguments of a task of a workflow.
+    `changes` are options by their names: those of `mutable_options.MUTABLE`. If new `worker_names`
+    exclude the worker that runs the task, its lease ends at its next ping. A new `ping_interval`
+    applies from the next ping, every other option from the next claim. While the task waits,
+    `deadline`, `expires_after` (both count from now), `metadata`, and the arguments can be changed
+    too; None keeps the old `args` or `kwargs`. Raises `InvalidTask`, `ArgumentsDoNotBind` and
+    `InvalidArguments`, and `TransitionRefused` for the arguments of a task of a workflow.
     """
     return bool(
         TASK_VERBS["update"].act(
@@ -201,10 +202,10 @@ def duplicate(
 ) -> UUID:
     """Enqueue a copy of a task, with its name, arguments and options; return the new id.
 
-    It is due at once, has no unique key, no deadline and no schedule, and is no retry: only the
-    audit of both ties them. `changes` are options that `update` takes too, such as `queue_name` and
-    `priority`. Where `new_id` is given, it is the new task's, and the second call with it raises
-    `EnqueuedBefore`. Raises `InvalidTask`.
+    It is due at once, has no unique key, no deadline and no schedule, and does not count as a
+    retry: only the audit links the two. `changes` are options that `update` accepts too, such as
+    `queue_name` and `priority`. `new_id` becomes the id of the copy; a second call with that id
+    raises `EnqueuedBefore`. Raises `InvalidTask`.
     """
     made: UUID = TASK_VERBS["duplicate"].act(task, by=by, reason=reason, new_id=new_id, **changes)
     return made
@@ -213,7 +214,7 @@ def duplicate(
 def delete(task: TaskId, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
     """Delete a finished task, its attempts and its log lines. Only audit entries remain.
 
-    A unique key that it holds is free from then on.
+    If it holds a unique key, the key becomes free.
     """
     TASK_VERBS["delete"].act(task, by=by, reason=reason, seen=seen)
 
@@ -231,8 +232,8 @@ def request_stop_many(which: TaskFilter, *, by: object = "", reason: str = "") -
 def retry_many(which: TaskFilter, *, by: object = "", reason: str = "") -> BulkOutcome:
     """Run the matching finished tasks again.
 
-    A filter whose `statuses` name `running` also chooses what lost workers hold: these attempts
-    end at once.
+    If the `statuses` of the filter include `running`, tasks of lost workers are included too: their
+    attempts end at once.
     """
     return act_on_many(which, "retry", by=by, reason=reason)
 
@@ -254,7 +255,7 @@ def update_many(
 ) -> BulkOutcome:
     """Change options of the unfinished tasks. Raises `InvalidTask` as `update` does.
 
-    One that a change does not fit counts as refused.
+    Tasks to which a change cannot be applied count as refused.
     """
     check_changes(changes)
     return act_on_many(which, "update", by=by, reason=reason, changes=changes)

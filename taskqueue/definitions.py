@@ -41,7 +41,7 @@ class Definition(Signing, BaseDefinition[P, R]):
     if not TYPE_CHECKING:  # A type checker finds such names itself.
 
         def __getattr__(self, name: str) -> NoReturn:
-            # Python comes here for what there is not: `delay`, for those who know Celery.
+            # Python calls this for missing attributes, such as `delay` for users of Celery.
             hint = ""
             if (ours := METHODS.get(name)) is not None:
                 short = vars(self).get("__name__", "task")
@@ -50,7 +50,7 @@ class Definition(Signing, BaseDefinition[P, R]):
             raise AttributeError(f"{kind!r} object has no attribute {name!r}.{hint}")
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the body here and now."""
+        """Run the body in this process and wait for it."""
         return self.body(*args, **kwargs)
 
     def call(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -69,8 +69,8 @@ class Definition(Signing, BaseDefinition[P, R]):
         """Write one task, in the caller's transaction.
 
         Raises `ArgumentsDoNotBind` and `InvalidArguments` before anything is written,
-        `DuplicateTask` under `on_duplicate="raise"`, and what the database raises. Where the
-        `unique_scope` is shared, the result may be of another definition's task: see its `name`.
+        `DuplicateTask` with `on_duplicate="raise"`, and errors of the database. If the
+        `unique_scope` is shared, the result may be another definition's task: see its `name`.
         """
         from taskqueue.results import enqueue
 
@@ -91,7 +91,7 @@ class Definition(Signing, BaseDefinition[P, R]):
     def enqueue_many(self, calls: Iterable[Call]) -> Sequence[TaskResult[R]]:
         """Write many tasks, all or none; return their results in the order of the calls.
 
-        Each result is made when it is looked at. `calls` holds pairs of positional and keyword
+        Each result is made on first access. `calls` holds pairs of positional and keyword
         arguments. Raises as `enqueue` does.
         """
         from taskqueue.results import enqueue_many
@@ -105,8 +105,9 @@ class Definition(Signing, BaseDefinition[P, R]):
     def collect(self, event: Any, /, *, group: str = "") -> None:
         """Add an event to a group, in the caller's transaction; a task runs many of them at once.
 
-        The body gets a list of events, as `@task(batch=Batch(...))` says. Raises `InvalidTask` for
-        a definition without `batch`, `InvalidArguments` for what is no JSON or too large.
+        The body receives a list of events, as `@task(batch=Batch(...))` says. Raises `InvalidTask`
+        for a definition without `batch`, and `InvalidArguments` if the event is not JSON or too
+        large.
         """
         self.collect_many([event], group=group)
 
@@ -181,7 +182,7 @@ def task(function: Any = None, /, **options: Any) -> Any:
     """Turn a function at the top of a module into a definition.
 
     docs/options.md lists the options. Those that are not given come from
-    `TASKQUEUE["DEFAULTS"]`, where a pattern there matches the definition's name. Raises
+    `TASKQUEUE["DEFAULTS"]`, if a pattern there matches the definition's name. Raises
     `InvalidTask` for a mistake in one.
     """
     if function is not None:

@@ -182,7 +182,7 @@ def share(rate: float) -> str:
 
 
 def change(ratio: float | None) -> SafeString:
-    """Write how much a figure has grown; what grew by half or more stands out."""
+    """Show by how much a figure has grown; growth by half or more is highlighted."""
     if ratio is None:
         return EMPTY
     shown = _("%(number)s %%") % {"number": f"{round(ratio * 100):+,}"}
@@ -190,7 +190,7 @@ def change(ratio: float | None) -> SafeString:
 
 
 def points(difference: float | None) -> SafeString:
-    """Write by how many percentage points a rate has changed; ten or more stand out."""
+    """Show by how many percentage points a rate has changed; ten or more are highlighted."""
     if difference is None:
         return EMPTY
     shown = _("%(number)s points") % {"number": f"{difference * 100:+.1f}"}
@@ -221,7 +221,7 @@ SPARK_WIDTH, SPARK_HEIGHT = 72, 20
 
 
 def sparkline(counts: Sequence[int]) -> SafeString:
-    """Draw what finished in the last hour as bars for a table cell."""
+    """Draw the finished tasks of the last hour as bars for a table cell."""
     ended = sum(counts)
     text = ngettext(
         "%(count)d finished in the last hour", "%(count)d finished in the last hour", ended

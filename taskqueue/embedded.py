@@ -29,7 +29,7 @@ ADDRESS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
 LOOK_EVERY = 0.05
 # Seconds beyond its shutdown timeout after which a worker that is to end is killed.
 LATE = 30.0
-# Ends the worker with the thread that started it, where the system can (Linux): prctl, signal TERM.
+# Ends the worker with the thread that started it, on Linux: prctl, signal TERM.
 LAUNCH = """
 import sys
 if sys.platform == "linux":
@@ -82,13 +82,13 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def run(self, until: Until = None, *, timeout: Duration | None = None) -> None:
-        """Work until something is so, then finish what runs and end.
+        """Run until a condition holds, then finish running tasks and end.
 
-        `until` is a result of an enqueue or several, which are to finish; "drained", for no due
-        task to be left; a duration; or a function that is called every 50 ms and returns whether it
-        is so. None: until a signal ends the worker. Raises `TimeoutError` after `timeout`, and
-        `TaskQueueError` if the worker cannot start or ends by itself. Raises
-        `ImproperlyConfigured` where another process cannot see the tasks.
+        `until` is one result or several, which have to finish; "drained", when no due task is
+        left; a duration; or a function that is called every 50 ms until it returns a true value.
+        None: until a signal ends the worker. Raises `TimeoutError` after `timeout`, and
+        `TaskQueueError` if the worker cannot start or ends unexpectedly. Raises
+        `ImproperlyConfigured` if another process cannot see the tasks.
         """
         is_met = _condition(until)
         deadline = None if timeout is None else time.monotonic() + seconds_of(timeout)
@@ -106,11 +106,11 @@ class Worker:
             raise TaskQueueError(f"The worker ended with exit code {code}: see its output.")
 
     def start(self) -> None:
-        """Start it. Raises `ImproperlyConfigured` where another process cannot see the tasks."""
+        """Start it. Raises `ImproperlyConfigured` if another process cannot see the tasks."""
         self._start([])
 
     def stop(self) -> int:
-        """Let it finish what runs, and end it; return its exit code, 0 where it did not work."""
+        """Let it finish running tasks, then end it; return its exit code, 0 if it did not run."""
         process, self._process = self._process, None
         if process is None:
             return 0

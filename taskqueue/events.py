@@ -38,9 +38,9 @@ def on(
 ) -> Callable[[Any], Definition[Any, Any]]:
     """Enqueue a task of the decorated function for each matching event.
 
-    Above `@task(...)` its tasks have those options. `kinds` may be patterns such as `task.*`, as
-    may `name` and `queue`; what is left out lets all events pass. The body gets the event as a
-    dict. Events of handlers' own tasks cause none. Raises `InvalidSubscription`.
+    Put it above `@task(...)` to set options of these tasks. `kinds`, `name` and `queue` may be
+    patterns such as `task.*`; a filter that is left out matches all events. The body receives the
+    event as a dict. Events of handlers' own tasks are left out. Raises `InvalidSubscription`.
     """
     if any(callable(kind) for kind in kinds):
         raise InvalidSubscription(
@@ -78,10 +78,9 @@ def since(
 ) -> list[FeedEvent]:
     """Return the first matching events after a number.
 
-    Whoever reads is subscribed: what fits is written from now on, as long as the same is read again
-    within half a minute. Raises `EventsGone`, which names the oldest event, where some that were
-    not read were deleted or that number is ahead of the feed, `InvalidSubscription`, and
-    `TooManyReaders`.
+    Reading subscribes: matching events are written from now on, as long as the same filter is read
+    again within half a minute. Raises `EventsGone`, which names the oldest event, if unread events
+    were deleted or the number is ahead of the feed; `InvalidSubscription`; and `TooManyReaders`.
     """
     from taskqueue.engine.connections import project_connection
     from taskqueue.engine.events.reading import LARGEST_SEQ, MOST, read

@@ -62,14 +62,14 @@ class UnknownWorkflow(TaskQueueError, LookupError):
 
 
 class InvalidArguments(_Invalid):
-    """Arguments or a result that cannot be stored as JSON and come back the same.
+    """Arguments or a result that cannot be stored as JSON without a change.
 
-    `path` says where: what the value is called, such as `kwargs`, then keys and indexes.
+    `path` says where: the name of the value, such as `kwargs`, then keys and indexes.
     """
 
 
 class WrongType(InvalidArguments, TypeError):
-    """An argument that its annotation does not admit."""
+    """An argument that does not match its annotation."""
 
 
 class UnsupportedType(WrongType):
@@ -81,10 +81,10 @@ class ArgumentsDoNotBind(TaskQueueError, TypeError):
 
 
 class DuplicateTask(TaskQueueError):
-    """Another task holds the unique key; `result` is that task's.
+    """Another task holds the unique key; `result` is the result of that task.
 
-    Of many that are enqueued at once, `place` tells which it was, from 0; `result` is None where
-    another of them has the key.
+    If many tasks are enqueued at once, `place` is the position of this one, from 0; `result` is
+    None if another of them holds the key.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class DuplicateTask(TaskQueueError):
 
 
 class CapacityReached(TaskQueueError):
-    """As many unfinished tasks as `capacity=` allows are there; `capacity` is that number."""
+    """There are as many unfinished tasks as `capacity=` allows; `capacity` is that number."""
 
     def __init__(self, message: str, capacity: int = 0) -> None:
         super().__init__(message)
@@ -118,9 +118,9 @@ class DuplicateWorkflow(TaskQueueError):
 
 
 class EnqueuedBefore(TaskQueueError):
-    """A task of the id that was to be the new one's is there already: of this id and name.
+    """A task with the given id exists already; `task_id` and `name` are those of that task.
 
-    Nothing is written: an id is used once, by `.using(id=...)`.
+    Nothing is written: an id that is given with `.using(id=...)` can be used once.
     """
 
     def __init__(self, task_id: UUID, name: str) -> None:
@@ -130,15 +130,15 @@ class EnqueuedBefore(TaskQueueError):
 
 
 class WorkflowDoesNotExist(TaskQueueError, LookupError):
-    """There is no workflow with that id: never was, or it was pruned."""
+    """No workflow has that id: it never existed, or was pruned."""
 
 
 class TaskDoesNotExist(TaskQueueError, LookupError):
-    """No such task: never enqueued, rolled back, or pruned after its retention."""
+    """No task has that id: it was never enqueued, rolled back, or pruned after its retention."""
 
 
 class TaskResultMismatch(TaskQueueError):
-    """The task is one of another definition than the one that was asked for it."""
+    """The task belongs to another definition than the one that was asked for it."""
 
 
 class QueueDoesNotExist(TaskQueueError, LookupError):
@@ -150,7 +150,7 @@ class LimitDoesNotExist(TaskQueueError, LookupError):
 
 
 class InvalidWebhook(InvalidTask):
-    """An endpoint of webhooks that cannot work, such as one of a host that is not public."""
+    """An endpoint of webhooks that cannot work, such as one whose host is not public."""
 
 
 class InvalidSavedSearch(InvalidTask):
@@ -170,7 +170,7 @@ class EndpointDoesNotExist(TaskQueueError, LookupError):
 
 
 class DeliveryDoesNotExist(TaskQueueError, LookupError):
-    """There is no delivery with that id: never was, or it was pruned."""
+    """No delivery has that id: it never existed, or was pruned."""
 
 
 class WorkerDoesNotExist(TaskQueueError, LookupError):
@@ -182,7 +182,7 @@ class OperationDoesNotExist(TaskQueueError, LookupError):
 
 
 class IdempotencyKeyReused(TaskQueueError):
-    """The key came with another request before."""
+    """The key was used with another request before."""
 
 
 class ScheduleDoesNotExist(TaskQueueError, LookupError):
@@ -198,15 +198,15 @@ class AlertDoesNotExist(TaskQueueError, LookupError):
 
 
 class TransitionRefused(TaskQueueError):
-    """The task is not in a status from which this may happen."""
+    """The status of the task does not allow this."""
 
 
 class ChangedMeanwhile(TransitionRefused):
-    """The row is no longer as the caller saw it, and nothing was done."""
+    """The row has changed since the caller saw it, so nothing was done."""
 
 
 class RequestedBefore(TransitionRefused):
-    """The request of that id was made before, and nothing was done a second time."""
+    """A request with that id was made before, so nothing was done a second time."""
 
 
 class MemoryExceeded(TaskQueueError, MemoryError):
@@ -226,20 +226,20 @@ class AttemptLost(TaskQueueError):
 
 
 class LeaseEnded(TaskQueueError):
-    """The attempt no longer holds its task; nothing that it writes counts."""
+    """The attempt no longer holds its task; its writes have no effect."""
 
 
 class Stopped(BaseException):
-    """The task was asked to stop. Raised by `context.check()`, and in bodies that do not look.
+    """The task was asked to stop. Raised by `context.check()`, or in a body that does not call it.
 
     Not an `Exception`, so that `except Exception:` in a body does not swallow it.
     """
 
 
 class Directive(Exception):
-    """Base of what a body raises to direct what becomes of its task."""
+    """Base of exceptions that a body raises to decide what happens to its task."""
 
-    # Whether whoever raised it has logged what is to be logged of it.
+    # Whether it has already been logged where it was raised.
     _is_logged = False
 
 
@@ -279,11 +279,11 @@ class InvalidSubscription(_Invalid):
 
 
 class TooManyReaders(TaskQueueError):
-    """As many readers with different filters follow events as may at once."""
+    """The maximum number of readers with different filters already follow events."""
 
 
 class EventsGone(TaskQueueError):
-    """Events that a reader has not read yet are no longer kept."""
+    """Events that a reader has not read yet have been deleted."""
 
     def __init__(self, message: str, *, oldest: int) -> None:
         """`oldest` is the number of the first event that is still there."""

@@ -20,7 +20,7 @@ from taskqueue.worker.bodies.context import Context, StepReading, _current
 FIELDS = (
     "task_id", "task_name", "attempt", "queue", "worker", "workflow", "step", "trace_id",
 )  # fmt: skip
-# What every record has; what else it has was added to it.
+# Attributes that every record has; all others were added to it.
 STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 # In bytes, of one line.
 LARGEST = 16 * 1024
@@ -32,8 +32,8 @@ CUT = "… [cut] …"
 class ContextFilter(logging.Filter):
     """Adds to each record the task, attempt, worker, workflow and trace that it belongs to.
 
-    Outside of a body the fields are empty, so that a format may name them. Fields that a record has
-    already stay as they are.
+    Outside of a body the fields are empty, so that a format can always use them. Fields that a
+    record already has are kept.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -74,7 +74,7 @@ class JSONFormatter(logging.Formatter):
     """One JSON object a line, of at most 16 KiB: time, level, logger, message, fields, exception.
 
     Fields are those that `extra`, or `ContextFilter`, added to the record, if they are text,
-    numbers or times. The arguments of the message stand nowhere but in it.
+    numbers or times. The arguments of the message only appear in the message.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -53,7 +53,7 @@ class EventPage:
 class WhichEvents(Strict):
     """The filter of events."""
 
-    after = Digits(help_text="Only events behind this number; default: from now.")
+    after = Digits(help_text="Only events after this number; default: from now.")
     kind = Text(required=False, max_length=1000, help_text=KINDS)
     name = Text(required=False, max_length=255, help_text="A name, or a pattern with * and ?.")
     queue = Text(required=False, max_length=255, help_text="A queue, or a pattern with * and ?.")

@@ -63,7 +63,7 @@ class Override(Reasoned):
 
     concurrency = Whole(
         required=False, min_value=0, max_value=MOST_AT_ONCE,
-        help_text="How many run at once; 0 holds all tasks of the limit.",
+        help_text="How many tasks may run at once; with 0, all tasks of the limit wait.",
     )  # fmt: skip
     rate = Rate(help_text="How many start in every window, such as 100/m.")
 

@@ -43,7 +43,7 @@ class DocumentGiven(Reasoned):
         help_text="As `createSchedule` takes them. A field that is left out has its default; args "
         "and kwargs that are null, or redacted, stay as they are.",
     )  # fmt: skip
-    dry_run = Flag(required=False, default=False, help_text="Tell what would change, and no more.")
+    dry_run = Flag(required=False, default=False, help_text="Only report what would change.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,7 +89,7 @@ class EndpointCreated(EndpointEdited):
 class Since(Reasoned):
     """From when on."""
 
-    since = Moment(help_text="Events from this time on, as far as they are kept.")
+    since = Moment(help_text="Events since this time, as far as they are kept.")
 
 
 class DeliveryQuery(Paged):

@@ -55,8 +55,7 @@ STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_p
 class TaskDefinition(BaseDefinition[Any, Any]):
     """A definition whose body is a task of Django's framework."""
 
-    # Other backends of the framework only know JSON, so bodies get the same values from all
-    # backends.
+    # Other backends of the framework only know JSON, so a body receives the same from all of them.
     has_typed_arguments = False
     task: AnyTask
 
@@ -85,7 +84,7 @@ class TaskDefinition(BaseDefinition[Any, Any]):
         self._running: WeakKeyDictionary[AttemptContext, AnyResult] = WeakKeyDictionary()
 
     def using(self, **options: Any) -> TaskDefinition:
-        """Return the same definition with other options. Raises `InvalidTask`."""
+        """Return a copy of the definition with other options. Raises `InvalidTask`."""
         definition = super().using(**options)
         assert isinstance(definition, TaskDefinition)
         definition.task = self.task

@@ -84,7 +84,7 @@ def errors_of_django() -> Iterator[None]:
 class QueueTask(Signing, Lazy, AnyTask):
     """A task whose decorator and `.using()` take the options of `taskqueue.task` as well."""
 
-    # The options of taskqueue that were given, in their normal form.
+    # The given options of taskqueue, in their normal form.
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __init__(self, *, options: Mapping[str, Any] | None = None, **given: Any) -> None:

@@ -62,7 +62,7 @@ PLAIN: dict[Any, Kind] = {
 
 
 def kind_of(hint: Any, depth: int = 0) -> Kind | None:
-    """Return the kind of an annotation; None where it admits anything, or more than is known."""
+    """Return the kind of an annotation; None if it admits anything, or is not supported."""
     if depth > DEEPEST:
         return None
     hint = type(None) if hint is None and depth else hint

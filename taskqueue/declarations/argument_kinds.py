@@ -16,11 +16,11 @@ NOTHING: frozenset[type] = frozenset()
 
 
 class Deferred:
-    """The base of what stands for a value that is known later: any kind lets it pass."""
+    """The base of placeholders for later values, which every kind accepts."""
 
 
 class Misfit(Exception):
-    """A value that a kind does not admit; `path` is where it stands within the argument."""
+    """A value that a kind does not admit; `path` is its place within the argument."""
 
     def __init__(self, wanted: str, value: object) -> None:
         super().__init__(wanted)
@@ -33,13 +33,13 @@ class Kind(ABC):
 
     # The words for it in messages.
     words: str
-    # Whether the body is given anything else than what JSON gives back.
+    # Whether the body receives another value than the stored JSON.
     converts = False
     # The types whose values are stored as they are, without a further look.
     exact: frozenset[type] = NOTHING
 
     def store(self, value: Any) -> Any:
-        """Return what is stored for a value. Raises `Misfit`."""
+        """Return the stored form of a value. Raises `Misfit`."""
         return value if isinstance(value, Deferred) else self._store(value)
 
     def admits(self, value: Any) -> bool:
@@ -51,7 +51,7 @@ class Kind(ABC):
         return True
 
     def load(self, value: Any) -> Any:
-        """Return what the body is given for a stored value, or for one that needs no change.
+        """Return the body's value for a stored one, or for one that needs no change.
 
         Raises `Misfit`.
         """
@@ -96,7 +96,7 @@ class OneOf(Kind):
 
 
 class Text(Kind):
-    """Values of a type that stand as text."""
+    """Values of a type that is stored as text."""
 
     converts = True
 
@@ -136,7 +136,7 @@ class Member(Kind):
         is_plain = all(
             member.value is None or isinstance(member.value, bool | int | str) for member in members
         )
-        # What stands for each member.
+        # The stored value of each member.
         self.stored = {each: each.value if is_plain else each.name for each in members}
         self._members = {json.dumps(stored): each for each, stored in self.stored.items()}
         self.words = _(
@@ -157,7 +157,7 @@ class Member(Kind):
 
 
 def at(place: object, change: Callable[[Any], Any], value: Any) -> Any:
-    """Return the changed value; a `Misfit` is told the place."""
+    """Return the converted value; adds the place to a `Misfit`."""
     try:
         return change(value)
     except Misfit as error:

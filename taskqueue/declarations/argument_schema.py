@@ -100,7 +100,7 @@ def _is_json(value: Any) -> bool:
 
 
 def _type(hint: Any, depth: int) -> Schema:
-    """Return the schema of an annotation; it allows anything where JSON Schema cannot tell."""
+    """Return the schema of an annotation; it allows anything if JSON Schema cannot express it."""
     if depth > DEEPEST or hint is EMPTY:
         return {}
     if isinstance(hint, type | types.NoneType) and hint in PLAIN:

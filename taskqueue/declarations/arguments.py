@@ -98,7 +98,7 @@ def make_key(
 
 
 def values_of(name: str, values: Mapping[str, Any], signature: Signature) -> list[Any]:
-    """Return the value of an argument, also of one that `**kwargs` takes; empty if not given."""
+    """Return the value of an argument, even one in `**kwargs`; empty if it is not given."""
     if name in values:
         return [values[name]]
     further = values.get(signature.keywords_name or "", {})
@@ -115,7 +115,7 @@ def digest_of(values: Mapping[str, Any]) -> str:
 
 
 def json_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as JSON gives them back, without defaults that JSON cannot hold.
+    """Return the values as JSON stores them, without defaults that JSON cannot represent.
 
     No argument that is given can equal such a default, so it needs no place in the key.
     """

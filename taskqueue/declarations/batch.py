@@ -20,11 +20,11 @@ BRACKETS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """When the events of a group become a task: `@task(batch=Batch(...))`.
+    """Options of a batch, in which collected events become a task: `@task(batch=Batch(...))`.
 
-    That is as soon as there are `max_size` of them, none came for `grace` seconds, or the oldest
-    has waited for `max_delay` seconds. A task holds at most `max_size` events and `max_bytes` of
-    JSON. Raises `InvalidTask`.
+    The events of a group become a task as soon as there are `max_size` of them, none has come for
+    `grace` seconds, or the oldest has waited for `max_delay` seconds. A task holds at most
+    `max_size` events and `max_bytes` of JSON. Raises `InvalidTask`.
     """
 
     max_size: int = 100

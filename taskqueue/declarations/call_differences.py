@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 def differences_of(
     before: Call, now: Call, *, definition: BaseDefinition[Any, Any] | None
 ) -> list[Difference]:
-    """Return how two calls differ, argument by argument, whichever way each is given.
+    """Return how two calls differ, argument by argument, whether given by position or by name.
 
     A definition tells the names of arguments, and which ones are sensitive: of these, it is told
     that they differ. Without one everything is shown: ask first whether it may be.

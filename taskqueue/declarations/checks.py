@@ -42,7 +42,7 @@ def _wrong_settings() -> Iterator[CheckMessage]:
             "taskqueue needs aware datetimes.", hint="Set USE_TZ = True.", id="taskqueue.E002"
         )
     # A class that does not exist would make every request to the API fail with 500. Processes
-    # without `rest_framework` serve no API, and may lack what the classes need.
+    # without `rest_framework` serve no API, and may lack modules that the classes need.
     paths = settings.API_AUTHENTICATION if apps.is_installed("rest_framework") else ()
     for path in paths or ():
         if reason := _trouble_with(path):

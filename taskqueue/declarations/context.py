@@ -27,7 +27,7 @@ class AttemptContext:
     metadata: dict[str, Any]
     # The name of the schedule that made the task; empty if there is none.
     schedule: str = ""
-    # The time of the schedule that this run stands for, in UTC.
+    # The nominal time of the scheduled run, in UTC.
     nominal_at: datetime | None = None
     # Whether the task belongs to a step of a workflow.
     _is_step: bool = False
@@ -38,7 +38,7 @@ class AttemptContext:
     _report_line: Callable[[int, int, str, str], None]
     _stop_reason: str | None = None
     _is_stopped: bool = False
-    # What is raised in a body that has passed a limit.
+    # The error that is raised in a body that has exceeded a limit.
     _limit_error: BaseException | None = None
 
     def progress(
@@ -46,9 +46,9 @@ class AttemptContext:
     ) -> None:
         """Report that `done` of `total` is done; shown as 0 to 100 percent. Never blocks.
 
-        `detail` is a JSON value that is shown beside the message, of up to 4 KiB. Raises ValueError
-        for a total that is not positive, and `InvalidArguments` or `UnsupportedType` for a detail
-        that JSON cannot keep as it is or that is larger.
+        `detail` is a JSON value of up to 4 KiB, which is shown with the message. Raises ValueError
+        if the total is not positive, and `InvalidArguments` or `UnsupportedType` if the detail is
+        larger or cannot be represented as JSON.
         """
         if not total > 0:
             raise ValueError(f"total must be more than 0, not {total!r}.")
@@ -65,7 +65,7 @@ class AttemptContext:
 
     @property
     def stop_requested(self) -> bool:
-        """Return whether somebody asked this attempt to stop, or its time is over."""
+        """Return whether this attempt was asked to stop, or has exceeded its time."""
         return self._stop_reason is not None
 
     def check(self) -> None:

@@ -10,7 +10,7 @@ from taskqueue.conf import get_settings
 from taskqueue.declarations.options import check_options
 from taskqueue.exceptions import InvalidTask
 
-# They say what a body is, or belong to one definition.
+# They describe the body, or belong to one definition.
 OF_A_DEFINITION = frozenset({"name", "takes_context", "batch", "schedule"})
 
 

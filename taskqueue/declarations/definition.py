@@ -36,9 +36,9 @@ R = TypeVar("R")
 class BaseDefinition(Generic[P, R]):
     """A function with its options, for the engine, the worker and the faces. Immutable."""
 
-    # The names of the options that `.using()` was given.
+    # The names of the options that were passed to `.using()`.
     given: frozenset[str] = frozenset()
-    # Whether annotations say what is admitted, and what the body is given.
+    # Whether annotations determine the accepted arguments and the body's values.
     has_typed_arguments = True
 
     def __init__(self, body: Callable[P, R], options: Options) -> None:
@@ -46,7 +46,7 @@ class BaseDefinition(Generic[P, R]):
         self.options = options
         self.name = options.name or f"{body.__module__}.{body.__qualname__}"
         self.is_async = inspect.iscoroutinefunction(body)
-        # What its enqueues share, under the settings that it was made for.
+        # Values that its enqueues share, under the settings for which they were made.
         self.spec: tuple[Settings, Any] | None = None
         update_wrapper(cast(Any, self), body, updated=())
 
@@ -71,7 +71,7 @@ class BaseDefinition(Generic[P, R]):
 
     @cached_property
     def limits(self) -> Limits | None:
-        """Return what limits its tasks, or None."""
+        """Return the limits of its tasks, or None."""
         limits = self.options.limits
         return limits if limits.has_any else None
 
@@ -96,7 +96,7 @@ class BaseDefinition(Generic[P, R]):
         """
 
     def using(self, **options: Any) -> Self:
-        """Return the same definition with other options. Raises `InvalidTask`."""
+        """Return a copy of the definition with other options. Raises `InvalidTask`."""
         changes = check_options(options, declared=False)
         if "backoff" in changes and not snapshots.is_storable(changes["backoff"]):
             raise InvalidTask(
@@ -112,7 +112,7 @@ class BaseDefinition(Generic[P, R]):
         return used
 
     def without_key(self) -> Self:
-        """Return the same definition for a task that holds no unique key, whoever else does."""
+        """Return a copy of the definition for a task without a unique key."""
         nothing = dict.fromkeys(("unique_key", "debounce", "throttle", "capacity"))
         return self.using(**nothing) if self.options.has_key else self
 
@@ -121,7 +121,7 @@ class BaseDefinition(Generic[P, R]):
         return self.signature.store(self.name, args, kwargs, checks=checks)
 
     def loaded(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the arguments that the body is given for stored ones, or for those of a call.
+        """Return the body's arguments for stored ones, or for those of a call.
 
         Raises `InvalidArguments`, and `DoesNotExist` of a model.
         """
@@ -162,7 +162,7 @@ class BaseDefinition(Generic[P, R]):
         return plan_of(self.limits, self.signature)
 
     def place(self, args: Any, kwargs: Any, *, stored: tuple[str, str]) -> Placement | None:
-        """Return what limits a call, whose arguments are these as JSON text; None for nothing.
+        """Return the placement of a call with these arguments as JSON text; None without limits.
 
         Raises `InvalidTask`, and what a callable key, cost or weight raises.
         """

@@ -20,7 +20,7 @@ from taskqueue.exceptions import InvalidSchedule, InvalidTask
 
 
 def check_schedules() -> list[CheckMessage]:
-    """Check that every declared schedule can work, and has a name of its own."""
+    """Check that every declared schedule can work, and that its name is unique."""
     try:
         declared = all_targets()
     except Exception as error:  # A module of the project may raise anything.

@@ -15,7 +15,7 @@ _is_complete = False
 
 
 def discover_tasks() -> None:
-    """Import the `tasks` module of every installed app, once. Raises what a module raises."""
+    """Import the `tasks` module of every installed app, once. Raises errors of these modules."""
     global _is_complete
     with _lock:
         if not _is_complete:

@@ -21,7 +21,7 @@ _handlers: dict[str, list[Handler]] = {}
 
 
 def declare(handler: Handler) -> None:
-    """Register a handler, beside others of the same definition."""
+    """Register a handler, in addition to others of the same definition."""
     known = _handlers.setdefault(handler.definition.name, [])
     # A module that was loaded again declares its handlers again.
     known[:] = [other for other in known if other.definition is handler.definition]

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from taskqueue.declarations.definition import BaseDefinition
     from taskqueue.declarations.workflows.graph import Graph
 
-# What writes a graph.
+# The function that writes a graph.
 ENQUEUE_GRAPH: list[Callable[[Graph], Any]] = []
-# What is asked, in turn, for definitions that are not registered.
+# Functions that are asked, in turn, for definitions that are not registered.
 FINDERS: list[Callable[[str], BaseDefinition[Any, Any] | None]] = []

@@ -27,7 +27,7 @@ LONGEST_SHOWN = 235
 
 @dataclass(frozen=True)
 class MadeKey:
-    """The key of one call; `text` is None where the definition has one for all."""
+    """The key of one call; `text` is None if all calls of the definition count together."""
 
     text: str | None
 
@@ -109,7 +109,7 @@ def _shortened(text: str) -> str:
 def _taken_in(
     names: Sequence[str], signature: Signature, sensitive: Collection[str]
 ) -> Iterable[str]:
-    """Return the sensitive names that may stand within `**kwargs`, if the key is made of it."""
+    """Return sensitive names that may be within `**kwargs`, if the key is made from it."""
     return sensitive if signature.keywords_name in names else ()
 
 

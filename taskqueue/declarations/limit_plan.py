@@ -46,7 +46,7 @@ def plan_of(limits: Limits | None, signature: Signature) -> str:
 def place_from_plan(
     plan: str, *, name: str, queue_name: str, stored: tuple[str, str]
 ) -> Placement | None:
-    """Return the placement of a call, by its arguments as JSON text; None where nothing limits it.
+    """Return the placement of a call with these arguments as JSON text; None without limits.
 
     Raises `InvalidTask` where only a callable could tell, or the result of a step is a key.
     """
@@ -127,7 +127,7 @@ def _cost_from(value: Any) -> Any:
 
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
-    """Stand for a callable of the project's."""
+    """Refuse to call a callable that cannot be stored."""
     raise InvalidTask(
         "A key, cost or weight that a callable makes is not known where a schedule, a batch or a "
         "workflow enqueues the task. Name an argument instead."

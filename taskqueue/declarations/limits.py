@@ -26,9 +26,9 @@ class Concurrency:
     """Run at most this many tasks at once, in total or for each value of a key.
 
     `@task(concurrency=Concurrency(2, key="account_id"))`. Definitions that name the same limit
-    share it. `per="host"` or `"worker"` counts the tasks of each host or worker by themselves.
-    Exact: a place counts as long as its lease runs, and a lost worker's becomes free with its
-    lease. Raises `InvalidTask`.
+    share it. With `per="host"` or `"worker"`, the tasks of each host or worker count separately.
+    The limit is exact: a place counts as long as its lease is running, and the place of a lost
+    worker becomes free with its lease. Raises `InvalidTask`.
     """
 
     limit: int
@@ -52,9 +52,9 @@ class Concurrency:
 class Rate:
     """Start at most this many tasks in every window, in total or for each value of a key.
 
-    `@task(rate=Rate("100/m", key="account_id"))`. Each window of that length holds at most so many
-    starts, wherever it begins; retries are starts too. `smooth=True` spaces them evenly, without
-    bursts. Raises `InvalidTask`.
+    `@task(rate=Rate("100/m", key="account_id"))`. Every window of that length has at most this
+    many starts, wherever it begins; retries count as starts. `smooth=True` spaces starts evenly,
+    without bursts. Raises `InvalidTask`.
     """
 
     rate: str
@@ -81,8 +81,9 @@ class Rate:
 class Fair:
     """Share a queue fairly between the values of a key, such as tenants.
 
-    `@task(fair=Fair("tenant_id"))`: a tenant with 100,000 tasks delays another one's by at most one
-    round of all those that have work. A weight of 2 gets twice the share. Raises `InvalidTask`.
+    `@task(fair=Fair("tenant_id"))`: a tenant with 100,000 tasks delays those of another tenant by
+    at most one round of all tenants that have work. A weight of 2 gives twice the share. Raises
+    `InvalidTask`.
     """
 
     key: LimitKey
@@ -101,9 +102,9 @@ class Fair:
 class Sequence:
     """Run the tasks of a key one after another, in the order in which they were enqueued.
 
-    `@task(sequence=Sequence("order_id"))`. The next one starts when the last one has ended for
-    good, retries included. `on_failure="halt"` stops the sequence where a task failed, until that
-    is retried or the sequence released by hand. Raises `InvalidTask`.
+    `@task(sequence=Sequence("order_id"))`. The next task starts when the previous one has ended
+    for good, including its retries. With `on_failure="halt"`, a failed task halts the sequence,
+    until it is retried or the sequence is released by hand. Raises `InvalidTask`.
     """
 
     key: LimitKey
@@ -178,14 +179,14 @@ class Limits:
 
     @property
     def keys(self) -> list[tuple[str, LimitKey]]:
-        """Return all keys, each with what it belongs to, for messages."""
+        """Return all keys, each with the name of its option, for messages."""
         limits: list[Concurrency | Rate | Fair | Sequence] = [*self.concurrency, *self.rate]
         limits += filter(None, (self.fair, self.sequence))
         return [(f"The key of {type(limit).__name__}", limit.key) for limit in limits]
 
 
 def check_limits(name: str, limits: Limits, *, priority: int, is_apart: bool) -> None:
-    """Raise `InvalidTask` where limits of a definition exclude each other, or other options."""
+    """Raise `InvalidTask` if limits of a definition exclude each other or other options."""
     if not limits.has_any:
         if limits.cost != 1:
             raise InvalidTask(_("{name}: cost= needs a rate= or fair=.", name=name))

@@ -18,7 +18,7 @@ _WORDS = (bytes, float, bool, type(None))
 
 
 class _Short(reprlib.Repr):
-    """Shows the beginning of a value, and only the type of what JSON does not have."""
+    """Shows the beginning of a value, or only its type if JSON cannot represent it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -24,9 +24,9 @@ WINDOW = KINDS[AlertKind.FAILURE].window or 900
 class Notify:
     """The recipients of alerts about failed tasks: `@task(notify=Notify(mail=[...]))`.
 
-    With a `threshold` of 1 each failure is told, gathered into a message every five minutes; with
-    a higher one it takes so many within `window` seconds. `endpoints` are ids of webhook
-    endpoints. Raises `InvalidTask`.
+    With a `threshold` of 1, every failure is reported, in at most one message every five minutes;
+    with a higher one, an alert is raised when that many tasks fail within `window` seconds.
+    `endpoints` are ids of webhook endpoints. Raises `InvalidTask`.
     """
 
     mail: Iterable[str] = ()

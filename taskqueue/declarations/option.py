@@ -11,7 +11,7 @@ from taskqueue.declarations.option_kinds import Kind
 
 
 class Use(Flag):
-    """Where an option may be given."""
+    """The places where an option can be given."""
 
     # In `@task(...)`.
     TASK = auto()
@@ -45,7 +45,7 @@ class Option:
     #
     # Empty: it has no such place, or is translated first (`engine.specs`).
     carried: Literal["column", "snapshot", ""] = ""
-    # The setting that fills the column where the option is None.
+    # The setting that fills the column if the option is None.
     setting: str = ""
     # The bound of REST requests, in seconds or as a number.
     #
@@ -64,7 +64,7 @@ class Option:
         return self.kind.check(self.name, value)
 
     def column_value(self, value: Any, settings: Settings) -> Any:
-        """Return what the task's column holds for a checked value."""
+        """Return the value of the task's column for a checked value."""
         return getattr(settings, self.setting) if value is None and self.setting else value
 
 

@@ -29,7 +29,7 @@ _POLICY = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
 def option_to_json(value: Any) -> Any:
-    """Return the value of an option in JSON; readable text where it has no such form."""
+    """Return the value of an option in JSON, or as readable text if it has no JSON form."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, datetime):

@@ -27,14 +27,14 @@ MOST_WORKERS = 1000
 
 
 class Kind:
-    """The values that an option accepts, besides None where None is the default."""
+    """The values that an option accepts, in addition to None if None is the default."""
 
     def check(self, name: str, value: Any) -> object:
         """Return the value in its normal form. Raises `InvalidTask`."""
         raise NotImplementedError
 
     def parse(self, name: str, value: Any) -> Any:
-        """Return a value from JSON or typed text as `check` takes it. Raises `InvalidTask`.
+        """Convert a value from JSON or typed text for `check`. Raises `InvalidTask`.
 
         A value that needs no conversion is returned as it is.
         """
@@ -43,7 +43,7 @@ class Kind:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Checked(Kind):
-    """A kind of a single option, whose check is a function of its own."""
+    """The kind of a single option, with its own check function."""
 
     by: Callable[[str, Any], object]
 
@@ -216,7 +216,7 @@ class WorkerNames(Kind):
 
 
 class JsonObject(Kind):
-    """A JSON object, as JSON gives it back."""
+    """A JSON object, as JSON stores it."""
 
     def check(self, name: str, value: Any) -> Mapping[str, Any]:
         if not isinstance(value, Mapping):

@@ -43,7 +43,7 @@ def check_sensitive(name: str, value: Any) -> frozenset[str]:
 
 
 def check_schedule(name: str, value: Any) -> tuple[Scheduled, ...]:
-    """Return the schedules; the system checks report what is wrong with one."""
+    """Return the schedules; system checks report their errors."""
     from taskqueue.declarations.scheduled import scheduled_of  # With the rules: few tasks have one.
 
     return scheduled_of(value)
@@ -51,7 +51,7 @@ def check_schedule(name: str, value: Any) -> tuple[Scheduled, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(LimitOptions, KeyOptions, RunOptions):
-    """Every option that a task can carry; None stands for the project's setting, or for none.
+    """All options of a task; None means the project's setting, or no value.
 
     The fields of the last base come first.
     """
@@ -103,7 +103,7 @@ SNAPSHOT = tuple(option for option in OPTIONS.values() if option.carried == "sna
 
 
 def options_for(use: Use) -> dict[str, Option]:
-    """Return the options that may be given there, by name."""
+    """Return the options that can be given there, by name."""
     return {name: option for name, option in OPTIONS.items() if use in option.use}
 
 

@@ -19,7 +19,7 @@ VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class HasSensitive(Protocol):
-    """The options of what is called."""
+    """The options of a definition or workflow that is called."""
 
     @property
     def sensitive(self) -> frozenset[str]:
@@ -126,7 +126,7 @@ def _choices(values: Mapping[str, Any]) -> object:
 def call_of(
     found: Sequence[Parameter], given: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return positional and keyword arguments made of the values, by the parameters' names.
+    """Return positional and keyword arguments for values by the parameters' names.
 
     A parameter without a value is left out, unless a later one is given by position: then it is
     given its default. Raises ValueError, with its name, if JSON cannot hold that default.
@@ -180,7 +180,7 @@ def call_like(
     found: Sequence[Parameter],
     given: Mapping[str, Any],
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return the call of these values, with arguments by place where another call has them so.
+    """Return a call with these values, with positional arguments where another call has them.
 
     Raises ValueError as `call_of` does.
     """

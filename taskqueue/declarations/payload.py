@@ -28,14 +28,14 @@ _INEXACT_FLOAT = 1e15
 
 _WORDS = {None: "null", False: "false", True: "true"}
 
-# Whether what stands at the first step of a path is sensitive; at None, the whole value.
+# Whether the value at the first step of a path is sensitive; with None, the whole value.
 IsSecret = Callable[[object], bool]
 
 dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class _PlainFloats(json.JSONEncoder):
-    """Writes whole floats without an exponent, so that jsonb gives back a float."""
+    """Writes whole floats without an exponent, so that jsonb returns floats."""
 
     def encode(self, o: Any) -> str:
         if isinstance(o, float):
@@ -70,7 +70,7 @@ def encode(value: Any, *, limit: int, what: str, is_secret: IsSecret | None = No
 def encode_many(
     values: Sequence[Sequence[Any]], *, limit: int, what: str, is_secret: IsSecret | None = None
 ) -> list[str]:
-    """Return the JSON texts of many lists, as `encode` does; of plain ones in a few steps for all.
+    """Return the JSON texts of many lists, as `encode` does; plain lists are encoded together.
 
     Raises what is wrong with the first one that is wrong.
     """
@@ -123,7 +123,7 @@ def text_of_plain(value: Any) -> str | None:
 
 
 def _text_of_item(value: Any) -> str | None:
-    """Return the JSON text of a value that JSON obviously keeps as it is, or None."""
+    """Return the JSON text of a value that JSON obviously represents unchanged, or None."""
     kind = type(value)
     if kind is int:
         return repr(value) if -LARGEST_INTEGER <= value < LARGEST_INTEGER else None
@@ -152,7 +152,7 @@ class _Normaliser:
         if isinstance(value, bytes):
             return self._text(self._decoded(value))
         if isinstance(value, UserString):
-            # A sequence whose items are of its own kind: it would nest without end.
+            # A sequence whose items are of its own kind would nest without end.
             raise self._unsupported(value, _("Pass it as text: str(value)."))
         if depth >= DEEPEST and isinstance(value, Mapping | Sequence):
             raise self._refused(_("nested deeper than {deepest} levels", deepest=DEEPEST))

@@ -36,7 +36,7 @@ Data = dict[str, Any]
 
 
 class Placement(NamedTuple):
-    """The partition of a task, as 32 hexadecimal digits, and what limits it, as JSON text."""
+    """The partition of a task, as 32 hexadecimal digits, and its limits, as JSON text."""
 
     partition: str
     limits: str
@@ -52,7 +52,7 @@ def place(
     queue_name: str,
     stored: tuple[str, str],
 ) -> Placement | None:
-    """Return the placement of a call; None where nothing limits it.
+    """Return the placement of a call; None without limits.
 
     `stored` are the arguments as JSON text. Raises `InvalidTask`, and what a callable raises.
     """
@@ -118,7 +118,7 @@ def declared_limits(limits: Limits | None, definition: str) -> list[Data]:
 
 
 def numbers_of(limit: Mapping[str, Any]) -> str:
-    """Return what a declared limit allows, in words."""
+    """Return the numbers of a declared limit in words."""
     if "rate" not in limit:
         per = "" if limit["per"] == "key" else f" per {limit['per']}"
         return f"concurrency {limit['concurrency']}{per}"
@@ -127,7 +127,7 @@ def numbers_of(limit: Mapping[str, Any]) -> str:
 
 
 def _name_of(limit: Concurrency | Rate, definition: str) -> str:
-    """Return the name of a limit that has none of its own."""
+    """Return the default name of a limit."""
     key = limit.key
     parts = [definition]
     if callable(key):
@@ -145,7 +145,7 @@ def _name_of(limit: Concurrency | Rate, definition: str) -> str:
 
 
 def partition_of(queue_name: str, data: Mapping[str, Any] | None) -> UUID:
-    """Return the id of a partition: a digest of its queue and of what its tasks have in common.
+    """Return the id of a partition: a digest of its queue and of its tasks' common limits.
 
     Without data: of all ordinary tasks of a limited queue.
     """
@@ -166,7 +166,7 @@ def limiter_of(name: str, key: str) -> UUID:
 
 
 def lane_of(data: Mapping[str, Any]) -> str:
-    """Return what a worker must have for a partition, as text; tenants are lanes of their own."""
+    """Return the lane of a partition as text: the tags a worker needs, separately for tenants."""
     parts: Data = {}
     if tags := data.get("tags"):
         parts["tags"] = tags

@@ -23,7 +23,7 @@ class RateOf(NamedTuple):
 
 
 def rate_of(what: str, text: object, *, most: int, longest: int = DAY) -> RateOf:
-    """Return the rate of a text: a number, a slash, and a length of time such as `m` or `10s`.
+    """Parse a rate: a number, a slash, and a length of time such as `m` or `10s`.
 
     `most` bounds the number, `longest` the seconds. Raises `InvalidTask`; `what` is named in it.
     """

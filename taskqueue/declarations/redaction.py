@@ -19,7 +19,7 @@ class ShownArguments(NamedTuple):
 
 
 def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> ShownArguments | None:
-    """Return the arguments of a task as everybody who sees the task may see them.
+    """Return the arguments of a task, redacted for everybody who may see the task.
 
     None if no definition of that name is known here: nothing tells which arguments are sensitive,
     so that only users who may view any argument may see them.
@@ -29,7 +29,7 @@ def redacted(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Shown
 
 
 def redacted_state(name: str, state: Any) -> Any:
-    """Return the checkpoint of a task in the same way: that of one with secrets may hold them."""
+    """Return the checkpoint of a task, redacted if the definition has sensitive arguments."""
     definition = registry.find(name)
     if definition is None:
         return None
@@ -39,13 +39,13 @@ def redacted_state(name: str, state: Any) -> Any:
 def redacted_workflow(
     name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> ShownArguments | None:
-    """Return the arguments of a workflow in the same way, by the signature of its builder."""
+    """Return the arguments of a workflow, redacted by the signature of its builder."""
     declared = workflows.find(name)
     return None if declared is None else redacted_for(declared, args, kwargs)
 
 
 def redacted_context(name: str, context: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the context of a workflow; a key is sensitive where its builder's argument is."""
+    """Return the context of a workflow; keys named like sensitive arguments are redacted."""
     declared = workflows.find(name)
     if declared is None:
         return None

@@ -30,7 +30,7 @@ D = TypeVar("D", bound=Registered)
 class BaseRegistry(Generic[D]):
     """Definitions of one kind, by name; filled by importing each app's `tasks` module."""
 
-    # What one is called, which is also its decorator's name.
+    # The word for one of them, which is also the name of its decorator.
     word: ClassVar[str]
     unknown: ClassVar[type[TaskQueueError]]
 

@@ -43,7 +43,7 @@ def _lasting(
     least: float = 0.0,
     rest_highest: int,
 ) -> Any:
-    """Declare a length of time, which a running task can be given too."""
+    """Declare a duration that can also be changed while the task runs."""
     return option(
         Seconds(least), ALWAYS, carried=carried, rest_highest=rest_highest, label=label, help=help
     )
@@ -51,7 +51,7 @@ def _lasting(
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class RunOptions:
-    """Where, when and how often a task runs, and by whom."""
+    """Options for where, when, how often and by which workers a task runs."""
 
     queue_name: str = option(
         Name(QUEUE_NAME, 100), ALWAYS, "default", carried="column",

@@ -34,8 +34,8 @@ class Scheduled:
 
     `name` is unique in the project; it defaults to the task's name. `options` are those of
     `.using(...)`. `missed_window` is in seconds or a timedelta. `pause_after_failures`
-    counts failed tasks in a row. `jitter`, in seconds or a timedelta, starts each run up to so much
-    after its nominal time. After `max_runs` runs the schedule is over.
+    counts failed tasks in a row. `jitter`, in seconds or a timedelta, delays each run by up to
+    this much after its nominal time. After `max_runs` runs the schedule is over.
     """
 
     rule: Rule
@@ -120,16 +120,21 @@ def exceeded_interval(scheduled: Scheduled) -> timedelta | None:
 
 
 def _runs_together(scheduled: Scheduled) -> bool:
-    """Whether times that start at the same moment all run: none is missed, and none overlaps."""
+    """Return whether times that start at the same moment all run."""
     return scheduled.missed in RUN_LATE and scheduled.overlap in RUN_EACH
 
 
 def _intervals(rule: Rule) -> list[timedelta]:
-    """Return the first intervals of the rule; none where they count from the last end."""
+    """Return the first intervals of the rule; none if they count from the last end."""
     if rule.waits_for_end:
         return []
     times = islice(rule.between(SOME_TIME, LAST), MOST_COMPARED)
     return [later - time for time, later in pairwise(times)]
+
+
+def as_invalid(error: Exception) -> InvalidSchedule:
+    """Return the error of what a schedule runs as one of the schedule, about the same field."""
+    return InvalidSchedule(why(error), path=getattr(error, "path", ()))
 
 
 def _duration_of(name: str, value: Any, *, lowest: float) -> timedelta:

@@ -31,7 +31,7 @@ class QueueChoice:
 
 
 def parse_queues(text: str, *, source: str = "--queues") -> QueueChoice:
-    """Read `critical=6,mail=3@2,low`: each queue with its weight and its slots, in order.
+    """Parse `critical=6,mail=3@2,low`: each queue with its weight and its slots, in order.
 
     An empty text stands for all queues. Raises `InvalidTask`.
     """

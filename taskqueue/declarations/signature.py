@@ -16,13 +16,13 @@ from taskqueue.declarations.compound_kinds import Either
 from taskqueue.declarations.misfits import misfit, without_key
 from taskqueue.exceptions import ArgumentsDoNotBind
 
-# Types may be of any number where an annotation admits anything.
+# There may be any number of types if an annotation admits anything.
 MOST_REMEMBERED = 100
 BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class _Hidden:
-    """The default of a sensitive parameter, as it is shown."""
+    """The placeholder that is shown for the default of a sensitive parameter."""
 
     def __repr__(self) -> str:
         return "[redacted]"
@@ -76,7 +76,7 @@ class Signature:
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
-        """Return what the annotations admit, by the parameters' names, where that is known."""
+        """Return the kinds of the annotations by the parameters' names, as far as known."""
         hints = hints_of(self._body) if self._is_typed else {}
         found = {}
         for parameter in self.parameters:
@@ -87,7 +87,7 @@ class Signature:
 
     @cached_property
     def converting(self) -> dict[str, Kind]:
-        """Return those under which a body is given anything else than what JSON gives back."""
+        """Return the kinds that convert stored values for the body."""
         return {name: kind for name, kind in self.kinds.items() if kind.converts}
 
     @cached_property
@@ -114,7 +114,7 @@ class Signature:
         first: int = 0,
         is_placed: bool = True,
     ) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """Return the arguments of a call in the form in which JSON stores them.
+        """Return the arguments of a call in their stored form.
 
         Raises `InvalidArguments` for one that its annotation does not admit; without `checks` only
         where the annotation converts. So many arguments are to come `first`; unless it `is_placed`,
@@ -128,7 +128,7 @@ class Signature:
     def load(
         self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """Return the arguments that the body is given for stored ones.
+        """Return the body's arguments for stored ones.
 
         Raises `InvalidArguments`, and `DoesNotExist` of a model.
         """

@@ -10,7 +10,7 @@ from taskqueue.exceptions import InvalidTask
 
 
 def check_together(options: Options, *, name: str) -> None:
-    """Raise `InvalidTask` where options that are possible alone exclude each other."""
+    """Raise `InvalidTask` if options that are valid on their own exclude each other."""
     ping, lease = options.ping_interval, options.lease_duration
     if ping is not None and lease is not None and ping * 3 > lease:
         raise InvalidTask(_(
@@ -65,7 +65,7 @@ def check_together(options: Options, *, name: str) -> None:
         _check_admission(options, options.admission, name=name)
 
 
-# What makes a key of its own, or says what becomes of one: with their defaults.
+# Options that make their own key, or affect one, with their defaults.
 _OF_KEYS = ("unique_key", "unique_scope", "unique_for", "unique_per", "on_duplicate", "restart")
 _OF_WORKERS = ("workers", "worker_names", "broadcast")
 _ADMISSIONS = ("debounce", "throttle", "capacity")

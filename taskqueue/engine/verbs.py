@@ -62,7 +62,7 @@ GROUP_VERBS = verb_table(
         label=_("Fire"),
         entry=_("fire group"),
         done=_("The events of a group of %(name)s are enqueued."),
-        help="enqueue what a group has collected, whether it is due or not",
+        help="enqueue the events that a group has collected, due or not",
     ),
 )
 MAKING_WORKFLOWS = verb_table(
@@ -83,7 +83,7 @@ OTHER_VERBS = verb_table(
         label=_("Release sequence"),
         entry=_("release sequence"),
         done=_("The sequence of task %(name)s goes on."),
-        help="let a halted sequence go on behind its task that failed",
+        help="let a halted sequence continue after its failed task",
     ),
     Verb(
         noun="task",

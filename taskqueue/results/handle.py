@@ -86,10 +86,10 @@ class TaskResult(TaskSnapshot[R]):
     async def events(self, *, after: int | None = None) -> AsyncIterator[FeedEvent]:
         """Yield the events of the task as they come, until it has ended.
 
-        Behind the event with the number `after`, or from now on. Workers know within two seconds
-        that somebody listens, so that the first events of a short task may be missed. Where the
-        connection to the database is lost, it goes on behind the last event once the database
-        answers again; after five minutes it raises.
+        They start after the event with the number `after`, or from now on. Workers notice within
+        two seconds that somebody listens, so the first events of a short task may be missed. If the
+        connection to the database is lost, it continues after the last event once the database is
+        back; after five minutes it raises.
         """
         wanted = EventFilter.of(task=self.id)
 
@@ -119,8 +119,8 @@ class TaskResult(TaskSnapshot[R]):
         """Ask a running task to stop; after a grace period it is interrupted, after another killed.
 
         An attempt whose worker is lost (silent for longer than its lease) ends at once, and the
-        task is cancelled. If the worker's host is only cut off from the database, the body may
-        still run there until the worker reaches the database again.
+        task is cancelled. If the worker's host is only disconnected from the database, the body
+        may still run there until the worker reaches the database again.
         """
         control.request_stop(self.id, by=by, reason=reason)
         self.refresh()
@@ -172,8 +172,9 @@ class TaskResult(TaskSnapshot[R]):
     ) -> bool:
         """Change options, such as `priority=5`, of an unfinished task; return whether any changed.
 
-        While it waits, also its `args`, `kwargs`, `deadline`, `expires_after` and `metadata`.
-        Raises `InvalidTask`, naming what may change, `ArgumentsDoNotBind` and `InvalidArguments`.
+        While the task waits, its `args`, `kwargs`, `deadline`, `expires_after` and `metadata` can
+        be changed too. Raises `InvalidTask`, which names what may change, `ArgumentsDoNotBind` and
+        `InvalidArguments`.
         """
         changed = control.update(self.id, changes, args=args, kwargs=kwargs, by=by, reason=reason)
         self.refresh()

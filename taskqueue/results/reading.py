@@ -85,7 +85,7 @@ class AttemptRecord:
     stop_requested_by: str
     stop_reason: str
     stop_seen_at: datetime | None
-    # What the body stored for the next attempt.
+    # The checkpoint that the body stored.
     checkpoint: Any
 
 

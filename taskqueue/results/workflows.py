@@ -99,9 +99,9 @@ class WorkflowRun:
 
     @property
     def return_value(self) -> Any:
-        """The result of the last step; of several a dict by name.
+        """The result of the last step, or a dict by name if there are several.
 
-        Raises `InvalidWorkflow` where it is a list too large to be read whole.
+        Raises `InvalidWorkflow` if it is a list that is too large to be read as a whole.
         """
         if self._unreadable is not None:
             raise self._unreadable
@@ -115,14 +115,14 @@ class WorkflowRun:
         return dict(self._errors)
 
     def errors_of(self, step: str) -> dict[int, dict[str, Any]]:
-        """Return the errors of the members of a step by their places, those too that may fail.
+        """Return the errors of a step's members by place, even of those that are allowed to fail.
 
         Raises KeyError for an unknown step.
         """
         return self._results.errors_of(self.step(step).name)
 
     def graph(self) -> Picture:
-        """Return the steps in layers, with their dependencies and how far each is.
+        """Return the steps in layers, with their dependencies and their progress.
 
         `mermaid` and `standalone_svg` of `taskqueue.workflows` draw it.
         """
@@ -134,7 +134,7 @@ class WorkflowRun:
         self._forget()
 
     def wait(self, timeout: Duration | None = None) -> Self:
-        """Wait until the workflow has finished, and read it.
+        """Wait until the workflow has finished, then read it again.
 
         Raises TimeoutError after `timeout` seconds. Do not wait within the transaction that
         enqueued it: no worker can see it there.
@@ -149,7 +149,7 @@ class WorkflowRun:
     async def events(self, *, after: int | None = None) -> AsyncIterator[FeedEvent]:
         """Yield the events of the workflow and its tasks as they come, until it has ended.
 
-        Behind the event with the number `after`, or from now on, as those of a task.
+        They start after the event with the number `after`, or from now on, as those of a task do.
         """
         wanted = EventFilter.of(workflow=self.id)
 
@@ -177,16 +177,16 @@ class WorkflowRun:
         self.refresh()
 
     def retry(self, from_step: str | None = None, reason: str = "", *, by: object = "") -> None:
-        """Run failed and cancelled steps again in place; what succeeded stays.
+        """Run failed and cancelled steps again in place; steps that succeeded are kept.
 
-        With `from_step` that step and all behind it run anew too. Raises `TransitionRefused` where
-        nothing is to be retried, where a step that is to run anew runs, and for a child.
+        With `from_step`, that step and all later ones run again too. Raises `TransitionRefused` if
+        there is nothing to retry, if a step that would run again is running, and for a child.
         """
         verbs.retry(project_connection(), self.id, by=by, reason=reason, from_step=from_step)
         self.refresh()
 
     def resolve(self, step: str, value: Any, reason: str = "", *, by: object = "") -> None:
-        """Count a step that failed as succeeded, with this result; what it cancelled waits again.
+        """Count a failed step as succeeded, with this result; steps that it cancelled wait again.
 
         Raises `TransitionRefused` if the step has not failed.
         """

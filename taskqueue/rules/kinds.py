@@ -43,13 +43,13 @@ class Cron(ClockRule):
     """Due when the wall clock of `tz` matches a cron expression of five or six fields.
 
     The fields are minute, hour, day of the month, month, day of the week, and second (0 if it
-    is left out). Where both days are restricted, either will do, as in cron. Names, `L`, `#`, `W`
-    and the likes of `@daily` are croniter's.
+    is left out). If both days are restricted, either may match, as in cron. Names, `L`, `#`, `W`
+    and macros such as `@daily` work as in croniter.
 
-    As in Vixie cron, a time that daylight saving leaves out is due once, at the first moment after
-    the gap, and one that comes twice is due once, at its first time; but where every hour is due
-    at the same minutes, and a change of the clock leaves them the same, nothing is made up for and
-    what comes twice is due twice: `*/10 * * * *` is due every ten minutes whatever the clock does.
+    As in Vixie cron, a time that daylight saving skips is due once, at the first moment after the
+    gap, and one that occurs twice is due once, at its first occurrence. But if every hour is due at
+    the same minutes, and a change of the clock does not alter them, skipped times are not made up
+    for and repeated times are due twice: `*/10 * * * *` is due every ten minutes of real time.
     """
 
     kind = "cron"
@@ -95,13 +95,12 @@ class DailyWindow(ClockRule):
     """Due at `first`, then at every interval `every` until `last`, by the wall clock of `tz`.
 
     `first` and `last` are times, or text such as "09:00"; if `last` is earlier than `first`, the
-    window continues past midnight. `every` is seconds or a timedelta, from a second to a day.
+    window extends past midnight. `every` is seconds or a timedelta, from a second to a day.
     `days` are the days on which the window begins: "mon-fri", "mon,wed", or several names.
 
-    A time that daylight saving skips is due once, at the first moment after the gap, and a time
-    that occurs twice is due once, at its first occurrence. But if times follow each other at the
-    interval `every` before and after the change, and can continue in the same steps of real time
-    through it, they do.
+    A time that daylight saving skips is due once, at the first moment after the gap, and one that
+    occurs twice is due once, at its first occurrence. But if the times have the same steps of real
+    time on both sides of the change and through it, they keep these steps.
     """
 
     kind = "daily_window"

@@ -113,6 +113,6 @@ def _line(row: Workflow) -> str:
 def _call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     shown = redacted_workflow(name, args, kwargs)
     if shown is None:
-        # A canvas itself has no arguments.
+        # A canvas has no arguments.
         return "(…)" if args or kwargs else "()"
     return shown_call(shown.args, shown.kwargs)

@@ -20,7 +20,7 @@ Drawn = Canvas | BaseWorkflow | Graph | WorkflowRun
 Drawing = str | Mapping[str, Iterable[str]]
 ARROWS = {After.SUCCEEDED: "->", After.FAILED: "-failed->", After.ENDED: "-ended->"}
 ARROW = re.compile(r"\s+(-(?:failed-|ended-)?>)\s+")
-# The name of a step, an arrow, and the name of the step behind it.
+# The name of a step, an arrow, and the name of the following step.
 Edge = tuple[str, str, str]
 
 

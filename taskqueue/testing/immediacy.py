@@ -80,7 +80,7 @@ def _on_workflow(*, run: WorkflowRun, **named: Any) -> None:
 
 
 def _run_after(result: TaskResult[Any] | WorkflowRun) -> None:
-    # Tasks that a body enqueues wait until the body has ended; its runner then looks for more.
+    # Tasks that a body enqueues wait until it has ended: its runner then looks for more.
     mode = _innermost()
     if mode is not None and _current.get() is None and not _is_running.get():
         mode.run_after(result)

@@ -76,8 +76,7 @@ class travelling(Lasting):  # noqa: N801  (read as a verb: `with travelling(...)
         values.ahead += further
 
     def _end(self) -> None:
-        # The connection that it started on, as another thread may end it and has another
-        # connection.
+        # The connection on which it started: a thread that ends it may have another one.
         further, connection = self._departures.pop()
         values.ahead -= further
         _away.remove(connection)
@@ -89,7 +88,7 @@ def _execute(execute: Any, sql: Any, params: Any, many: bool, context: dict[str,
     """Execute the statement, changed to read the moved clock."""
     if isinstance(sql, str):
         if context["connection"].vendor == "sqlite":
-            # That of Python, so that what else moves it is heeded.
+            # Python's clock, so that other tools that move it are respected.
             sql = _SQLITE.sub(rf"\g<1>'{values.stored(values.clock())}'", sql)
         else:
             sql = _POSTGRESQL.sub(rf"(\g<0> + interval '{seconds_ahead():f} seconds')", sql)

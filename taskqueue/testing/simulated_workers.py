@@ -92,7 +92,7 @@ class Workers:
         described = registration_of(WorkerOptions(name=name), get_settings())
         registration = replace(described, versions={})
         answer = register(registration)
-        # A row with this name that the test itself made is not changed.
+        # A row of that name that the test made itself is kept.
         if isinstance(answer, Registered):
             self._registrations.callback(
                 unregister, worker_id=answer.id, incarnation=registration.incarnation

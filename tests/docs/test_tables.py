@@ -175,7 +175,7 @@ ELSEWHERE = {"return", "big", "quiet", "kill", "map", "si", "fan_out", "enqueue_
         "PowerJob",
         "asynq",
         "machinery",
-        "Against the best of today",
+        "Compared with current systems",
     ],
 )
 def test_each_feature_of_another_system_is_here_or_left_out_with_its_reason(system: str) -> None:

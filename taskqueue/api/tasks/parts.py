@@ -21,7 +21,7 @@ class WhichParts(Strict):
 
     # -1 is the `after` of an answer without parts.
     after = Digits(
-        min_value=-1, help_text="Only parts behind this place; left out: from the first on."
+        min_value=-1, help_text="Only parts after this position; default: from the first."
     )
     limit = Digits(default=100, min_value=1, max_value=1000)
     attempt = Digits(

@@ -87,7 +87,7 @@ class EnqueueWorkflow(Reasoned):
     name = Text(
         required=False,
         max_length=500,
-        help_text="Of the workflow; with `steps` what it is called, by default `workflow`.",
+        help_text="The name of the workflow; with `steps`, any name, by default `workflow`.",
     )
     args = serializers.ListField(required=False)
     kwargs = serializers.DictField(required=False)

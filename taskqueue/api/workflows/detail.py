@@ -115,7 +115,7 @@ class RetryBody(Reasoned):
 
     from_step = Text(
         required=False, max_length=LONGEST_NAME,
-        help_text="A step: it and all behind it run anew. Without: what failed or was cancelled.",
+        help_text="Run this step and all later ones again; default: failed and cancelled steps.",
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ GraphNode = _object(
         "calls": Text(help_text="The task type or workflow that it runs; empty: none."),
         "status": serializers.ChoiceField(choices=STEP_STATUSES),
         "steps": serializers.IntegerField(help_text="The steps that it stands for."),
-        "layer": serializers.IntegerField(help_text="It stands behind all that it follows."),
+        "layer": serializers.IntegerField(help_text="It comes after all steps that it follows."),
         "shares": _counts("Members of a map, or several steps, by status."),
     },
 )

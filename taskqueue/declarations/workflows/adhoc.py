@@ -44,7 +44,7 @@ SETTINGS = ("on_failure", "concurrency", "tolerate")
 
 
 def adhoc_graph(request: Any, find: Find) -> Graph:
-    """Return the graph that a request describes. Raises `InvalidWorkflow`, which tells where."""
+    """Return the graph that a request describes. Raises `InvalidWorkflow` with the place."""
     _check_keys(request, KEYS, what="A workflow")
     steps = request.get("steps")
     if not isinstance(steps, list) or not steps:
@@ -60,7 +60,7 @@ def adhoc_graph(request: Any, find: Find) -> Graph:
 
 @contextmanager
 def _at(*place: object) -> Iterator[None]:
-    """Have errors tell where in the request they are."""
+    """Add the place in the request to errors."""
     try:
         yield
     except InvalidWorkflow as error:
@@ -117,7 +117,7 @@ def _reference(builder: Builder, name: str, target: Target) -> Reference:
 
 
 def _after(builder: Builder, name: str, after: Any) -> Iterator[Dependency]:
-    """Yield what a step waits for: names of steps, or objects with their ends."""
+    """Yield the dependencies of a step: names of steps, or objects with their ends."""
     for each in after if isinstance(after, list) else [after]:
         if isinstance(each, str):
             yield each

@@ -30,7 +30,7 @@ class Entry:
     named: frozenset[str] = frozenset()
 
     def following(self, step: str) -> Entry:
-        """Return what stands before a canvas that is given the result of a step."""
+        """Return what precedes a canvas that receives the result of a step."""
         return replace(self, first=text_of(result_of(step)), after=((step, After.SUCCEEDED),))
 
 
@@ -115,7 +115,7 @@ class Assembly:
 def _implied(
     references: Iterable[Reference], named: frozenset[str], after_error: After
 ) -> list[tuple[str, After]]:
-    """Return the ends that the use of results and errors means; any end where both are used."""
+    """Return the end that the use of results or errors implies; any end if both are used."""
     ends: dict[str, After] = {}
     for reference in references:
         end = after_error if reference.target.part == "error" else After.SUCCEEDED
@@ -139,7 +139,7 @@ def _target(reference: Reference) -> Target:
 
 
 def result_of(step: str) -> Target:
-    """Return what refers to the whole result of a step."""
+    """Return the reference to the whole result of a step."""
     return Target(steps=(step,))
 
 

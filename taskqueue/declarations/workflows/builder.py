@@ -44,7 +44,7 @@ class StepSettings(TypedDict, total=False):
     after: Dependency | Iterable[Dependency]
     # The step is skipped if it is false.
     when: Condition | Reference
-    # A call that undoes it, given its result, once the workflow has failed or been cancelled.
+    # A call that undoes it, with its result, once the workflow has failed or been cancelled.
     compensate: StepCall
     # "fail", or "continue" with None as its result.
     on_failure: str
@@ -65,7 +65,7 @@ class Builder:
         return f"<workflow {self.name}>"
 
     def step(self, canvas: Canvas, /, **settings: Unpack[StepSettings]) -> StepHandle:
-        """Add a step, and return what stands for its result.
+        """Add a step, and return a handle that stands for its result.
 
         A step is named after what it calls, unless `name=` says otherwise; the parts of a canvas
         get names below it, with a dot. `StepSettings` tells the other settings. Raises
@@ -84,15 +84,15 @@ class Builder:
         return StepHandle(self, placed.last, placed.steps)
 
     def on_success(self, call: StepCall) -> None:
-        """Enqueue a call, given the result, if the workflow succeeds. Raises `InvalidWorkflow`."""
+        """Enqueue a call with the result if the workflow succeeds. Raises `InvalidWorkflow`."""
         self.callbacks.append(workflow_callback(After.SUCCEEDED, call))
 
     def on_failure(self, call: StepCall) -> None:
-        """Enqueue a call, given the error, if the workflow fails. Raises `InvalidWorkflow`."""
+        """Enqueue a call with the error if the workflow fails. Raises `InvalidWorkflow`."""
         self.callbacks.append(workflow_callback(After.FAILED, call))
 
     def on_end(self, call: StepCall) -> None:
-        """Enqueue a call, given the result or None, when the workflow ends."""
+        """Enqueue a call with the result or None when the workflow ends."""
         self.callbacks.append(workflow_callback(After.ENDED, call))
 
     def graph(self, **more: Any) -> Graph:
@@ -138,7 +138,7 @@ class Builder:
         )
 
     def _set_outcome(self, placed: Placed, given: Mapping[str, Any]) -> None:
-        """Say what the failure of a step means, and how it is undone. Raises `InvalidWorkflow`."""
+        """Set the effect of a step's failure, and its compensation. Raises `InvalidWorkflow`."""
         step = self.assembly.steps[placed.last]
         if len(placed.steps) > 1:
             raise InvalidWorkflow(

@@ -20,7 +20,7 @@ from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidWo
 
 # How many positional arguments a call has, and the names of the others.
 Shape = tuple[int, tuple[str, ...]]
-# Stands for the first argument where that is the result of the step before.
+# A placeholder for the first argument if that is the previous step's result.
 _BEFORE = object()
 
 
@@ -41,7 +41,7 @@ class BuildsGraph(ABC):
 
     @abstractmethod
     def compile(self, args: str, kwargs: str, *, depth: int) -> Graph:
-        """Return the graph of a call with these arguments, in which references may stand."""
+        """Return the graph of a call with these arguments, which may contain references."""
 
 
 Callee = BaseDefinition[Any, Any] | BuildsGraph
@@ -56,7 +56,7 @@ def shape_of(count: int, names: tuple[str, ...]) -> Shape:
 
 
 def require_callee(value: object) -> Callee:
-    """Return what may be called as a step. Raises `InvalidWorkflow` for anything else."""
+    """Return a definition or workflow for a step. Raises `InvalidWorkflow` for anything else."""
     if not isinstance(value, CALLEES):
         raise InvalidWorkflow(
             f"A step runs a function under @task or @workflow, not one of type "
@@ -150,7 +150,7 @@ def with_first(first: str, args: str) -> str:
 def check_call(
     callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any], *, is_immutable: bool
 ) -> None:
-    """Raise `ArgumentsDoNotBind` where no place in a workflow could make the arguments fit."""
+    """Raise `ArgumentsDoNotBind` if the arguments cannot fit anywhere in a workflow."""
     if _is_known(callee, args, kwargs):
         return
     error = _trouble(callee, args, kwargs)
@@ -165,7 +165,7 @@ def _is_known(callee: Callee, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:
-    """Raise `InvalidWorkflow` if what is called cannot be a step, or with these arguments."""
+    """Raise `InvalidWorkflow` if the callee cannot be a step, or not with these arguments."""
     if isinstance(callee, BuildsGraph):
         has_key = callee.has_key
     else:
@@ -185,7 +185,7 @@ def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: boo
 
 
 def check_shapes(step: str, callee: Callee, shapes: Iterable[Shape], *, first: bool) -> None:
-    """Raise `InvalidWorkflow` if calls do not bind where they stand, after a result or not."""
+    """Raise `InvalidWorkflow` if calls do not bind in their place, after a result or not."""
     for count, names in shapes:
         kwargs = dict.fromkeys(names)
         error = _trouble(callee, (_BEFORE,) * (count + first), kwargs)

@@ -51,15 +51,15 @@ class Canvas(ABC):
         return chain_of([self, other])
 
     def on_success(self, canvas: Canvas) -> Self:
-        """Return the same canvas, followed by another one, given the result, if it succeeds."""
+        """Return the canvas with another one that receives the result if it succeeds."""
         return self._followed(After.SUCCEEDED, canvas)
 
     def on_failure(self, canvas: Canvas) -> Self:
-        """Return the same canvas, followed by another one, given the error, if it fails."""
+        """Return the canvas with another one that receives the error if it fails."""
         return self._followed(After.FAILED, canvas)
 
     def on_end(self, canvas: Canvas) -> Self:
-        """Return the same canvas, followed by another one, given the result or None, at its end."""
+        """Return the canvas with another one that receives the result or None when it ends."""
         return self._followed(After.ENDED, canvas)
 
     def _followed(self, when: After, canvas: Canvas) -> Self:
@@ -70,11 +70,11 @@ class Canvas(ABC):
     @property
     @abstractmethod
     def default_name(self) -> str:
-        """Return what its step is called if nobody says otherwise."""
+        """Return the default name of its step."""
 
     @property
     def kind_name(self) -> str:
-        """Return what a workflow of it alone is called."""
+        """Return the name of a workflow that consists of it alone."""
         return self.default_name
 
     @property
@@ -158,7 +158,7 @@ def require_canvas(value: object) -> Canvas:
 
 
 def workflow_callback(when: After, canvas: Canvas) -> Callback:
-    """Return what is enqueued at an end of a whole workflow. Raises `InvalidWorkflow`."""
+    """Return the callback for an end of a whole workflow. Raises `InvalidWorkflow`."""
     if not isinstance(canvas, StepCall) or canvas.callbacks or canvas.references:
         raise InvalidWorkflow(
             "A callback of a whole workflow is one call of a task, with arguments that are known. "
@@ -199,7 +199,7 @@ class StepCall(Canvas):
         is_immutable: bool = False,
         **more: Any,
     ) -> None:
-        # A group has very many: what a frozen dataclass does for each field takes twice as long.
+        # A group has very many of them, and a frozen dataclass takes twice as long for each field.
         own = self.__dict__
         own["callee"] = callee
         own["args"] = args
@@ -254,7 +254,7 @@ class StepCall(Canvas):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Chain(Canvas):
-    """Calls one after another, each given the result of the one before."""
+    """Calls one after another, each of which receives the previous result."""
 
     parts: tuple[Canvas, ...]
 

@@ -175,7 +175,7 @@ def _cycle(left: set[str], followers: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def check_graph(graph: Graph, *, depth: int = 1) -> None:
-    """Raise `InvalidWorkflow` where a graph is beyond a bound, or its steps have no order."""
+    """Raise `InvalidWorkflow` if a graph exceeds a bound or has a cycle."""
     check_name(graph.name, what="workflow")
     check_nesting(depth, graph.name)
     check_step_count(len(graph.steps))

@@ -62,7 +62,7 @@ def check_condition(condition: Any, depth: int = 0) -> None:
 
 
 def targets_of(condition: Mapping[str, Any]) -> list[Target]:
-    """Return what the references in a condition refer to."""
+    """Return the targets of the references in a condition."""
     return [target for operand in condition["of"] for target in _of_operand(condition, operand)]
 
 
@@ -134,7 +134,7 @@ def _called(operand: Any) -> str:
 def is_large(value: Any) -> bool:
     """Return whether the value has more bytes of JSON than a condition may compare."""
     size = 0
-    # In pieces: a value may have megabytes, and the first few tell.
+    # It is compared in pieces: a value may have megabytes, and the first bytes often suffice.
     for piece in json.JSONEncoder(separators=(",", ":")).iterencode(value):
         size += len(piece)
         if size > LARGEST_COMPARED:

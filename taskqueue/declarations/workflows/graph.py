@@ -76,7 +76,7 @@ class Step:
     value: str | None = None
     # The steps whose results or errors it reads.
     inputs: tuple[str, ...] = ()
-    # A condition (see `conditions`); the step is skipped where it is false.
+    # A condition (see `conditions`); the step is skipped if it is false.
     when: Mapping[str, Any] | None = field(default=None, hash=False)
     on_failure: OnFailure = OnFailure.FAIL
     # How many members are sent at once; None for all.
@@ -87,7 +87,7 @@ class Step:
 
     @property
     def members(self) -> int | None:
-        """Return the number of tasks or workflows that it runs; None if only its release tells."""
+        """Return the number of tasks or workflows that it runs; None until it is released."""
         if self.kind is StepKind.MAP:
             return None if self.source else len(self.calls or self.parts)
         return 0 if self.kind is StepKind.JOIN else 1
@@ -122,7 +122,7 @@ class Callback:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """A compiled workflow. Its steps stand in an order in which each follows all that it needs."""
+    """A compiled workflow. Its steps are in an order in which each follows all that it needs."""
 
     name: str
     steps: tuple[Step, ...]
@@ -143,7 +143,7 @@ class Graph:
     retention: timedelta | None = None
     fail_fast: bool = False
     unique_key: str | None = None
-    # What an enqueue does where another workflow holds the key: "return" or "raise".
+    # What an enqueue does if another workflow holds the key: "return" or "raise".
     on_duplicate: str = "return"
     callbacks: tuple[Callback, ...] = ()
 

@@ -120,7 +120,7 @@ class MapOver(_Many):
                 f"Step {own!r}: a map without items takes the list that the step before returns, "
                 "and there is none. Give it items: .map(ids)."
             )
-        # The lengths of what starmap takes are known when it is released.
+        # The lengths of starmap's items are known when it is released.
         shapes: list[Shape] = [] if self.spread is Spread.STARMAP else [(1, ())]
         check_step(own, self.definition, shapes, first=bool(first))
         step = self._step(

@@ -86,7 +86,7 @@ class _Inner:
 
 
 class _Lifting:
-    """Replaces references to what lies outside of a workflow by references to its arguments."""
+    """Replaces references to other steps outside a workflow by references to its arguments."""
 
     def __init__(self, own: Collection[str]) -> None:
         self._own = own
@@ -119,7 +119,7 @@ class _Lifting:
         return replace(call, args=self._text(call.args), kwargs=self._text(call.kwargs))
 
     def _graph(self, graph: Graph) -> Graph:
-        """Return a child, of which only the arguments refer to what lies outside of it."""
+        """Return a child workflow of which only the arguments refer to steps outside of it."""
         return replace(graph, args=self._text(graph.args), kwargs=self._text(graph.kwargs))
 
     def _text(self, text: str) -> str:

@@ -62,7 +62,7 @@ class Target:
         return data
 
     def __str__(self) -> str:
-        """Return what it is called in messages."""
+        """Return its name for messages."""
         if self.argument is not None:
             whole = f"the argument {self.argument!r}"
         elif not self.steps:
@@ -77,7 +77,7 @@ Read = Callable[[Target], Any]
 
 
 def target_of(data: Mapping[str, Any]) -> Target | None:
-    """Return what the data refers to; None if it is no reference.
+    """Return the target of the data; None if it is not a reference.
 
     Raises `InvalidWorkflow` for a reference that is written wrongly.
     """
@@ -136,7 +136,7 @@ def _mistake(reason: str) -> InvalidWorkflow:
 
 
 def substitute(data: Any, replacement: Read) -> Any:
-    """Return the data with what `replacement` returns for each reference, and its own keys back."""
+    """Return the data with each reference replaced by `replacement`, and keys unescaped."""
     if isinstance(data, list):
         return [substitute(item, replacement) for item in data]
     if not isinstance(data, dict):
@@ -151,7 +151,7 @@ def substitute(data: Any, replacement: Read) -> Any:
 
 
 def escaped(data: Any) -> Any:
-    """Return plain data as it is stored among references."""
+    """Return plain data escaped, as it is stored among references."""
     if isinstance(data, Mapping):
         return {escaped_key(key): escaped(item) for key, item in data.items()}
     if isinstance(data, list | tuple):
@@ -160,12 +160,12 @@ def escaped(data: Any) -> Any:
 
 
 def escaped_key(key: Any) -> Any:
-    """Return a key of plain data as it is stored among references."""
+    """Return a key of plain data escaped, as it is stored among references."""
     return f"${key}" if isinstance(key, str) and key.startswith("$") else key
 
 
 def targets_in(text: str) -> list[Target]:
-    """Return what the references in a JSON text refer to."""
+    """Return the targets of the references in a JSON text."""
     found: list[Target] = []
     if MARK in text:
         substitute(json.loads(text), found.append)
@@ -173,7 +173,7 @@ def targets_in(text: str) -> list[Target]:
 
 
 def resolve(text: str, read: Read) -> Any:
-    """Return the value of a JSON text, each reference replaced by what it refers to.
+    """Return the value of a JSON text, with each reference replaced by its target's value.
 
     Raises `InvalidWorkflow` where a value has no such part.
     """

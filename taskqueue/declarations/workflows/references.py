@@ -85,7 +85,7 @@ class Reference(Deferred):
         return Reference(self.owner, replace(self.target, path=path))
 
     def lazy(self) -> Reference:
-        """Return the same list as a sequence that the body reads in pages."""
+        """Return the list as a sequence that the body reads in pages."""
         return Reference(self.owner, replace(self.target, is_lazy=True))
 
     def length(self) -> Reference:
@@ -177,17 +177,17 @@ class Ending:
 
 
 class StepHandle(Reference):
-    """A step of a builder: stands for its result, and for the step itself in `after=`."""
+    """A step of a builder: it stands for its result, or, in `after=`, for the step itself."""
 
     def __init__(self, owner: object, name: str, steps: tuple[str, ...] = ()) -> None:
         super().__init__(owner, Target(steps=(name,)))
         self.name = name
-        # Of a canvas of several steps all of them: it fails where one of them does.
+        # For a canvas of several steps, all of them: it fails if one of them does.
         self.steps = steps or (name,)
 
     @property
     def error(self) -> Reference:
-        """Return what stands for `{error_class, message, task_id}`; None if it did not fail."""
+        """Return a reference to `{error_class, message, task_id}`; None if it did not fail."""
         return Reference(self.owner, Target(steps=self.steps, part="error"))
 
     @property
@@ -232,7 +232,7 @@ def encode_with_references(
 
 
 class _Replacing:
-    """Replaces references by their data, and escapes what could be taken for such data."""
+    """Replaces references by their data, and escapes data that looks like a reference."""
 
     def __init__(self) -> None:
         self.found: list[Reference] = []

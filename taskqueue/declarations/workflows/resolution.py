@@ -66,7 +66,7 @@ def calls_of(call: CompiledCall, source: Source, read: Read, *, limit: int) -> l
 
 
 def _rows(name: str, source: Source, items: Sequence[Any], limit: int) -> Iterable[str]:
-    """Yield the arguments that each call is given, as JSON text."""
+    """Yield the arguments of each call as JSON text."""
     size = source.size if source.spread is Spread.CHUNKS else 1
     check_call_count(-(-len(items) // size), name)
     for place in range(0, len(items), size):
@@ -94,6 +94,6 @@ def return_value(last: Sequence[str], read: Read) -> Any:
 
 
 def allowed_failures(tolerate: int | float, members: int) -> int:
-    """Return how many of so many members may fail, for the step to succeed all the same."""
+    """Return how many of this many members may fail without failing the step."""
     # The share as it was written, not the float next to it: 0.29 of 100 are 29.
     return tolerate if isinstance(tolerate, int) else int(tolerate * members + 1e-9)

@@ -122,7 +122,7 @@ def chord(header: Canvas | Iterable[Canvas], callback: Canvas) -> Canvas:
 
 
 def _listed(calls: Sequence[Any]) -> Iterable[Any]:
-    """Return calls that are given one by one or as one iterable."""
+    """Return calls that are passed one by one or as one iterable."""
     is_one = len(calls) == 1 and not isinstance(calls[0], Canvas | Reference)
     if is_one and isinstance(calls[0], Iterable):
         return calls[0]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ResultBefore:
-    """Stands for the result of the step before, as the items of a map."""
+    """A placeholder for the previous step's result as the items of a map."""
 
     def __repr__(self) -> str:
         return "RESULT_BEFORE"
@@ -33,7 +33,7 @@ Items: TypeAlias = "Iterable[Any] | Reference | ResultBefore"
 
 @cache
 def _signature() -> Callable[..., StepCall]:
-    """Return what makes a call; a group has many, and an `import` in each took a third of it."""
+    """Return the function that makes calls, imported once: doing it per call took a third."""
     from taskqueue.declarations.workflows.signatures import signature
 
     return signature
@@ -43,7 +43,7 @@ class Signing:
     """Makes signatures, for steps of workflows."""
 
     def callee(self) -> Callee:
-        """Return what a step calls."""
+        """Return the callee of a step."""
         return self  # type: ignore[return-value]  # `require_callee` looks at it.
 
     def s(self, /, *args: Any, **kwargs: Any) -> StepCall:

@@ -48,7 +48,7 @@ def _check_version(name: str, value: Any) -> str:
 # ruff: noqa: RUF009  (each call gives a dataclass field)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkflowOptions:
-    """Every option of `@workflow`; None stands for the project's setting, or for none."""
+    """All options of `@workflow`; None means the project's setting, or no value."""
 
     name: str = option(
         Checked(lambda name, value: check_name(value, what="workflow")), Use.TASK, ""
@@ -111,7 +111,7 @@ class BaseWorkflow(Signing, BuildsGraph):
         return self.options.unique_key is not None
 
     def using(self, **options: Any) -> Self:
-        """Return the same workflow with other options. Raises `InvalidTask`."""
+        """Return a copy of the workflow with other options. Raises `InvalidTask`."""
         changed = replace(self.options, **check_workflow_options(options, Use.USING))
         check_names(self.name, changed.unique_key, self.signature)
         return type(self)(self.body, changed)
@@ -125,7 +125,7 @@ class BaseWorkflow(Signing, BuildsGraph):
         return self.s(*args, **kwargs).build()
 
     def compile(self, args: str, kwargs: str, *, depth: int) -> Graph:
-        """Return the graph of a call with these arguments, in which references may stand."""
+        """Return the graph of a call with these arguments, which may contain references."""
         check_nesting(depth, self.name)
         builder = Builder(self.name, depth=depth)
         positional = [
@@ -152,7 +152,7 @@ def _deadline(moment: Moment | None) -> timedelta | datetime | None:
 
 
 def _argument(builder: Builder, origin: int | str, value: Any, path: Path = ()) -> Any:
-    """Return an argument as the function is given it.
+    """Return an argument as the function receives it.
 
     A part that refers to a step of the parent becomes a reference to this argument.
     """

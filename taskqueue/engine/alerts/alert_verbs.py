@@ -31,7 +31,7 @@ ALERT_VERBS = verb_table(
         entry=_("acknowledge alert"),
         effect=_("No reminders of it are sent; its end is still told."),
         done=_("Alert %(name)s acknowledged."),
-        help="acknowledge an alert that is firing: no reminders follow, its end is still told",
+        help="acknowledge a firing alert: no reminders follow, but its end is still reported",
         details="409 if it is over, or acknowledged already.",
     ),
 )
@@ -50,7 +50,7 @@ ALERT_RULE_VERBS = verb_table(
         label=_("Edit"),
         entry=_("edit alert rule"),
         done=_("Alert rule %(name)s changed."),
-        help="change a rule; what is not given stays",
+        help="change a rule; fields that are not given are kept",
     ),
     alert_rule_verb(
         name="silence",
@@ -59,7 +59,7 @@ ALERT_RULE_VERBS = verb_table(
         entry=_("silence alert rule"),
         effect=_("Alerts are still raised and shown; nobody is told of them until then."),
         done=_("Alert rule %(name)s silenced."),
-        help="tell nobody of the alerts of a rule for a while, an hour by default",
+        help="send nothing about the alerts of a rule for a while, by default an hour",
         details="At its end, alerts that were raised meanwhile and are still firing are told. A"
         " second silence replaces time and reason.",
     ),

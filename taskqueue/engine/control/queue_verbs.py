@@ -71,7 +71,7 @@ LIMIT_VERBS = verb_table(
         entry=_("set limit"),
         effect=_("It holds in place of what the code declares; nothing that runs is stopped."),
         done=_("Limit %(name)s set."),
-        help="have other numbers hold than those that the code declares",
+        help="override the numbers that the code declares",
         details="A concurrency of 0 holds all its tasks.",
     ),
     limit_verb(
@@ -80,7 +80,7 @@ LIMIT_VERBS = verb_table(
         label=_("Reset"),
         entry=_("reset limit"),
         done=_("Limit %(name)s is as the code declares it."),
-        help="have the numbers hold again that the code declares",
+        help="restore the numbers that the code declares",
     ),
 )
 

@@ -36,7 +36,7 @@ WEBHOOK_VERBS = verb_table(
         label=_("Edit"),
         entry=_("edit webhook endpoint"),
         done=_("Endpoint %(name)s edited."),
-        help="change the URL of an endpoint, or which events it is told of",
+        help="change the URL of an endpoint, or the events that it receives",
     ),
     webhook_verb(
         name="enable",
@@ -55,7 +55,7 @@ WEBHOOK_VERBS = verb_table(
         entry=_("disable webhook endpoint"),
         effect=_("Nothing more is sent to it; what waits to be sent is cancelled."),
         done=_("Endpoint %(name)s disabled."),
-        help="send nothing more to an endpoint; what waits to be sent is cancelled",
+        help="disable an endpoint: it receives nothing more, and waiting deliveries are cancelled",
         details="409 if it is disabled.",
     ),
     webhook_verb(

@@ -57,7 +57,7 @@ def _fields(*, is_new: bool) -> list[Argument]:
     kinds, scopes = [each.value for each in AlertKind], [each.value for each in AlertScope]
     return [
         optional("--kind", required=is_new, choices=kinds, help="the condition to look for"),
-        optional("--scope", choices=scopes, help="what the pattern is compared with"),
+        optional("--scope", choices=scopes, help="the names with which the pattern is compared"),
         optional("--pattern", metavar="PATTERN", help="such as 'mail*'; empty: any"),
         optional(
             "--threshold",
@@ -66,7 +66,9 @@ def _fields(*, is_new: bool) -> list[Argument]:
             help="default: that of the kind; a duration such as 5m where it is one",
         ),
         optional("--window", type=duration, metavar="DURATION", help="how long to look back"),
-        optional("--wait", type=duration, metavar="DURATION", help="for how long it has to hold"),
+        optional(
+            "--wait", type=duration, metavar="DURATION", help="how long the condition has to hold"
+        ),
         optional(
             "--repeat", type=duration, metavar="DURATION", help="between reminders; default: 4h"
         ),

@@ -33,14 +33,14 @@ COLUMNS = ("seq", "at", "kind", "name", "queue", "task", "worker")
     argument("--workflow", type=not_empty, metavar="ID"),
     argument(
         "--after", type=whole_number(LARGEST_SEQ, least=0), metavar="SEQ",
-        help="only events behind this number; default: the last ones, with --follow from now on",
+        help="only events after this number; default: the last ones, with --follow from now on",
     ),
     argument(
         "--limit", type=whole_number(MOST), default=50, help=f"at most {MOST}; default: 50"
     ),
     argument(
         "--follow", "-f", action="store_true",
-        help="print events as they come, with --format json one document a line",
+        help="print events as they come; with --format json, one document per line",
     ),
     example="events task.failed 'workflow.*' --queue mail --follow",
 )  # fmt: skip

@@ -105,7 +105,7 @@ def _act(name: str, flags: Namespace, output: Output, **arguments: Any) -> None:
 
 limits = Subcommand(
     name="limits",
-    help="view limits, and set other numbers than code declares",
+    help="view limits, and override the numbers that the code declares",
     arguments=[actions_of(listed, show, override, reset)],
     run=listed.run,
 )
@@ -114,7 +114,7 @@ limits = Subcommand(
 @subcommand(
     "release",
     RELEASE.help,
-    argument("ids", nargs="+", metavar="ID", help="of the task that failed, or of one behind it"),
+    argument("ids", nargs="+", metavar="ID", help="the id of the failed task, or of one behind it"),
     *PERSON,
     example="release 01a2022f-c607-74e3-a122-9f8b03c681f8",
 )

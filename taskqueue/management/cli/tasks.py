@@ -21,6 +21,7 @@ from taskqueue.management.cli.subcommand import ID, PERSON, argument, person_of,
 from taskqueue.management.cli.values import (
     CALL,
     FILTER_FLAGS,
+    STRAY,
     VALUES,
     call_of,
     duration,
@@ -138,9 +139,7 @@ def _found(
     "show",
     "one task, with its attempts and its audit entries",
     ID,
-    argument(
-        "--timeline", action="store_true", help="what happened to it, in order, and nothing else"
-    ),
+    argument("--timeline", action="store_true", help="only what happened to it, in order"),
     example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --timeline",
 )
 def show(flags: Namespace, output: Output) -> None:
@@ -187,6 +186,7 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     "enqueue",
     "one task of a definition, by its name",
     argument("name", metavar="NAME", help="of the definition, such as shop.tasks.send"),
+    STRAY,
     *CALL,
     argument("--queue", dest="queue_name", metavar="QUEUE", help=OPTIONS["queue_name"].help),
     argument(

@@ -57,9 +57,9 @@ WANTED = (
     patterns("--queue", "names of queues"),
     argument(
         "--include", action="append", default=None, choices=[each.value for each in Include],
-        help="what a message holds besides: error: its class and message",
+        help="further content of messages; error: the class and message of the error",
     ),
-    argument("--description", default=None, metavar="TEXT", help="what the endpoint is for"),
+    argument("--description", default=None, metavar="TEXT", help="a description of the endpoint"),
 )  # fmt: skip
 # The columns for the flags that may be repeated.
 FIELDS = {"kind": "kinds", "name": "names", "queue": "queues", "include": "include"}

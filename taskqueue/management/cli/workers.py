@@ -161,8 +161,8 @@ workers = Subcommand(
 @subcommand(
     "stop",
     "ask tasks, or workers, to stop",
-    argument("ids", nargs="*", metavar="ID", help="of tasks; what waits ends at once"),
-    argument("--yes", action="store_true", help="also if a lost worker holds the task"),
+    argument("ids", nargs="*", metavar="ID", help="of tasks; waiting tasks end at once"),
+    argument("--yes", action="store_true", help="required if a lost worker holds the task"),
     _worker_choice("tasks"),
     one_of(
         argument(

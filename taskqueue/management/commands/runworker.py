@@ -51,7 +51,7 @@ class Command(BaseCommand):
         add(
             "--max-memory",
             type=_megabytes,
-            help="replace a child process that holds more megabytes",
+            help="replace a child process that uses more memory, in megabytes",
         )
         grace = "time to finish running tasks after TERM or INT, such as 30s"
         add("--shutdown-timeout", type=_seconds, help=grace)

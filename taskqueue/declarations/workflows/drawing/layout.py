@@ -36,7 +36,7 @@ class Layout:
 
 
 def layout(picture: Picture) -> Layout:
-    """Return where everything lies; the same picture always lies the same."""
+    """Return the place of everything; the same picture always has the same layout."""
     layers: list[list[Item]] = [[node.name for node in layer] for layer in picture.layers]
     depth = {item: number for number, layer in enumerate(layers) for item in layer}
     spans = [depth[link.downstream] - depth[link.upstream] for link in picture.links]
@@ -74,7 +74,7 @@ Neighbours = dict[Item, list[Item]]
 
 
 def _neighbours(ways: Iterable[Sequence[Item]]) -> tuple[Neighbours, Neighbours]:
-    """Return what each item is linked with before and behind it."""
+    """Return the neighbours of each item in the layers before and after it."""
     before: Neighbours = {}
     behind: Neighbours = {}
     for way in ways:
@@ -156,7 +156,7 @@ def _tops(layers: Sequence[Sequence[Item]], before: Neighbours) -> dict[Item, fl
             top = max(floor, sum(linked) / len(linked)) if linked else floor
             wanted.append(top)
             floor = top + _height(item)
-        # What had to give way downwards gives way upwards again, as far as there is room.
+        # Items that were moved down move up again, as far as there is room.
         excess = [
             top - sum(tops[each] for each in before[item]) / len(before[item])
             for item, top in zip(layer, wanted, strict=True)

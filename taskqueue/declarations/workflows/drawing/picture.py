@@ -12,7 +12,7 @@ from taskqueue.declarations.workflows.graph import Graph, Step
 
 # More nodes are drawn as fewer, each of which stands for many steps.
 MAX_NODES = 300
-# What a node of several steps shows: the first of these that one of them has.
+# The status of a node of several steps: the first of these that one of them has.
 PRECEDENCE = (
     StepStatus.FAILED, StepStatus.RUNNING, StepStatus.CANCELLED, StepStatus.WAITING,
     StepStatus.SUCCEEDED, StepStatus.SKIPPED,
@@ -63,7 +63,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The nodes of a workflow in layers: each stands behind all that it follows."""
+    """The nodes of a workflow in layers: each comes after all that it follows."""
 
     name: str
     layers: tuple[tuple[Node, ...], ...]
@@ -202,7 +202,7 @@ def _grouped(
 
 
 def _merged(nodes: Sequence[Node]) -> Node:
-    """Return one node for several; a single one stays as it is."""
+    """Return one node for several; a single one is returned unchanged."""
     if len(nodes) == 1:
         return nodes[0]
     counts = Counter(node.status for node in nodes)

@@ -12,7 +12,7 @@ from taskqueue.core.workflow_states import After, StepKind, StepStatus
 from taskqueue.declarations.workflows.drawing.layout import HEIGHT, WIDTH, Layout, Point, layout
 from taskqueue.declarations.workflows.drawing.picture import BAR, TIMES, Node, Picture
 
-# Status is told by a sign too, not by its colour alone.
+# A sign shows the status too, not only the colour.
 SIGNS = {
     StepStatus.WAITING: "○", StepStatus.RUNNING: "▶", StepStatus.SUCCEEDED: "✓",
     StepStatus.FAILED: "✗", StepStatus.SKIPPED: "↷", StepStatus.CANCELLED: "⊘",
@@ -23,7 +23,7 @@ KINDS = {
 }  # fmt: skip
 TITLE_SIZE, SUBTITLE_SIZE = 13.0, 10.5
 LEFT, RIGHT = 28, 6
-# By how much the box behind those of many tasks or steps stands out.
+# The offset of the second box behind nodes of many tasks or steps.
 BEHIND = 4
 BAR_HEIGHT = 6
 # One failure among thousands must be visible.
@@ -174,7 +174,7 @@ def _subtitle(node: Node, word: Word) -> str:
 
 
 def _behind(node: Node) -> list[str]:
-    """Return a second box for what runs many tasks, or stands for many steps."""
+    """Return a second box for a node that runs many tasks, or stands for many steps."""
     if node.kind is not StepKind.MAP and node.steps == 1:
         return []
     size = f'width="{WIDTH}" height="{HEIGHT}" rx="6"'
@@ -218,7 +218,7 @@ def _fitted_path(path: str, room: float) -> str:
 
 
 def fitted(text: str, size: float, room: float) -> str:
-    """Return text that fits into the room; of what is too long, its beginning and its end."""
+    """Return text that fits into the width; long text is reduced to its beginning and end."""
     if text_width(text) * size <= room:
         return text
     head, tail = text[: len(text) // 2], text[len(text) // 2 :]

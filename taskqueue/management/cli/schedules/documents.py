@@ -42,7 +42,7 @@ def export(flags: Namespace, output: Output) -> None:
     "create and change schedules so that they are as a document has them: all or none",
     argument("file", metavar="FILE", help=f"a document of `schedules export`; {STANDARD_INPUT}: "
              "standard input"),
-    argument("--dry-run", action="store_true", help="tell what would change, and change nothing"),
+    argument("--dry-run", action="store_true", help="only report what would change"),
     *PERSON,
     example="schedules import schedules.json --dry-run",
 )  # fmt: skip
