@@ -111,7 +111,7 @@ def test_a_program_that_fails_is_a_failure_with_the_end_of_its_output() -> None:
     assert f"{PYTHON} ended with exit code 3: why" in said
 
 
-def test_a_program_that_is_to_stop_is_killed_with_what_it_has_started() -> None:
+def test_a_program_that_must_stop_is_killed_with_its_children() -> None:
     class Asked:
         lines: ClassVar[list[str]] = []
 

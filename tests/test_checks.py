@@ -146,7 +146,7 @@ def declare_limited() -> Iterator[Callable[..., None]]:
         registry._definitions.pop(name, None)
 
 
-def test_a_definition_that_wants_a_process_is_told_where_workers_have_threads(
+def test_a_definition_that_needs_a_process_is_reported_if_workers_have_threads(
     declare_limited: Callable[..., None],
 ) -> None:
     with override_settings(TASKQUEUE={"POOL": "thread"}):

@@ -57,7 +57,7 @@ def test_an_async_body_is_called_from_either_world() -> None:
     assert async_to_sync(definition.acall)(2) == 4
 
 
-def test_a_call_raises_what_the_body_raises() -> None:
+def test_a_call_raises_the_exception_of_the_body() -> None:
     with pytest.raises(ValueError, match="it failed"):
         tasks.fail.call()
     with pytest.raises(ValueError, match="it failed"):

@@ -51,7 +51,7 @@ def test_filters_and_searches_by_key_find_it_in_every_scope() -> None:
     [{"on_duplicate": "replace"}, {"unique_for": "kept", "restart": "all"}],
     ids=lambda options: next(iter(options)),
 )
-def test_a_holder_of_another_definition_stays_as_it_is(options: dict[str, Any]) -> None:
+def test_a_holder_of_another_definition_is_not_changed(options: dict[str, Any]) -> None:
     holder = add.using(**SHARED, unique_for="kept").enqueue(1)
     if "restart" in options:
         end(claim_one(), OutcomeKind.SUCCEEDED, return_value="1")

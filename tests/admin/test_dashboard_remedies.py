@@ -156,9 +156,7 @@ def test_the_doctor_has_a_page_with_the_same_remedies(log_in_as: LogIn, worker: 
     assert page.index("problem</span>") < page.index("ok</span>")
 
 
-def test_a_finding_is_for_those_who_may_view_what_it_is_about(
-    log_in_as: LogIn, worker: Worker
-) -> None:
+def test_a_finding_is_for_those_who_may_view_its_subject(log_in_as: LogIn, worker: Worker) -> None:
     everything_wrong(worker)
     page = log_in_as("viewer", "view_task", "view_worker").get(DOCTOR).content.decode()
     assert "reports a problem" in page

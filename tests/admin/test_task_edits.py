@@ -205,7 +205,7 @@ def test_arguments_that_do_not_fit_the_signature_any_more_are_json(log_in_as: Lo
     assert task_of(task).args == [1, 2]
 
 
-def test_a_retry_shows_what_differs_first(log_in_as: LogIn) -> None:
+def test_a_retry_shows_the_differences_first(log_in_as: LogIn) -> None:
     old, client = cancelled(add, 1, b=2), log_in_as("superuser")
     page = send(client, old, "retry_with", arg_b="9")
     assert "<del>2</del></td><td><ins>9</ins>" in page.content.decode()

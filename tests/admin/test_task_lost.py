@@ -79,7 +79,7 @@ def test_a_bulk_retry_of_ticked_tasks_warns_and_frees_those_of_a_lost_worker(
     assert {Task.objects.get(id=each).status for each in ids} == {"ready"}
 
 
-def test_a_bulk_retry_leaves_what_runs_to_those_who_may_stop(log_in_as: LogIn) -> None:
+def test_a_bulk_retry_leaves_running_tasks_to_those_who_may_stop(log_in_as: LogIn) -> None:
     ids = [str(held_by_lost()[0].id)]
     client = log_in_as("viewer", "view_task", "operate")
     given = {"action": "retry_many", "index": "0", "_selected_action": ids}

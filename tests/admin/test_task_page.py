@@ -39,7 +39,7 @@ def titles(client: Any, task: Any) -> list[str]:
     return [title for _look, title, _event in page_of(client, task).context["steps"]]
 
 
-def test_a_long_life_is_told_in_its_order(log_in_as: LogIn) -> None:
+def test_a_long_history_is_shown_in_order(log_in_as: LogIn) -> None:
     task, client = add.using(max_attempts=9).enqueue(1), log_in_as("superuser")
     end(
         claim_one(), OutcomeKind.FAILED, error_class="builtins.ValueError", error_message="too late"
@@ -189,7 +189,7 @@ def test_log_lines_are_shown_from_a_level_on_and_downloaded(rows: Rows, log_in_a
     assert "attachment" in answer["Content-Disposition"]
 
 
-def test_a_retry_with_other_arguments_says_what_differs(log_in_as: LogIn) -> None:
+def test_a_retry_with_other_arguments_shows_the_differences(log_in_as: LogIn) -> None:
     first = echo.enqueue({"a": [1, 2], "b": "x"})
     again = echo.enqueue({"a": [1, 3], "c": "y"})
     Task.objects.filter(pk=again.id).update(retry_of_id=first.id)

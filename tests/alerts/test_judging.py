@@ -145,7 +145,7 @@ def test_the_wait_of_the_oldest_task_is_compared_but_not_that_of_a_paused_queue(
     assert subjects("queue_latency", threshold=200, scope="queue", pattern="w*") == ["web"]
 
 
-def test_a_late_queue_is_told_by_whether_its_workers_are_busy() -> None:
+def test_a_late_queue_is_reported_by_whether_its_workers_are_busy() -> None:
     make_worker(concurrency=1)
     make_task(run_after=ago(6 * MINUTE))
     (found,) = judged("queue_latency")

@@ -221,7 +221,7 @@ def test_a_stream_ends_when_its_user_may_no_longer_see_its_kinds(
 
 
 @pytest.mark.parametrize(("last_seen", "oldest"), [(3, 8), (1000, 10)])
-def test_a_client_whose_place_is_not_there_is_told_before_the_stream(
+def test_a_client_with_an_unavailable_position_gets_an_error_before_the_stream(
     last_seen: int, oldest: int
 ) -> None:
     Audience.objects.create(last_seq=9, pruned_seq=7)

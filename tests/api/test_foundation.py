@@ -104,7 +104,7 @@ def test_who_lacks_the_permission_is_refused(member: Any) -> None:
     assert member("control_queues", "view_queue").act(PAUSE).status_code == 200
 
 
-def test_a_method_that_there_is_not_is_told_with_those_that_there_are(
+def test_an_unsupported_method_is_refused_with_the_supported_ones(
     root: ApiClient, anonymous: ApiClient
 ) -> None:
     answer = root.ask("DELETE", "queues/")

@@ -82,7 +82,7 @@ def test_what_an_unlike_member_has_set_stays_when_a_retry_makes_it_anew(story: S
 
 
 @pytest.mark.parametrize("value", [None, "s2/0/2"])
-def test_a_body_finds_what_steps_before_it_have_set(story: Story, value: object) -> None:
+def test_a_body_finds_values_that_earlier_steps_have_set(story: Story, value: object) -> None:
     history = marks(story)
     first, second = history.members
     changed = second._replace(return_value=["found", value])

@@ -85,7 +85,7 @@ def test_what_was_compensated_runs_again(story: Story) -> None:
     assert found(retried(story, 0, 1, 2)) == set()
 
 
-def test_a_retry_waits_for_what_runs_again_before_it(story: Story) -> None:
+def test_a_retry_waits_for_earlier_steps_that_run_again(story: Story) -> None:
     history = retried(story, 1, 2, detail="from step s2")
     assert found(history) == set()
     swapped = [

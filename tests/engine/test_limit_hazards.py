@@ -117,7 +117,7 @@ def test_what_is_held_by_a_limit_of_nothing_costs_a_look_nothing() -> None:
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("by_rate", [False, True])
-def test_a_limit_that_is_raised_during_a_claim_opens_what_that_closes(by_rate: bool) -> None:
+def test_a_limit_that_is_raised_during_a_claim_opens_its_partitions(by_rate: bool) -> None:
     limited = add.using(rate=Rate("1/d", name="one")) if by_rate else one_at_a_time
     limited.enqueue_many([((1,), {})] * 3)
     take(1)
@@ -192,7 +192,7 @@ def test_a_free_place_is_kept_for_a_partition_that_somebody_holds() -> None:
     assert args(take()) == ["[2]"]
 
 
-def test_a_higher_rate_lets_go_what_waits_for_a_token() -> None:
+def test_a_higher_rate_releases_tasks_that_wait_for_a_token() -> None:
     for change_of_rate in (
         lambda: control.override_limit("slow", rate="9/h"),
         lambda: control.reset_limit("slow"),
@@ -376,7 +376,7 @@ def test_a_claim_that_does_not_wait_leaves_what_others_claim_and_says_so() -> No
 
 
 @pytest.mark.postgresql_only
-def test_a_claim_that_meets_only_what_others_have_locked_says_so() -> None:
+def test_a_claim_that_finds_only_locked_tasks_says_so() -> None:
     one_at_a_time.enqueue(1)
     take(0)
     with another_connection() as other, transaction(other):

@@ -274,7 +274,7 @@ def test_partitions_and_limiters_without_use_are_pruned_and_made_again() -> None
     assert args(take()) == ["[2]"]
 
 
-def test_a_new_limit_takes_in_what_waits_already() -> None:
+def test_a_new_limit_applies_to_tasks_that_wait_already() -> None:
     add.enqueue_many([((1,), {})] * 3)
     place_waiting(connections["default"], one_at_a_time)
     assert claim() == []

@@ -228,7 +228,7 @@ def test_an_overdue_task_is_kept_as_long_as_any_finished_one(
 
 @pytest.mark.postgresql_only
 @pytest.mark.django_db(transaction=True)
-def test_a_promotion_skips_what_another_one_has_locked() -> None:
+def test_a_promotion_skips_tasks_that_another_one_has_locked() -> None:
     for result in later.enqueue_many([((), {})] * 3):
         make_due(result)
     with another_connection() as other, transaction.atomic():

@@ -34,7 +34,7 @@ def server_port() -> int:
     return int(connection.settings_dict["PORT"] or 5432)
 
 
-def test_a_direct_connection_has_a_session_of_its_own() -> None:
+def test_a_direct_connection_has_its_own_session() -> None:
     assert is_own(server_port())
 
 

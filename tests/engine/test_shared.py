@@ -98,7 +98,7 @@ def test_where_all_have_succeeded_there_is_nothing_to_retry() -> None:
         retry(result.id)
 
 
-def test_a_deadline_ends_what_waits_for_its_next_worker() -> None:
+def test_a_deadline_ends_tasks_that_wait_for_their_next_worker() -> None:
     result = add.using(workers=2, deadline=3600).enqueue(1)
     [first] = take("a")
     end(first, OutcomeKind.SUCCEEDED, return_value="1")

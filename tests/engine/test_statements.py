@@ -47,7 +47,7 @@ def test_psycopg_does_not_parse_a_long_statement(
     assert fetch(session, f"{LONG}SELECT %(a)s::int", {"a": 1}) == [(1,)]
 
 
-def test_a_long_statement_raises_what_django_raises(session: BaseDatabaseWrapper) -> None:
+def test_a_long_statement_raises_the_same_error_as_django(session: BaseDatabaseWrapper) -> None:
     with pytest.raises(DataError):
         fetch(session, f"{LONG}SELECT %(a)s::int", {"a": "one"})
 

@@ -107,7 +107,7 @@ def test_durations_are_written_alike(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["0s", "250ms", "1s", "90s", "10m", "36h", "3d", "2w"])
-def test_a_duration_is_shown_as_it_is_typed(text: str) -> None:
+def test_a_duration_is_shown_as_typed(text: str) -> None:
     assert duration_as_text(duration_from_text(text)) == text
 
 

@@ -67,7 +67,7 @@ def test_every_kind_of_rule_can_be_typed(flags: list[str], rule: Rule) -> None:
     assert rule_of() == rule
 
 
-def test_a_schedule_is_created_as_it_is_typed() -> None:
+def test_a_schedule_is_created_as_typed() -> None:
     output = create_fully()
     assert output.startswith("sums  created: Every hour; next at ")
     schedule = row("sums")

@@ -53,7 +53,7 @@ def test_it_is_ready_once_the_migrations_are_applied() -> None:
 
 @pytest.mark.postgresql_only
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_refuses_or_never_answers_is_told_within_the_time(
+def test_a_database_that_refuses_or_never_answers_is_reported_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("taskqueue.engine.connections.CONNECT_TIMEOUT", 60)
@@ -77,7 +77,7 @@ def test_a_database_that_refuses_or_never_answers_is_told_within_the_time(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_question_is_asked_on_a_connection_of_its_own() -> None:
+def test_a_question_is_asked_on_a_separate_connection() -> None:
     connection.ensure_connection()
     ours, go = connection.connection, threading.Event()
 

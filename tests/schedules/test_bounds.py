@@ -181,7 +181,7 @@ def test_a_run_that_is_retried_by_hand_has_not_ended() -> None:
 
 
 @pytest.mark.sqlite_only
-def test_a_long_history_is_not_read_to_find_what_has_not_ended() -> None:
+def test_a_long_history_is_not_read_to_find_unfinished_tasks() -> None:
     make()
     serve(at(1))
 

@@ -26,7 +26,7 @@ SQLITE = "django.db.backends.sqlite3"
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_real_worker_runs_what_the_test_commits() -> None:
+def test_a_real_worker_runs_tasks_that_the_test_commits() -> None:
     with live_worker("--concurrency", "1", "--name", "live") as worker:
         assert mark.enqueue("here").wait(timeout=60).worker_names == ["live"]
         assert process_of.enqueue().wait(timeout=60).return_value not in (worker.pid, os.getpid())

@@ -190,7 +190,7 @@ def test_a_refused_host_is_a_failure_that_says_why(settings: Any) -> None:
     assert delivery.answer_status is None
 
 
-def test_410_disables_the_endpoint_and_its_owner_is_told(
+def test_410_disables_the_endpoint_and_its_owner_is_notified(
     made: webhooks.Secret, receiver: Receiver, django_user_model: Any
 ) -> None:
     django_user_model.objects.create_user("ada", "ada@example.org")
@@ -357,7 +357,7 @@ def signatures(received: Received) -> list[str]:
         ("of.other.code", "[redacted]"),
     ],
 )
-def test_a_message_of_an_error_is_told_only_without_sensitive_arguments(
+def test_a_message_of_an_error_is_shown_only_without_sensitive_arguments(
     made: webhooks.Secret, receiver: Receiver, name: str, message: str
 ) -> None:
     webhooks.edit(made.endpoint.pk, include=["error"])

@@ -130,7 +130,7 @@ def test_rest_refuses_what_no_endpoint_can_be(body: Any, said: str) -> None:
     assert not Endpoint.objects.exists()
 
 
-def test_a_delivery_is_only_that_of_its_own_endpoint() -> None:
+def test_a_delivery_belongs_to_one_endpoint() -> None:
     client = client_with("manage_webhooks")
     one, other = webhooks.create(URL).endpoint, webhooks.create(URL).endpoint
     delivery = delivered(one)

@@ -50,7 +50,7 @@ def settle() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_allowing")
-def test_a_failure_is_told_with_its_number_and_status(receiver: Receiver) -> None:
+def test_a_failure_is_reported_with_its_number_and_status(receiver: Receiver) -> None:
     made = webhooks.create(at(receiver), kinds=["task.failed"])
     result = fail.enqueue("no paper")
     add.enqueue(1, 2)
@@ -112,7 +112,7 @@ def test_patterns_of_names_and_queues_choose_the_events() -> None:
 
 
 @pytest.mark.django_db
-def test_a_disabled_endpoint_is_told_of_nothing_and_an_enabled_one_again() -> None:
+def test_a_disabled_endpoint_gets_no_events_until_it_is_enabled() -> None:
     made = webhooks.create(URL, kinds=["task.enqueued"])
     webhooks.disable(made.endpoint.pk)
     add.enqueue(1, 1)

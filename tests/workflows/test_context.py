@@ -166,7 +166,7 @@ def test_a_body_may_fan_out_and_change_the_context() -> None:
     assert_settled(run)
 
 
-def test_a_child_has_a_context_of_its_own() -> None:
+def test_a_child_has_its_own_context() -> None:
     @workflow(name="tests.around_telling")
     def around(wf: Builder) -> None:
         first = wf.step(put.s("rows", 7))

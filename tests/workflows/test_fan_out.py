@@ -167,7 +167,7 @@ def test_a_map_goes_on_behind_a_member_whose_fan_out_has_no_calls() -> None:
     assert_settled(run)
 
 
-def test_a_canvas_that_is_returned_runs_as_a_workflow_of_its_own() -> None:
+def test_a_canvas_that_is_returned_runs_as_a_separate_workflow() -> None:
     run = finish(chain(canvases.s(3), total.s()).enqueue())
     assert run.return_value == 100 + 101 + 104
     assert Workflow.objects.count() == 2
@@ -226,7 +226,7 @@ def test_a_fan_out_sends_as_many_as_it_may() -> None:
     assert_settled(run)
 
 
-def test_a_fan_out_that_cannot_succeed_drops_what_it_has_not_sent() -> None:
+def test_a_fan_out_that_cannot_succeed_drops_its_unsent_members() -> None:
     run = finish(spread.s(6, concurrency=1).enqueue())
     assert run.status == "failed"
     assert Task.objects.filter(name=odd_fails.name).count() == 2
@@ -520,7 +520,7 @@ def test_fan_outs_go_with_their_workflow() -> None:
     assert not Task.objects.exists()
 
 
-def test_a_failed_body_of_a_fan_out_is_told_with_its_task() -> None:
+def test_a_failed_body_of_a_fan_out_is_reported_with_its_task() -> None:
     @task(name="tests.fans_to_fail")
     def fans_to_fail() -> Any:
         return fan_out(fail, [(("first",), {}), (("second",), {})])

@@ -120,7 +120,7 @@ def test_a_workflow_without_failures_is_not_retried() -> None:
         other.retry()
 
 
-def test_a_running_workflow_retries_what_failed_meanwhile() -> None:
+def test_a_running_workflow_retries_steps_that_failed_meanwhile() -> None:
     @workflow(name="tests.retried_meanwhile")
     def two(wf: Builder) -> None:
         bad = wf.step(picky.s(1), name="bad")
@@ -430,7 +430,7 @@ def test_callbacks_are_called_at_each_end() -> None:
     assert {str(task.return_value) for task in values} >= {"[['good'], {}]"}
 
 
-def test_a_resolved_step_gives_its_result_to_what_waits() -> None:
+def test_a_resolved_step_gives_its_result_to_waiting_steps() -> None:
     run = finish(forked.enqueue())
     run.resolve("second", {"by": "hand"}, by="eve")
     finish(run)

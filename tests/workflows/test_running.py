@@ -78,7 +78,7 @@ def test_a_child_workflow_is_a_step() -> None:
     assert_settled(run)
 
 
-def test_a_failure_cancels_what_needs_it_and_other_branches_finish() -> None:
+def test_a_failure_cancels_dependent_steps_and_other_branches_finish() -> None:
     @workflow(name="tests.failing")
     def failing(wf: Builder) -> None:
         bad = wf.step(fail.si(), name="bad")

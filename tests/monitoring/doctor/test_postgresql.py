@@ -198,7 +198,7 @@ def test_workers_that_poll_are_named() -> None:
     assert found.seen == "Workers that poll because they connect through a pooler: w3."
 
 
-def test_a_server_that_stays_silent_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_is_reported_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     connection.close()
     monkeypatch.setattr(examination, "LONGEST_SILENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent, elsewhere(silent.getsockname()[1]):

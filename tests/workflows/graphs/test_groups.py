@@ -147,7 +147,7 @@ def test_unlike_calls_with_limits_are_members_of_one_step() -> None:
     }
 
 
-def test_a_part_reads_steps_outside_by_arguments_of_its_own() -> None:
+def test_a_part_reads_steps_outside_by_its_own_arguments() -> None:
     wf = Builder("outer")
     loaded = wf.step(shop.load.s("monday"))
     part = shop.clean.s(loaded["path"]) | shop.collect.s(

@@ -109,7 +109,7 @@ def test_tolerated_failures_are_a_number_or_a_share(
 
 
 @given(st.integers(1, 999), st.integers(1, 100_000))
-def test_a_share_is_counted_as_it_is_written(thousandths: int, members: int) -> None:
+def test_a_share_is_counted_as_written(thousandths: int, members: int) -> None:
     assert allowed_failures(thousandths / 1000, members) == thousandths * members // 1000
 
 
