@@ -24,7 +24,7 @@ def test_importing_taskqueue_needs_no_settings_and_loads_no_models() -> None:
     assert run("-c", script) == "[]"
 
 
-def test_the_migrations_say_all_that_the_models_do() -> None:
+def test_the_migrations_match_the_models() -> None:
     output = run(
         "-m", "django", "makemigrations", "--check", "--dry-run", settings="tests.settings"
     )

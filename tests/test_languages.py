@@ -87,7 +87,7 @@ def test_translations_end_as_their_texts_do() -> None:
             assert not entry.msgstr[0].endswith("。"), entry.msgid
 
 
-def test_what_is_compiled_is_what_the_catalogue_says() -> None:
+def test_the_compiled_catalogue_matches_its_source() -> None:
     with (FOLDER / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
     head = compiled.info()
@@ -107,7 +107,7 @@ def test_what_is_compiled_is_what_the_catalogue_says() -> None:
     }
 
 
-def test_every_status_has_a_word_of_its_own() -> None:
+def test_every_status_has_a_distinct_word() -> None:
     statuses = [status.value for status in (*TaskStatus, *LeaseStatus)]
     with override("zh-hans"):
         words = {status: str(WORDS[status]) for status in statuses}

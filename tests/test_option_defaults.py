@@ -78,7 +78,7 @@ def test_options_that_cannot_be_are_errors_of_the_checks_and_of_the_definition(
         assert reason in text
 
 
-def test_a_pattern_that_matches_nothing_is_told() -> None:
+def test_a_pattern_that_matches_nothing_is_reported() -> None:
     defaults = {"tests.sample.task.ad": {"timeout": 5}, "tests.sample.*": {"timeout": 5}}
     with override_settings(TASKQUEUE={"DEFAULTS": defaults}):
         (warning,) = check_option_defaults()

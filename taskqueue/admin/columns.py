@@ -1,4 +1,4 @@
-"""Labels for columns of models, in the language of the page."""
+"""Translated labels of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: the list with gauges, the page of a limit with its keys, and overriding its numbers."""
+"""Limits: the list with gauges, and the page of each with its keys and its override."""
 
 from __future__ import annotations
 

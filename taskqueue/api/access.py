@@ -21,12 +21,12 @@ class Needs(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         method = "GET" if request.method == "HEAD" else str(request.method)
-        # Of a method that the view lacks, authenticated users see 405; others see nothing.
+        # For a method that the view lacks, authenticated users get 405; others get nothing.
         return is_known(request.user) and has_all(request.user, view.needs.get(method, ()))
 
 
 class NeedsOrToken(Needs):
-    """Requires the same, or the setting METRICS_TOKEN as a bearer token."""
+    """Requires the permissions of `Needs`, or the setting METRICS_TOKEN as a bearer token."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         return holds_token(request) or super().has_permission(request, view)
@@ -48,8 +48,8 @@ class Rates(SimpleRateThrottle):
     """Limits requests by user or address in the project's cache, with 429 and Retry-After.
 
     The scopes are `read`, `act` and `enqueue`: a view names the scope of its changes. Requests of
-    unknown users have the scope `anonymous`, against guessing passwords. While the cache is not
-    available nobody is refused: the queue needs no cache.
+    unknown users have the scope `anonymous`, which makes guessing passwords harder. If the cache is
+    not available, nobody is refused, because the queue needs no cache.
     """
 
     def __init__(self) -> None:
@@ -67,12 +67,12 @@ class Rates(SimpleRateThrottle):
         self.num_requests, self.duration = self.parse_rate(self.rate)
         try:
             return bool(super().allow_request(request, view))
-        except Exception as error:  # Each kind of cache has its own.
+        except Exception as error:  # Each kind of cache has its own errors.
             logger.warning("The cache failed, requests are not throttled error=%r", error)
             return True
 
     def get_ident(self, request: Request) -> str:
-        """Return the client's address, by X-Forwarded-For where NUM_PROXIES is set.
+        """Return the client's address, from X-Forwarded-For if NUM_PROXIES is set.
 
         Without NUM_PROXIES, DRF would use the whole header, which a client can change each time.
         """

@@ -32,9 +32,9 @@ from taskqueue.engine.transient_errors import is_passing
 from taskqueue.monitoring.read_models.base import json_form
 
 logger = logging.getLogger("taskqueue.api")
-# Attempts at an action where the database had a transient error, such as a deadlock.
+# How often an action is tried if the database has a transient error, such as a deadlock.
 TRIES = 3
-# The parameter of the address of each kind of resource; queues and workers have a `name` too.
+# The address parameter of each kind of resource; queues and workers have a `name` too.
 KEYS = {
     "task": "task_id", "operation": "operation_id", "schedule": "name", "workflow": "workflow_id",
     "limit": "name", "webhook": "endpoint_id", "delivery": "delivery_id",
@@ -44,7 +44,7 @@ KEYS = {
 
 
 class Endpoint(NamedTuple):
-    """The parameters and answers of a view's method, for its requests and for the schema."""
+    """The parameters and answers of a view's method, for requests and for the schema."""
 
     operation_id: str
     answers: Mapping[Any, Any]
@@ -87,17 +87,17 @@ def endpoint(
 
 
 class ApiView(APIView):
-    """One address; a method of it takes the name or id in the address, if it has one."""
+    """One address; its methods get the name or id in the address, if it has one."""
 
     # The required permissions of each method.
     needs: Mapping[str, tuple[str, ...]] = {}
-    # The rate of requests that change something: see `access.Rates`.
+    # The throttle scope of requests that change something: see `access.Rates`.
     scope = "act"
     # The heading in the documentation.
     tag = ""
     # Whether its answers have an ETag.
     has_etag = False
-    # The statuses of answers with a Location.
+    # The statuses of answers with a Location header.
     located: Sequence[int] = (201,)
     # Whether its actions support If-Match.
     is_conditional = False
@@ -115,17 +115,17 @@ class ApiView(APIView):
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
-        """Opt out of ATOMIC_REQUESTS: a wait must not hold a transaction open."""
+        """Opt out of ATOMIC_REQUESTS, because a wait must not hold a transaction open."""
         view: Any = super().as_view(**initkwargs)
         for alias in connections:
             view = non_atomic_requests(using=alias)(view)
         return view
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """Answer in English, whatever the browser prefers: only half of each error would follow.
+        """Answer in English whatever the browser prefers: only half of each error is translated.
 
-        A method gets the parameter of its own address alone: a project may mount the API below an
-        address with parameters of its own, such as a tenant's name.
+        A method gets only the parameter of its own address: a project may mount the API below an
+        address with its own parameters, such as a tenant's name.
         """
         with translation.override("en"):
             return super().dispatch(
@@ -139,7 +139,7 @@ class ApiView(APIView):
         return [each() for each in (classes if paths is None else map(import_string, paths))]
 
     def get_authenticate_header(self, request: Request) -> str:
-        """Return the header of the first authenticator that has one: 401 is never without."""
+        """Return the header of the first authenticator that has one, because 401 requires one."""
         headers = (each.authenticate_header(request) for each in self.get_authenticators())
         return next(filter(None, headers), 'Session realm="api"')
 
@@ -161,7 +161,7 @@ class ApiView(APIView):
             raise
 
     def check_permissions(self, request: Request) -> None:
-        """Throttle first, so that refused users cannot ask without end."""
+        """Throttle first, so that refused users cannot ask without limit."""
         super().check_throttles(request)
         super().check_permissions(request)
 
@@ -198,7 +198,7 @@ class ApiView(APIView):
         return response
 
     def shown(self, shown: Any, *, status: int = 200, part: str = "", **headers: str) -> Response:
-        """Answer with read models and their ETag, or with 304 where the client has it already.
+        """Answer with read models and their ETag, or with 304 if the client has them already.
 
         The ETag begins with the `part` that If-Match compares.
         """
@@ -233,10 +233,9 @@ class ApiView(APIView):
         return _checked(serializer(data=request.query_params.dict()), InvalidQuery)
 
     def validated_body(self, serializer: type[Serializer[Any]]) -> Any:
-        """Return the body's fields. Raises 422 for invalid ones; no body is an empty object.
+        """Return the body's fields. Raises 422 for invalid ones; no body means an empty object.
 
-        Raises 400 for an If-Match that is not supported: without it the action would not be the
-        one that is meant.
+        Raises 400 for an unsupported If-Match: without it the action might not be the intended one.
         """
         if has_condition(self.request) and not self.is_conditional:
             raise Problem(400, "condition_refused", "If-Match is not supported here.")
@@ -261,9 +260,9 @@ class ApiView(APIView):
 
 
 def _measure_body(request: Request) -> None:
-    """Set the length of a body that came without one, as under ASGI: else it would be ignored.
+    """Set the length of a body that came without one, as under ASGI; it would be ignored otherwise.
 
-    Raises 411 where the length stays unknown: an action must not run without its body.
+    Raises 411 if the length stays unknown: an action must not run without its body.
     """
     plain = request._request
     if plain.META.get("CONTENT_LENGTH") or plain.method in ("GET", "HEAD"):

@@ -1,7 +1,7 @@
 """The API's own documentation: its schema for programs, and Swagger UI for people.
 
-drf-spectacular has its settings in one place of the process: while the document is made, once, they
-are those of this API, whatever else the project documents.
+drf-spectacular has one set of settings for the process. While the document is made, once, they are
+those of this API, whatever else the project documents.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _lock = threading.Lock()
 
 
 def document(server: str) -> dict[str, Any]:
-    """Return the document of an API whose root is at that path; empty: at the host's root.
+    """Return the document of an API with that root path; empty for the host's root.
 
     Raises 501 without drf-spectacular.
     """
@@ -132,7 +132,7 @@ SWAGGER_MISSING = (
     "The page needs the files of Swagger UI. Install 'django-taskqueue[api]', and add"
     f" '{SIDECAR}' to INSTALLED_APPS."
 )
-# Of its own, for the project may have no templates.
+# Its own template, because the project may have no templates.
 TEMPLATES = Engine(app_dirs=True, libraries={"static": "django.templatetags.static"})
 
 
@@ -169,7 +169,8 @@ class Docs(ApiView):
         """Return the page."""
         if not apps.is_installed(SIDECAR):
             raise Problem(501, "docs_not_installed", SWAGGER_MISSING)
-        document("")  # Without drf-spectacular the page would be empty: that is told at once.
+        # Without drf-spectacular the page would be empty, so this is reported at once.
+        document("")
         context = {
             "schema": self.address("schema"),
             "header": settings.CSRF_HEADER_NAME.removeprefix("HTTP_").replace("_", "-"),

@@ -25,12 +25,12 @@ from taskqueue.engine.control.filters import is_storable
 from taskqueue.exceptions import LONGEST_DURATION
 
 MOMENT = {"type": "string", "format": "date-time"}
-# Unknown fields that are reported at most.
+# The most unknown fields that are reported.
 MOST_UNKNOWN = 5
 
 
 class Strict(serializers.Serializer[Any]):
-    """Refuses unknown fields, and suggests the nearest."""
+    """Refuses unknown fields, and suggests the closest known ones."""
 
     # Messages for fields that no request can set, by name.
     set_elsewhere: ClassVar[Mapping[str, str]] = {}
@@ -38,7 +38,7 @@ class Strict(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
             known = [name for name, field in self.fields.items() if not field.read_only]
-            # The nearest is looked for a few times only: whoever sends thousands gets no further.
+            # The closest name is searched only a few times, because a client may send thousands.
             if unknown := [name for name in data if name not in known][:MOST_UNKNOWN]:
                 told = {name: [self._unknown(name, known)] for name in unknown}
                 raise serializers.ValidationError(told, code="unknown")
@@ -124,14 +124,15 @@ class Seconds(serializers.FloatField):
 class DescribedField(serializers.Field[Any, Any, Any, Any]):
     """A field of requests of which no field of DRF gives the JSON Schema."""
 
-    # In words that OpenAPI 3.0 has too: a project may document all its addresses by that.
+    # In terms that OpenAPI 3.0 has too, because a project may document all of its addresses with
+    # it.
     json_schema: ClassVar[dict[str, Any]]
 
 
 class OneOf(serializers.Field[Any, Any, Any, Any]):
     """A value of one of several types, for each of which there is a field."""
 
-    # What has none of these types is given to the last.
+    # Values of none of these types are passed to the last field.
     by_type: ClassVar[Mapping[type, serializers.Field[Any, Any, Any, Any]]]
 
     def to_internal_value(self, data: Any) -> Any:

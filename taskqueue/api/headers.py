@@ -31,10 +31,10 @@ def etag_of(shown: Any, *, part: str = "") -> str:
 
 
 def part_of(values: Any) -> str:
-    """Return the beginning of an ETag that stands for these values.
+    """Return the beginning of an ETag that represents these values.
 
-    Of what changes by itself all the time, If-Match looks at this part alone. Values may be
-    secret: keyed, it lets nobody try out what they are.
+    If other values change by themselves all the time, If-Match compares only this part. The values
+    may be secret, so the digest is keyed: nobody can guess them by trying.
     """
     return salted_hmac(__name__, _text(values), algorithm="sha256").hexdigest()[:16]
 
@@ -56,7 +56,7 @@ def has_part(request: Request, part: str) -> bool:
 
 
 def _tags(request: Request, header: str) -> list[str]:
-    """The ETags in a header; a proxy that compresses answers makes them weak."""
+    """Return the ETags in a header; a proxy that compresses answers makes them weak."""
     return [tag.strip().removeprefix("W/") for tag in request.META.get(header, "").split(",")]
 
 
@@ -69,10 +69,9 @@ KEPT_HEADERS = ("Location", "ETag")
 
 
 def answered(request: Request, act: Callable[[], Response]) -> Response:
-    """Return the answer to the first request with the key, or that of the action.
+    """Return the answer to the first request with the key, or run the action and return its answer.
 
-    What is refused leaves no trace of the key. Raises 400 for a key that is none, and
-    `IdempotencyKeyReused`.
+    A refusal leaves no trace of the key. Raises 400 for an invalid key, and `IdempotencyKeyReused`.
     """
     if HEADER not in request.META:
         return act()
@@ -88,7 +87,7 @@ def answered(request: Request, act: Callable[[], Response]) -> Response:
         return Response(json.loads(first.body), status=first.status, headers=headers)
     response = act()
     headers = {name: response[name] for name in KEPT_HEADERS if name in response}
-    # A secret is shown once: what is kept of the answer, and of all copies of it, has none.
+    # A secret is shown only once: neither the stored answer nor its copies contain it.
     body = json.dumps(getattr(response, "kept_data", response.data), cls=JSONEncoder)
     answer = Answer(status=response.status_code, headers=headers, body=body)
     keep_answer(connection, answer, actor=actor, key=key)

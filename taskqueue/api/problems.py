@@ -37,7 +37,7 @@ class Problem(drf.APIException):
         at: Path | None = None,
         wait: float | None = None,
     ) -> None:
-        """`wait`: in so many seconds the client may try again."""
+        """`wait`: the seconds after which the client may try again."""
         super().__init__(detail, code)
         self.status_code, self.code, self.at, self.wait = status, code, at, wait
 
@@ -65,7 +65,7 @@ class InvalidBody(drf.ValidationError):
     status_code = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-# The first match counts: subclasses come first. An empty sentence: that of the error.
+# The first match counts, so subclasses come first. An empty sentence means the error's own.
 KNOWN: tuple[tuple[type[Exception], int, str, str], ...] = (
     (Http404, 404, "not_found", ""),
     (DjangoPermissionDenied, 403, "permission_denied", "You lack the permission to do this."),

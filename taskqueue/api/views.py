@@ -26,18 +26,18 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Model)
 PAGE, MOST = 50, 200
 WHOLE = re.compile(r"-?[0-9]{1,18}")
-# Refuses a row by an exception. It is locked, so that what is checked stays until all is done.
+# Refuses a row by an exception. The row is locked, so what was checked stays true.
 Check = Callable[[Any], None]
 
 
 class OneView(ApiView):
-    """Shows one resource, or does a verb to it as the client has seen it."""
+    """Shows one resource, or runs a verb on it as the client has seen it."""
 
     has_etag = True
     is_conditional = True
-    # The attributes that If-Match compares: all others change by themselves.
+    # The attributes that If-Match compares; all others change by themselves.
     compared: ClassVar[Sequence[str]]
-    # Whether what is found is the row that verbs lock: then it is not read again.
+    # Whether the found object is the row that verbs lock, which then need not be read again.
     is_row = True
     verb: ClassVar[Any]
     body: ClassVar[type[Serializer[Any]]] = Reasoned
@@ -61,7 +61,7 @@ class OneView(ApiView):
         return part_of([getattr(found, name) for name in self.compared])
 
     def act(self, verb: Verb, key: Any, check: Check | None = None, **arguments: Any) -> Response:
-        """Do the verb in one transaction if the check allows it, and show what came of it."""
+        """Run the verb in one transaction if the check allows it, and show the result."""
 
         def done() -> Response:
             result = verb.act_by(self.request.user, key, seen=self._seen(key, check), **arguments)

@@ -1,6 +1,6 @@
-"""The kinds of events, and the patterns that name them.
+"""The kinds of events, and the match of kinds with patterns.
 
-A kind consists of its noun, a dot and what happened. The noun decides who may see the event.
+A kind is a noun, a dot and what happened. The noun decides who may see such events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sequences whose items are made when they are first accessed."""
+"""Lazy sequences, whose items are made on first access."""
 
 from __future__ import annotations
 

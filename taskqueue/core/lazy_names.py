@@ -1,4 +1,4 @@
-"""Names of packages and classes that are imported when they are first accessed."""
+"""Lazy names of packages and classes, which are imported on first access."""
 
 from __future__ import annotations
 

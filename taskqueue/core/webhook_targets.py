@@ -1,4 +1,4 @@
-"""The URLs to which webhooks may be sent, as far as the URL shows. Standard library only."""
+"""Check the URLs of webhooks, as far as a URL can tell. Standard library only."""
 
 from __future__ import annotations
 

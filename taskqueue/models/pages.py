@@ -1,4 +1,4 @@
-"""Proxy models for admin pages that are not tables."""
+"""Proxy models for admin pages that show no table."""
 
 from django.utils.translation import gettext_lazy as _
 

@@ -1,4 +1,4 @@
-"""A saved search: the text of a search for tasks, under a name that its owner chose."""
+"""A saved search for tasks, with its name and owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without `django.contrib.admin` the app works, and nothing asks for it."""
+"""The app works without `django.contrib.admin`, and nothing imports it."""
 
 from __future__ import annotations
 

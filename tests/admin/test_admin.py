@@ -1,4 +1,4 @@
-"""The admin shows what is stored to those who may see it, and lets nobody change it."""
+"""The admin shows stored rows to users who may view them, and lets nobody edit them."""
 
 from __future__ import annotations
 

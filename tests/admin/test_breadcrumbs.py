@@ -1,4 +1,4 @@
-"""Breadcrumbs stand in the element that this version of Django's own pages and styles have."""
+"""Breadcrumbs use the same element as the pages and styles of this version of Django."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions of the list of tasks: on what is ticked, and on all that the search finds."""
+"""Actions of the task list: on ticked tasks, and on all tasks that the search finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was done by hand, and what is asked, can be read in the admin."""
+"""Actions and pending requests of people can be read in the admin."""
 
 from __future__ import annotations
 

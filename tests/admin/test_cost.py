@@ -1,4 +1,4 @@
-"""What the admin's pages ask of the database, however many rows there are."""
+"""The database queries of the admin's pages, however many rows there are."""
 
 from __future__ import annotations
 

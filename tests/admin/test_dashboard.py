@@ -1,4 +1,4 @@
-"""The dashboard shows how all is to those who may view it, with buttons for those who may act."""
+"""The dashboard shows the overall state to users who may view it, with buttons to act."""
 
 from __future__ import annotations
 

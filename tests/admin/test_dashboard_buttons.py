@@ -1,4 +1,4 @@
-"""Buttons of the dashboard: for those who may do what they say, and only where it can be done."""
+"""Buttons of the dashboard: only for users with the permission, and only where they can work."""
 
 from __future__ import annotations
 

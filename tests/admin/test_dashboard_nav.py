@@ -1,4 +1,4 @@
-"""Our pages lead to each other, by links and by keys, as far as one may view them."""
+"""Our pages link to each other, and have shortcuts, for the pages that the user may view."""
 
 from __future__ import annotations
 

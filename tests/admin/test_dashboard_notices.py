@@ -1,4 +1,4 @@
-"""The dashboard says in a sentence what needs attention, to those who may know of it."""
+"""The dashboard describes in a sentence what needs attention, to users who may know it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_queue_whose_attempts_fail_needs_attention_while_workers_are_busy(
     assert words(region(page, "state")).startswith("> Needs attention 1 worker running")
 
 
-def test_a_task_for_an_absent_worker_is_told_and_makes_its_queue_older(
+def test_a_task_for_an_absent_worker_is_reported_and_makes_its_queue_older(
     log_in_as: LogIn, worker: Worker
 ) -> None:
     task = Task.objects.create(

@@ -1,4 +1,4 @@
-"""What is fetched again: the fragment alone, and that only where it differs."""
+"""A refresh returns only the fragment, and only if it has changed."""
 
 from __future__ import annotations
 

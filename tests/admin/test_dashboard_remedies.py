@@ -1,4 +1,4 @@
-"""A notice leads to what it is about, and has a button where one act mends it."""
+"""A notice links to its subject, and has a button if a single action solves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard runs no text of others, needs no lax policy, and costs few queries."""
+"""The dashboard runs no foreign text, needs no lax policy, and makes few queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a definition on pages: what applies, and what no form can change."""
+"""The options of a definition on pages: which values apply, and which no form can change."""
 
 from __future__ import annotations
 

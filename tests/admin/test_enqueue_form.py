@@ -1,4 +1,4 @@
-"""The form that enqueues: made from a signature, strict about what it takes, silent of secrets."""
+"""The enqueue form: made from a signature, strict about its input, and silent about secrets."""
 
 from __future__ import annotations
 

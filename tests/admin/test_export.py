@@ -1,4 +1,4 @@
-"""What a search finds can be taken away, without secrets, formulas, or the server's memory."""
+"""Search results can be exported without secrets, formulas, or much of the server's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An export says something at once, searches for seconds, and few run at a time."""
+"""An export sends its heading at once, searches for some seconds, and few run at a time."""
 
 from __future__ import annotations
 

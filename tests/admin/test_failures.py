@@ -1,4 +1,4 @@
-"""Failures stand in groups, each with what can be done to all of it by those who may."""
+"""Failures are shown in groups, each with the actions that the user may apply to all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages hear of their changes by streams, which need ASGI and bring no content."""
+"""Pages learn of their changes by streams, which need ASGI and carry no content."""
 
 from __future__ import annotations
 

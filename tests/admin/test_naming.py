@@ -1,4 +1,4 @@
-"""The admin has a word in people's language for all that it shows of a model."""
+"""The admin has a translated label for everything that it shows of a model."""
 
 from __future__ import annotations
 

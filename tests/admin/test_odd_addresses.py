@@ -1,4 +1,4 @@
-"""No address and no parameter makes an error, whatever stands in it."""
+"""No address and no parameter causes an error, whatever it contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a task makes one however often it is pressed, also at the same time."""
+"""A button that creates a task creates one however often it is pressed, even simultaneously."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def once_of(client: Client, page: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_second_press_leads_to_what_the_first_one_made(kind: str, log_in_as: LogIn) -> None:
+def test_a_second_press_leads_to_what_the_first_one_created(kind: str, log_in_as: LogIn) -> None:
     page, address, given = asked(kind)
     client = log_in_as("superuser")
     given["once"] = once_of(client, page)

@@ -1,4 +1,4 @@
-"""What the question before an operation costs, whatever is searched for and however little fits."""
+"""The cost of the confirmation before an operation, whatever the search and however few match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask for operations, look at them, and call them off."""
+"""Who may request, view and cancel operations."""
 
 from __future__ import annotations
 

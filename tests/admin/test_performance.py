@@ -121,7 +121,7 @@ def test_a_name_has_a_page_with_its_charts(log_in_as: LogIn) -> None:
     assert "q=name%3Ashop.tasks.send" in page
 
 
-def test_a_name_that_nobody_knows_has_an_empty_page(log_in_as: LogIn) -> None:
+def test_an_unknown_name_has_an_empty_page(log_in_as: LogIn) -> None:
     page = log_in_as("superuser").get(PAGE, {"name": EVIL, "span": "day"}).content.decode()
     assert "No attempts of this task finished" in page
     assert EVIL not in page

@@ -1,4 +1,4 @@
-"""Buttons and forms that make what has no id of its own act once for each page that was shown."""
+"""Buttons and forms whose objects have no own id act once for each page that was shown."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_a_definition_and_everything_are_paused_and_resumed(log_in_as: LogIn) ->
     assert Audit.objects.count() == 4
 
 
-def test_a_name_that_nobody_knows_is_told(log_in_as: LogIn) -> None:
+def test_an_unknown_name_is_reported(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     told = press_for_all(client, "pause_definition", definition=f"{noop.name}p")
     assert f"Did you mean {noop.name!r}?" in told
@@ -190,7 +190,7 @@ def test_a_name_that_nobody_knows_is_told(log_in_as: LogIn) -> None:
         ("stop_all", {}),
     ],
 )
-def test_a_pause_that_cannot_be_is_told(verb: str, more: dict[str, str], log_in_as: LogIn) -> None:
+def test_an_impossible_pause_is_reported(verb: str, more: dict[str, str], log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     assert press_for_all(client, verb, **more)
     assert not Pause.objects.exists()
@@ -203,7 +203,7 @@ def test_the_dashboard_says_that_everything_is_paused(log_in_as: LogIn) -> None:
     assert "Everything is paused (ada, an incident): no worker claims any task." in page
 
 
-def test_a_name_that_nobody_knows_is_told_in_the_reader_s_language(log_in_as: LogIn) -> None:
+def test_an_unknown_name_is_reported_in_the_reader_s_language(log_in_as: LogIn) -> None:
     client = log_in_as("superuser")
     with override("zh-hans"):
         told = press_for_all(client, "pause_definition", definition=f"{noop.name}p")
@@ -211,7 +211,7 @@ def test_a_name_that_nobody_knows_is_told_in_the_reader_s_language(log_in_as: Lo
 
 
 @pytest.mark.parametrize("address", [LINKS.url("queue_act", "mail"), f"{LIST}pauses/"])
-def test_a_mistake_is_told_by_the_label_of_its_field(address: str, log_in_as: LogIn) -> None:
+def test_a_mistake_is_reported_by_the_label_of_its_field(address: str, log_in_as: LogIn) -> None:
     given = {"verb": "pause_all" if address.endswith("pauses/") else "pause", "minutes": "-4"}
     client = log_in_as("superuser")
     client.cookies["django_language"] = "zh-hans"

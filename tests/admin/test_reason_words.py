@@ -1,4 +1,4 @@
-"""Reasons that the engine wrote are told in people's language, those of people as they are."""
+"""Reasons that the engine wrote are translated; reasons that people wrote are not changed."""
 
 from __future__ import annotations
 

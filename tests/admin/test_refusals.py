@@ -1,4 +1,4 @@
-"""What the admin refuses is told in the language of the reader; logs and REST stay English."""
+"""Refusals are shown in the reader's language; logs and REST stay English."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admin shows schedules and what became of their times, to those who may see them."""
+"""The admin shows schedules and the outcomes of their times, to users who may view them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buttons and actions of schedules call the verbs; who may only view can do nothing."""
+"""Buttons and actions of schedules call the verbs; users who may only view can do nothing."""
 
 from __future__ import annotations
 

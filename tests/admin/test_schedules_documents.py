@@ -73,7 +73,9 @@ def test_differences_are_shown_before_anything_is_changed(log_in_as: LogIn) -> N
         (document(entry("a", jitter=-1), entry("b", max_runs=0)), "b: max_runs"),
     ],
 )
-def test_a_mistake_is_told_and_nothing_is_written(text: str, told: str, log_in_as: LogIn) -> None:
+def test_a_mistake_is_reported_and_nothing_is_written(
+    text: str, told: str, log_in_as: LogIn
+) -> None:
     client = log_in_as("staff", *EDITOR)
     page = client.post(IMPORT, {"document": text, "import": "1"}).content.decode()
     assert told in page

@@ -246,7 +246,7 @@ def test_the_next_times_of_a_rule_are_told_while_it_is_typed(log_in_as: LogIn) -
     assert client.post(page, typed).status_code == 405
 
 
-def test_a_copy_begins_with_all_but_the_name_and_what_is_secret(log_in_as: LogIn) -> None:
+def test_a_copy_begins_with_all_values_but_the_name_and_secrets(log_in_as: LogIn) -> None:
     schedule = evil_schedule()
     client = log_in_as("superuser")
     answer = client.get(url("schedule", "add"), {"copy": schedule.pk})

@@ -1,4 +1,4 @@
-"""Schedules and their occurrences are found in the admin without a look at all of them."""
+"""The admin finds schedules and their occurrences without reading all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hand-made request or an odd row holds never breaks a page of schedules."""
+"""Forged requests and odd rows never break a page of schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a schedule replaces no newer edit unasked, and reads times as the guide says."""
+"""A schedule's form never silently replaces a newer edit, and reads times as the guide says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a site of the project's own, every page works, and none leads out of it."""
+"""On a project's own admin site every page works, and no link leads to another site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of tasks: what is searched is found, page by page, and what is odd is refused kindly."""
+"""The task list: searches find matching tasks page by page, and odd input is refused politely."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def log_in_as_nobody_new(response: Any) -> Client:
     return client
 
 
-def test_a_mistake_is_told_and_nothing_is_shown(rows: Rows, log_in_as: LogIn) -> None:
+def test_a_mistake_is_reported_and_nothing_is_shown(rows: Rows, log_in_as: LogIn) -> None:
     response = get(log_in_as("viewer"), "stauts:failed")
     page = response.content.decode()
     assert "Did you mean “status:”?" in page

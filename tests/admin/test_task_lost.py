@@ -1,4 +1,4 @@
-"""The task page lets people end what a lost worker holds, once they know what that means."""
+"""The task page lets people end a lost worker's attempt after a confirmation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_dialog_of_the_dashboard_leads_to_the_warning(log_in_as: LogIn) -> N
     assert task_of(result).status == "running"
 
 
-def test_a_bulk_retry_of_what_is_ticked_warns_and_frees_what_a_lost_worker_holds(
+def test_a_bulk_retry_of_ticked_tasks_warns_and_frees_those_of_a_lost_worker(
     log_in_as: LogIn,
 ) -> None:
     ids = [str(held_by_lost()[0].id) for _ in range(2)]

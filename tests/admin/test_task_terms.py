@@ -1,4 +1,4 @@
-"""The form of a task's terms loses nobody's change, however long it stood open."""
+"""The form for a task's options loses nobody's change, however long it was open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workers: who lives and who is gone, and a page of each with what it holds and held."""
+"""The workers: which are alive and which are gone, and each one's page with its attempts."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_the_page_of_a_worker_has_it_empty_its_queues_in_their_order_and_no_long
         ({"queues": "x" * 20_001}, "Queues: "),
     ],
 )
-def test_a_change_that_no_worker_can_make_is_told(
+def test_a_change_that_no_worker_can_make_is_reported(
     fields: dict[str, str], reason: str, rows: Rows, log_in_as: LogIn
 ) -> None:
     client = log_in_as("superuser")

@@ -77,7 +77,7 @@ def test_a_heartbeat_is_called_while_all_is_well_and_no_longer(settings: Any) ->
     assert (task.status, task.priority, task.return_value) == ("succeeded", 100, "It answered 200.")
 
 
-def test_a_heartbeat_is_due_every_so_many_seconds() -> None:
+def test_a_heartbeat_is_due_at_its_interval() -> None:
     make_worker()
     rule = make_rule("beat", "heartbeat", url="https://watcher.example/", threshold=120, mail=[])
     look_now()

@@ -1,4 +1,4 @@
-"""A rule that asks the doctor, and what the doctor says of alerts."""
+"""A rule that runs the doctor, and the doctor's findings about alerts."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def trouble(name: str = "w1", text: str = "no disk") -> None:
     Worker.objects.filter(name=name).update(trouble=text)
 
 
-def test_a_condition_is_raised_and_cleared_and_each_is_told_once() -> None:
+def test_a_condition_is_raised_and_cleared_and_each_is_reported_once() -> None:
     make_worker()
     make_rule()
     look_now()

@@ -1,4 +1,4 @@
-"""Each kind of rule is judged by what the dashboard tells, with numbers of its own."""
+"""Each kind of rule is judged by the dashboard's figures, with its own numbers."""
 
 from __future__ import annotations
 

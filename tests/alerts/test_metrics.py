@@ -1,4 +1,4 @@
-"""What fires is a gauge of its rule."""
+"""The number of firing alerts is a gauge for each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind the lock of a rule: one open incident of a subject, whoever comes past it."""
+"""A database constraint also ensures one open incident for each subject, even without the lock."""
 
 from __future__ import annotations
 

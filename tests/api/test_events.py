@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 STREAM = "/api/v1/events/stream/"
 
 
-def test_a_page_holds_what_is_behind_a_number(root: ApiClient) -> None:
+def test_a_page_has_the_events_after_a_number(root: ApiClient) -> None:
     listen()
     add.enqueue(1)
     noop.enqueue()

@@ -41,7 +41,7 @@ def test_a_pause_is_looked_at_and_resumed_as_it_was_seen(address: str, root: Api
     assert root.act(f"{address}resume/", if_match=seen["ETag"]).status_code == 200
 
 
-def test_a_name_that_nobody_knows_is_told(root: ApiClient) -> None:
+def test_an_unknown_name_is_reported(root: ApiClient) -> None:
     told = root.act(f"pauses/definitions/{noop.name}p/pause/").json()
     assert told["is_paused"]
     assert told["hint"].endswith(f"Did you mean {noop.name!r}?")

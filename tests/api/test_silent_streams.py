@@ -11,7 +11,7 @@ from tests.events.streaming import close, logged_in, parts, run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_comment_is_sent_every_so_many_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comment_is_sent_at_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "COMMENT", 0.1)
 
     async def body() -> None:

@@ -1,4 +1,4 @@
-"""What PostgreSQL parses anew for each statement that writes to a hot table is short."""
+"""Expressions that PostgreSQL parses anew for each statement on a hot table are short."""
 
 from __future__ import annotations
 

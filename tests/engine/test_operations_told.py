@@ -1,4 +1,4 @@
-"""Reports of an operation: why tasks refused it, and nothing that is secret."""
+"""Reports of an operation: why tasks refused it, without secrets."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tests.sample.tasks import echo, noop
 pytestmark = pytest.mark.django_db
 
 
-def test_a_batch_records_what_it_may_and_skips_the_rest() -> None:
+def test_a_batch_records_allowed_outcomes_and_skips_the_rest() -> None:
     echo.enqueue_many([((n,), {}) for n in range(6)])
     claimed = claim()
     end(claimed[0], OutcomeKind.LOST)

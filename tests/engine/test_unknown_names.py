@@ -1,4 +1,4 @@
-"""Pausing a name that nobody knows is done, and told."""
+"""Pausing an unknown name works, with a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of verbs are whole, and the permissions in them are those that tests expect."""
+"""The tables of verbs are complete, with the permissions that tests expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attempt that runs for far longer than its like, without a sign of life, is marked."""
+"""An attempt that runs far longer than similar ones without a sign of life is marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody wants to hear of costs no row and no statement."""
+"""Changes without a subscription cost no row and no statement."""
 
 from __future__ import annotations
 

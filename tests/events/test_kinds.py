@@ -62,7 +62,7 @@ def test_a_schedule_tells_of_the_times_that_it_skips() -> None:
     assert event.details == {"count": 1, "nominal_at": at(2).isoformat()}
 
 
-def test_a_run_that_is_skipped_after_it_has_waited_is_told() -> None:
+def test_a_run_that_is_skipped_after_it_has_waited_is_reported() -> None:
     listen("schedule.*")
     make(overlap="queue_one")
     serve(at(1))

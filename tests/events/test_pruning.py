@@ -111,7 +111,7 @@ def test_whoever_numbers_events_is_not_waited_for(keep: Callable[..., None]) -> 
 
 
 @pytest.mark.parametrize("wanted", [ALL, EventFilter.of(name="*.add")])
-def test_a_reader_hears_of_what_is_deleted_while_it_reads(
+def test_a_reader_gets_an_error_for_events_deleted_while_it_reads(
     wanted: EventFilter, keep: Callable[..., None]
 ) -> None:
     number_some(6)

@@ -141,7 +141,7 @@ def test_the_feed_is_searched_by_patterns_as_the_pump_matches_them(name: str) ->
         assert bool(found) is fits(event, wanted), pattern
 
 
-def test_a_reader_does_not_pass_what_has_no_number_yet() -> None:
+def test_a_reader_does_not_pass_unnumbered_events() -> None:
     listen()
     noop.enqueue()
     assert read(connection, ALL, after=0).next_seq == 0
@@ -149,7 +149,7 @@ def test_a_reader_does_not_pass_what_has_no_number_yet() -> None:
     assert read(connection, ALL, after=0).next_seq == 1
 
 
-def test_a_reader_behind_what_was_deleted_is_told() -> None:
+def test_a_reader_behind_deleted_events_gets_an_error() -> None:
     listen()
     noop.enqueue_many([((), {})] * 3)
     number_all()

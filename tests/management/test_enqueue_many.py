@@ -72,6 +72,6 @@ def test_one_line_that_cannot_be_leaves_all_out(line: Any, message: str, tmp_pat
     assert not Task.objects.exists()
 
 
-def test_a_file_that_is_not_there_or_empty_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_empty_file_is_reported(tmp_path: Path) -> None:
     assert "cannot be read" in refused("enqueue-many", tmp_path / "gone")[1]
     assert "has no lines" in refused("enqueue-many", written(tmp_path, ""))[1]

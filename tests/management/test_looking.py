@@ -1,4 +1,4 @@
-"""`list` by a query, `why`, `stats`, `queues`, `workers`: what they tell of what is there."""
+"""`list` with a query, `why`, `stats`, `queues`, `workers`: their output."""
 
 from __future__ import annotations
 

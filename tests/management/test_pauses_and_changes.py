@@ -79,7 +79,7 @@ def test_workers_are_changed() -> None:
     assert run_json("workers", "list")[0]["wanted"] == {"concurrency": 2, "queues": "mail=3@2"}
 
 
-def test_a_name_that_nobody_knows_is_told_once(
+def test_an_unknown_name_is_reported_once(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     paused = run_json("pause", "--definition", f"{noop.name}p")

@@ -1,4 +1,4 @@
-"""`manage.py taskqueue …`: what cannot be meant is refused before anything is counted or done."""
+"""`manage.py taskqueue …` refuses meaningless input before anything is counted or done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py runworker`: a number that is none is refused in words."""
+"""`manage.py runworker` refuses an invalid number with a message."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_what_the_code_declares_is_brought_to_the_database() -> None:
     assert (state_of("hourly"), row("hourly").removed_at is None) == ("removed", False)
 
 
-def test_a_declaration_that_cannot_work_is_told_and_the_others_are_made() -> None:
+def test_a_declaration_that_cannot_work_is_reported_and_the_others_are_made() -> None:
     bad, good = Scheduled(Cron("61 * * * *"), name="bad"), Scheduled(Every(hours=1), name="good")
     with declared(bad, good):
         code, said, printed = refused("sync")

@@ -170,7 +170,7 @@ def test_a_sequence_names_the_task_that_comes_first() -> None:
     assert told(results[2])["sequence_waits"].details["status"] == "retrying"
 
 
-def test_a_halted_sequence_is_told_by_why_and_the_doctor() -> None:
+def test_a_halted_sequence_is_reported_by_why_and_the_doctor() -> None:
     ordered = add.using(sequence=Sequence("a", on_failure="halt"), max_attempts=1)
     failed, behind = ordered.enqueue(1), ordered.enqueue(1, 2)
     [first] = take()

@@ -90,7 +90,7 @@ def test_a_queue_whose_workers_are_busy_is_late_where_a_task_waits_for_minutes()
     assert "has waited 6 min" in notice.sentence
 
 
-def test_a_queue_with_very_many_tasks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_with_very_many_tasks_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taskqueue.monitoring.notices.queues.DEEP", 3)
     make_worker()
     make_task()
@@ -112,7 +112,7 @@ def test_schedules_that_no_worker_serves_are_told_together() -> None:
     assert notice.seconds == pytest.approx(7200, abs=60)
 
 
-def test_a_task_that_names_an_absent_worker_is_told_and_stalls_no_queue() -> None:
+def test_a_task_that_names_an_absent_worker_is_reported_and_stalls_no_queue() -> None:
     make_worker()
     pinned = {"route": 1, "pinned_to": "w9", "worker_names": ["w9"]}
     task = make_task(run_after=ago(HOUR), **pinned)
@@ -155,7 +155,7 @@ def test_names_that_no_worker_knows_are_told() -> None:
         (13, 297, 0, "error"),
     ],
 )
-def test_a_queue_whose_attempts_fail_is_told(
+def test_a_queue_whose_attempts_fail_is_reported(
     succeeded: int, failed: int, lost: int, level: str | None
 ) -> None:
     make_worker()

@@ -43,7 +43,7 @@ def past(*, failed: int, succeeded: int, hours: int = 0) -> None:
         make_rollup(hour - days * DAY + hours * HOUR, failed=failed, succeeded=succeeded)
 
 
-def test_a_failure_rate_that_jumps_is_told_with_the_usual_one() -> None:
+def test_a_failure_rate_that_jumps_is_reported_with_the_usual_one() -> None:
     make_worker()
     make_rollup(ago(MINUTE), failed=12, succeeded=88)
     past(failed=1, succeeded=99)

@@ -129,7 +129,7 @@ def test_an_ended_workflow_says_how() -> None:
     assert reason.sentence.endswith(" by ann: not needed")
 
 
-def test_a_parked_task_is_told() -> None:
+def test_a_parked_task_is_reported() -> None:
     run = (add.s(1, 2) | add.s(10)).enqueue()
     Task.objects.filter(status="ready").update(parked_at=ago(timedelta(minutes=1)))
     assert "no worker that claimed it knows it" in of_run(run)["member_parked"].sentence

@@ -106,7 +106,7 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "told"), WRONG)
-def test_a_mistake_is_told_and_nothing_is_written(wrong: Any, told: str) -> None:
+def test_a_mistake_is_reported_and_nothing_is_written(wrong: Any, told: str) -> None:
     with pytest.raises(InvalidSchedule) as error:
         schedules.import_document({"schedules": [entry("right"), wrong]})
     assert told in str(error.value)

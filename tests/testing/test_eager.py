@@ -128,7 +128,7 @@ def test_what_a_body_enqueues_runs_after_it() -> None:
     assert perform.get_result(result.return_value).status == "succeeded"
 
 
-def test_a_task_that_enqueues_itself_for_ever_is_told() -> None:
+def test_a_task_that_enqueues_itself_forever_is_reported() -> None:
     def body() -> None:
         perform.enqueue("x")
 
@@ -137,7 +137,7 @@ def test_a_task_that_enqueues_itself_for_ever_is_told() -> None:
         perform.enqueue("x")
 
 
-def test_a_task_that_is_retried_for_ever_is_told() -> None:
+def test_a_task_that_is_retried_forever_is_reported() -> None:
     def body() -> None:
         raise RetryLater(3600)
 

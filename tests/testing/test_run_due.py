@@ -194,7 +194,7 @@ def test_results_that_cannot_be_kept_fail() -> None:
     assert [run.status for run in run_due()] == ["failed", "failed"]
 
 
-def test_a_loop_without_an_end_is_told() -> None:
+def test_an_endless_loop_is_reported() -> None:
     retry_later.enqueue(1000)
     with pytest.raises(StillDue, match=r"after 20 attempts.*retry_later \(retry_later\)"):
         run_due(limit=20)

@@ -156,7 +156,7 @@ def test_retention_ends() -> None:
         gone.refresh()
 
 
-def test_a_lease_that_nobody_renews_runs_out() -> None:
+def test_a_lease_that_is_not_renewed_expires() -> None:
     result = noop.using(crash_delay=HOUR).enqueue()
     claim()
     assert run_due() == []

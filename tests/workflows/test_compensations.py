@@ -110,7 +110,7 @@ def test_a_workflow_that_succeeds_undoes_nothing() -> None:
     assert not Step.objects.filter(compensates_id__isnull=False).exists()
 
 
-def test_a_cancelled_workflow_undoes_what_it_had_done() -> None:
+def test_a_cancelled_workflow_is_compensated() -> None:
     run = order.enqueue()
     run_next()
     run.cancel("enough")

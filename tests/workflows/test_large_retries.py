@@ -67,7 +67,7 @@ def wide() -> WorkflowRun:
     return finish(group(picky.s(n) for n in range(WIDTH)).enqueue())
 
 
-def test_a_retry_lets_so_many_tasks_wait_in_a_transaction() -> None:
+def test_a_retry_reopens_a_bounded_number_of_tasks_in_a_transaction() -> None:
     run = wide()
     assert tasks_by_status() == {"failed": WIDTH}
     run.retry()
@@ -217,7 +217,7 @@ def waiting_map() -> WorkflowRun:
     return run
 
 
-def test_a_map_that_waits_is_cancelled_so_many_tasks_in_a_transaction() -> None:
+def test_a_waiting_map_is_cancelled_in_bounded_transactions() -> None:
     run = waiting_map()
     run.cancel("enough")
     assert tasks_by_status() == {"blocked": WIDTH - AT_ONCE, "cancelled": AT_ONCE}

@@ -162,7 +162,7 @@ def test_what_is_noted_is_not_counted_twice() -> None:
     assert repairs() == 0
 
 
-def test_a_step_that_nobody_was_told_of_is_advanced() -> None:
+def test_an_overlooked_step_is_advanced() -> None:
     run = (add.s(1, 2) | add.s(10)).enqueue()
     end_without_folding()
     [first] = Step.objects.filter(workflow=run.id, waits=0)

@@ -71,7 +71,7 @@ def attempts(run: WorkflowRun, step: str) -> int:
     return Lease.objects.filter(task_id__in=members.values("task_id")).count()
 
 
-def test_a_retry_runs_what_failed_and_what_it_cancelled() -> None:
+def test_a_retry_runs_failed_steps_and_those_that_they_cancelled() -> None:
     run = finish(forked.enqueue())
     assert statuses(run) == {
         "first": "succeeded", "second": "failed", "third": "cancelled", "page": "succeeded",

@@ -1,4 +1,4 @@
-"""The notices as sentences for people, with links to their subjects."""
+"""The translated sentences of notices, with links to their subjects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seconds after a bulk action in which it can be undone, because nothing has been done yet."""
+"""Undo a bulk action within the seconds before it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describing rules and policies in the language of the page; in English the rule does it itself."""
+"""Rules and policies of schedules in words, translated; in English by the rule itself."""
 
 from __future__ import annotations
 

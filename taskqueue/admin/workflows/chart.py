@@ -1,4 +1,4 @@
-"""When the attempts of a workflow ran: bars by step, on one time scale."""
+"""A chart of when the attempts of a workflow ran, by step."""
 
 from __future__ import annotations
 

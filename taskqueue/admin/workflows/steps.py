@@ -1,4 +1,4 @@
-"""The steps on a workflow's page: the table of all, and the panel of the chosen one."""
+"""The steps on the page of a workflow: the table of all, and the panel of one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Wait within a request: read, release connections, sleep, and read again.
 
-Each wait holds a thread of the web server, so few may wait at a time: the rest of the site needs
-threads too.
+Each wait holds a thread of the web server, so only few requests may wait at a time: the rest of the
+site needs threads too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from taskqueue.api.base import ApiView
 from taskqueue.conf import get_settings
 from taskqueue.results.handle import LONGEST_PAUSE, growing_pauses
 
-# Seconds: proxies cut off what is silent for longer.
+# Seconds: proxies cut off connections that are silent for longer.
 LONGEST_WAIT = 60
-# How many requests wait at a time in a process, unless the setting API_LONG_POLLS says it. Under
-# ASGI each request gets a thread of its own; under WSGI they come from a pool, often of four.
+# How many requests may wait at a time in a process, unless the setting API_LONG_POLLS says
+# otherwise. Under ASGI each request gets its own thread; under WSGI they come from a pool, often of
+# four.
 MOST_UNDER_ASGI, MOST_UNDER_WSGI = 16, 2
-# How many of them one user may have, and never more than half.
+# How many of them one user may have; never more than half.
 MOST_OF_ONE = 4
-# Seconds after which those should ask again whose request could not wait.
+# Seconds after which a client should try again whose request could not wait.
 RETRY_AFTER = 5
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Seats:
 
     @contextmanager
     def seat(self, user: Any, most: int) -> Iterator[bool]:
-        """Yield True if this user may wait during the block, where at most so many wait in all."""
+        """Yield whether this user may wait during the block, with at most `most` waits in all."""
         who, of_one = user.pk, min(MOST_OF_ONE, (most + 1) // 2)
         with self._lock:
             has_seat = self._taken[who] < of_one and self._taken.total() < most
@@ -60,9 +61,9 @@ SEATS = Seats()
 
 
 def most_waits(request: Request) -> int:
-    """How many requests may wait at a time in this process.
+    """Return how many requests may wait at a time in this process.
 
-    None waits in a WSGI server without threads: the process would serve nobody else meanwhile.
+    None may wait in a WSGI server without threads, where the process would serve nobody else.
     """
     chosen = get_settings().API_LONG_POLLS
     if chosen is not None:
@@ -75,10 +76,10 @@ def most_waits(request: Request) -> int:
 def waited(
     view: ApiView, look: Callable[[], T], is_enough: Callable[[T], bool], seconds: float
 ) -> T:
-    """Return what is seen once it is enough, or when the time is over.
+    """Return the result of `look` once it is enough, or when the time is over.
 
-    Where too many requests wait already, return what is seen now, and tell the client when to try
-    it again.
+    If too many requests are waiting already, return the present result, and tell the client when to
+    try again.
     """
     seen = look()
     if not seconds or is_enough(seen):
@@ -98,7 +99,7 @@ def waited(
 
 
 def _let_go() -> None:
-    """Give back the connections that the project would not keep beyond a request: many may wait.
+    """Close connections that the project would not keep beyond a request, because many may wait.
 
     Those within a transaction, such as a test's, are kept. SQLite's hold nothing that others need.
     """

@@ -1,4 +1,4 @@
-"""Users who may only look post all sorts of forms, and nothing changes."""
+"""Users who may only view post all kinds of forms, and nothing changes."""
 
 from __future__ import annotations
 

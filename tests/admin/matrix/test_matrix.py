@@ -1,7 +1,4 @@
-"""Every route, for every role, by every method: who may see sees, who may act acts, nothing else.
-
-The table says who may what; a route that it does not know fails.
-"""
+"""Every route, for every role and method: only users with the permission can view or act."""
 
 from __future__ import annotations
 

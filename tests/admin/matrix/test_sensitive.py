@@ -110,7 +110,7 @@ def _check_records(where: str) -> None:
 
 @pytest.mark.parametrize("what", EDITED)
 @pytest.mark.parametrize("wrong", ["[", '["bob", "[redacted]", 3]', '{"a": 1}'])
-def test_a_form_that_is_shown_again_tells_no_sensitive_value(
+def test_a_form_that_is_shown_again_contains_no_sensitive_value(
     what: str, wrong: str, made: Everything
 ) -> None:
     client = made.rows["people"]["superuser"]

@@ -1,4 +1,4 @@
-"""By a session nothing is changed without a token against forged requests; by others it is."""
+"""With a session, changes need a CSRF token; with other authentication they do not."""
 
 from __future__ import annotations
 

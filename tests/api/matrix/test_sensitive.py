@@ -1,4 +1,4 @@
-"""A sensitive value is in no answer of the API, whatever is asked or done, and by whomever."""
+"""No answer of the API contains a sensitive value, whatever is requested by whomever."""
 
 from __future__ import annotations
 

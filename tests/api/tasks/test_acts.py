@@ -1,4 +1,4 @@
-"""What is done to a task over REST: in which states, by whom, and what is answered."""
+"""Verbs on a task over REST: allowed states, permissions, and answers."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def test_the_largest_options_that_may_be_are_taken(root: ApiClient) -> None:
 
 
 @pytest.mark.parametrize("option", [{"retry_for": ["os.system"] * 2}, {"unique_for": "ended"}])
-def test_a_mistake_in_an_option_is_told_once_and_points_to_the_option(
+def test_a_mistake_in_an_option_is_reported_once_and_points_to_the_option(
     option: dict[str, Any], root: ApiClient
 ) -> None:
     (name,) = option

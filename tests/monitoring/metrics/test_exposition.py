@@ -238,7 +238,7 @@ def test_promtool_has_nothing_to_object_to() -> None:
     assert (found.returncode, found.stdout + found.stderr) == (0, b"")
 
 
-def test_a_database_that_does_not_answer_is_told() -> None:
+def test_a_database_that_does_not_answer_is_reported() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE taskqueue_total RENAME TO elsewhere")
     samples = scrape()
