@@ -4,6 +4,7 @@
 | --- | --- |
 | `TASKQUEUE_DEMO_DATABASE_URL` | a PostgreSQL, `postgresql://user:password@host:port/name`; otherwise SQLite |
 | `TASKQUEUE_DEMO_DIRECTORY` | where the SQLite database and the logs lie; otherwise `.demo` |
+| `TASKQUEUE_DEMO_SOURCES` | the folder that the workflow reads; otherwise that of taskqueue |
 """  # noqa: E501
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ LAYERS = (
     _layer("runtime", "worker"),
     _layer("package", INIT),
     _layer("display", "display logs"),
+    _layer("words", "reason_words"),
     _layer("template tags", "templatetags"),
     _layer("own tasks", "tasks"),
     _layer("faces", "admin api management progress testing"),

@@ -46,6 +46,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("give_up_on", None, "exception classes, not None"),
     ("give_up_on", [5], "exception classes, not 5"),
     ("crash_delay", -1, "between 0 and"),
+    ("lease_duration", timedelta(milliseconds=10), "seconds, not 10ms"),
     ("crash_delay", "soon", "a number of seconds or a timedelta, not 'soon'"),
     ("timeout", 0, "between 0.001 and"),
     ("timeout_from", "end", "must be 'start' or 'progress', not 'end'"),

@@ -102,6 +102,9 @@ are about what workflows and schedules mean, of which each is run on one databas
 differs between these, its statements, locks and plans, is tested on both by what stands below. So
 is each other test that starts workers. Of a test that is there in two forms, or of races of many
 forms for the same places, each database runs some."""
+TURNS = (1, 3, 5)
+"""Of six, PostgreSQL's: all of tests that start workers or have two forms, else two, for it takes
+about twice the time."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
@@ -129,4 +132,5 @@ def is_left_to_the_other_database(item: pytest.Item) -> bool:
     is_second = form is not None and form[0] in SECOND_FORMS
     name = FORM.sub(lambda found: SECOND_FORMS.get(found[0], found[0]), item.nodeid)
     turn = crc32(name.encode()) + is_second
-    return turn % 2 != (DATABASE == "postgresql")
+    turns = TURNS if starts_workers or form is not None else TURNS[:2]
+    return (turn % 6 in turns) != (DATABASE == "postgresql")

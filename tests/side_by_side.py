@@ -44,7 +44,9 @@ SHARES = {
     "faces": FACES,
     "tests/api": ["tests/api"],
 }
-"""In the order in which they are begun: the longest of those that compute come first."""
+LONGEST = "the rest"
+"""Those that compute are begun with this one of both databases; then come SQLite's, which are
+longer than PostgreSQL's, for they have more of the tests that are shared out."""
 WAITING = ("the patient", "tests/worker")
 """The shares that wait most of their time; each other computes."""
 NICENESS = 5
@@ -102,8 +104,7 @@ def parts(arguments: Sequence[str], environment: Mapping[str, str]) -> list[Part
             for name, chosen in QUICK.items()
         ]
     found = [part for name in DATABASES for part in _of(name, tuple(arguments), environment)]
-    order = list(SHARES)
-    return sorted(found, key=lambda part: order.index(part.name) if part.computes else -1)
+    return sorted(found, key=lambda part: (part.computes, part.name != LONGEST))
 
 
 def _of(database: str, given: tuple[str, ...], environment: Mapping[str, str]) -> list[Part]:

@@ -33,6 +33,8 @@ pytestmark = pytest.mark.slow
 
 DATABASE_OPTIONS = {"sqlite": [], "postgresql": ["--postgres"]}[DATABASE]
 PASSWORD = "taskqueue-demo"
+SOURCES = Path(taskqueue.__file__).parent
+FEW_SOURCES = SOURCES / "rules"
 # Seconds. A demo gives its worker 45 to end, its web server 45, PostgreSQL 30.
 STARTING, ENDING = 180, 200
 
@@ -42,7 +44,9 @@ StartDemo = Callable[..., "Demo"]
 class Demo:
     """A demo in a process of its own, and what it has printed so far."""
 
-    def __init__(self, *arguments: str, port: int, directory: Path, output: IO[bytes]) -> None:
+    def __init__(
+        self, *arguments: str, port: int, directory: Path, sources: Path, output: IO[bytes]
+    ) -> None:
         self.port = port
         self.address = f"http://127.0.0.1:{port}"
         self.directory = directory
@@ -56,6 +60,7 @@ class Demo:
                 **os.environ,
                 "DJANGO_SETTINGS_MODULE": "project.settings",
                 "TASKQUEUE_DEMO_DIRECTORY": str(directory),
+                "TASKQUEUE_DEMO_SOURCES": str(sources),
                 "PYTHONUNBUFFERED": "1",
             },
             stdin=subprocess.DEVNULL,
@@ -98,14 +103,20 @@ class Demo:
 
 @pytest.fixture
 def start_demo(tmp_path: Path) -> Iterator[StartDemo]:
-    """Start a demo: `start_demo("--exit", "--root", folder)`. It does not outlive the test."""
+    """Start a demo: `start_demo("--exit", "--root", folder)`. It does not outlive the test.
+
+    Its workflow reads `sources`: few files, for it takes most of the time.
+    """
     demos: list[Demo] = []
     directory = tmp_path / "state"
 
-    def start(*arguments: str | Path) -> Demo:
+    def start(*arguments: str | Path, sources: Path = FEW_SOURCES) -> Demo:
         with (tmp_path / f"output-{len(demos)}").open("wb") as output:
             texts = [str(argument) for argument in arguments]
-            demos.append(Demo(*texts, port=_free_port(), directory=directory, output=output))
+            port = _free_port()
+            demos.append(
+                Demo(*texts, port=port, directory=directory, sources=sources, output=output)
+            )
         return demos[-1]
 
     yield start
@@ -116,9 +127,19 @@ def start_demo(tmp_path: Path) -> Iterator[StartDemo]:
         shutil.rmtree(data.resolve())
 
 
+def test_its_time_limit_is_a_duration_as_everywhere() -> None:
+    settings = "--settings=project.settings"
+    command = [sys.executable, str(ROOT / "manage.py"), "demo", settings, "--timeout"]
+    refused = subprocess.run([*command, "soon"], capture_output=True, text=True, cwd=ROOT)
+    assert refused.returncode == 2
+    assert "'soon' is not a duration: write 90, 90s" in refused.stderr
+    told = subprocess.run([*command, "5m", "--help"], capture_output=True, text=True, cwd=ROOT)
+    assert told.returncode == 0, told.stderr
+
+
 def test_the_demo_reads_every_file_and_ends_by_itself(start_demo: StartDemo) -> None:
     folder = Path(utils.__file__).parent
-    demo = start_demo("--exit", "--root", folder)
+    demo = start_demo("--exit", "--root", folder, sources=SOURCES)
 
     assert demo.wait() == 0, demo.output()
 
@@ -138,7 +159,7 @@ def test_the_demo_reads_every_file_and_ends_by_itself(start_demo: StartDemo) -> 
 
 def most_imported() -> tuple[int, list[list[str]]]:
     """How many files taskqueue has, and the rows of the table of what they import most."""
-    paths = list(Path(taskqueue.__file__).parent.rglob("*.py"))
+    paths = list(SOURCES.rglob("*.py"))
     counts: Counter[str] = Counter()
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):

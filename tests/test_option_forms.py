@@ -88,7 +88,6 @@ WRONG: list[tuple[str, Any, str]] = [
     ("backoff", "exponential(factor=5m)", "factor must be a number, not '5m'"),
     ("backoff", "fixed(5, jitter=50ms)", "jitter must be a number"),
     ("backoff", {"policy": "exponential", "factor": "5"}, "factor must be a number, not '5'."),
-    ("unique_per", "10ms", "seconds, not 10ms."),
     ("debounce", {"wait": "1w", "max_wait": "2h"}, "max_wait=2h) must not be shorter than wait=1w"),
     ("backoff", 5, "not 5: write it as exponential(base=2, cap=600"),
     ("backoff", [5], "write it as exponential"),

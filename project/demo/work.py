@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -20,8 +21,8 @@ from taskqueue.models import Schedule, Task
 from taskqueue.results import TaskResult
 from taskqueue.results.workflows import WorkflowRun
 
-OWN = Path(taskqueue.__file__).parent
-"""The source files of taskqueue itself, which the workflow reads."""
+OWN = Path(os.environ.get("TASKQUEUE_DEMO_SOURCES", Path(taskqueue.__file__).parent))
+"""The source files of taskqueue itself, or of another folder, which the workflow reads."""
 DELAY = timedelta(seconds=2)
 LOOK_SECONDS = 0.1
 OURS = Q(name__startswith="project.", schedule=None)

@@ -1,6 +1,6 @@
 """The admin's pages.
 
-Django imports this if its admin is installed.
+Django imports this module if its admin is installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The buttons of queues, workers and schedules: each runs one verb and shows refusals.
+"""The buttons of queues, workers and schedules: each runs one verb, and refusals become messages.
 
 The reason that people give for an action is stored in the audit and in the admin's own history.
 """

@@ -10,11 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.columns import cell, last_digits
-from taskqueue.admin.reason_words import detail_words, reason_words
 from taskqueue.display import badge
 from taskqueue.engine.verbs import VERBS
 from taskqueue.models import Audit
 from taskqueue.monitoring.searching.qualifiers import is_id
+from taskqueue.reason_words import detail_words, reason_words
 
 
 def entry_words(line: Audit) -> Any:

@@ -1,4 +1,4 @@
-"""Translated labels of columns."""
+"""Labels for columns of models, in the language of the page."""
 
 from __future__ import annotations
 

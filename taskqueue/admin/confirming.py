@@ -1,4 +1,4 @@
-"""The confirmation page for all actions on tasks, workers, schedules and other nouns."""
+"""The page that asks for confirmation, used for tasks, workers, schedules and everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A heat map of run times: the number of attempts for each step and doubling of the time."""
+"""A heat map of run times: the number of attempts for each step and each doubling of the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits: the list with gauges, and the page of each with its keys and its override."""
+"""Limits: the list with gauges, the page of a limit with its keys, and overriding its numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ COUNTED_FOR = {
 class NumbersForm(forms.Form):
     """The fields that a button of a limit posts, besides the reason."""
 
-    verb = forms.ChoiceField(choices=[(name, name) for name in LIMIT_VERBS])
+    verb = forms.ChoiceField(
+        label=gettext_lazy("Action"), choices=[(name, name) for name in LIMIT_VERBS]
+    )
     concurrency = forms.IntegerField(
         label=gettext_lazy("Tasks at once"), required=False, min_value=0, max_value=MOST_AT_ONCE
     )

@@ -14,7 +14,6 @@ from taskqueue.admin.base import LeanList, ReadOnlyAdmin
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import row_id
 from taskqueue.admin.links import kept_runs
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.page import (
     OCCURRENCE_COLUMNS,
     shown_requester,
@@ -24,6 +23,7 @@ from taskqueue.admin.schedules.page import (
 from taskqueue.display import EMPTY, WORDS, badge, local_time
 from taskqueue.models import Occurrence, Schedule
 from taskqueue.models.schedule import OPEN, OccurrenceStatus
+from taskqueue.reason_words import reason_words
 
 OF_SCHEDULE = "schedule__id__exact"
 # Filters by a final status read this many of the newest rows, without an index.

@@ -1,4 +1,4 @@
-"""Buttons that create something: an id in the page makes pressing twice act only once.
+"""Buttons that create something: each page has an id for it, so that pressing twice acts once.
 
 The form has the field `once` (`{% taskqueue_once %}` in templates). Its value and all others that
 are sent make the id of the task that is made, or of the request for a run of a schedule: a page

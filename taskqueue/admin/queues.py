@@ -47,7 +47,9 @@ LONGEST_PAUSE = 366 * 24 * 60
 class ActForm(forms.Form):
     """The fields that a button of a queue posts, besides the reason."""
 
-    verb = forms.ChoiceField(choices=[(name, name) for name in QUEUE_VERBS])
+    verb = forms.ChoiceField(
+        label=gettext_lazy("Action"), choices=[(name, name) for name in QUEUE_VERBS]
+    )
     minutes = forms.IntegerField(
         label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_PAUSE
     )
@@ -88,8 +90,10 @@ HINTED = ("pause", "limit")
 class PauseForm(ActForm):
     """The fields of the buttons for a definition or everything, besides the reason."""
 
-    verb = forms.ChoiceField(choices=[(name, name) for name in PAUSING])
-    definition = forms.CharField(required=False)
+    verb = forms.ChoiceField(
+        label=gettext_lazy("Action"), choices=[(name, name) for name in PAUSING]
+    )
+    definition = forms.CharField(label=gettext_lazy("Definition"), required=False)
 
 
 class QueueAdmin(GroupsPage, ActsAdmin, RowReportAdmin):

@@ -7,10 +7,10 @@ from typing import Any
 from django.forms import BaseForm
 from django.utils.translation import gettext
 
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.core.refusals import Refusal, why
 from taskqueue.display import status_word
 from taskqueue.exceptions import TaskQueueError
+from taskqueue.reason_words import reason_words
 
 
 def refused(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Streams that tell an open page that it has changed, so that it refreshes at once.
+"""Streams that tell an open page that it has changed, so that it fetches its fragment at once.
 
 The streams carry no content: pages are rendered and redacted in one place. They are served under
 ASGI; elsewhere, and if no stream may be opened, a page polls every few seconds.

@@ -1,4 +1,4 @@
-"""The duty of alerts: judge due rules, update their incidents, and send messages."""
+"""One check of the due alert rules: judge them, update their incidents, and report news."""
 
 from __future__ import annotations
 

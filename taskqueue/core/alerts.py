@@ -1,4 +1,4 @@
-"""The kinds of alert rules: their subjects and their default numbers."""
+"""The kinds of alert rules: their subjects, and the defaults of their numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The kinds of events, and the match of kinds with patterns.
+"""The kinds of events, and the patterns that name them.
 
-A kind is a noun, a dot and what happened. The noun decides who may see such events.
+A kind consists of its noun, a dot and what happened. The noun decides who may see the event.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ def kinds_of(patterns: Iterable[str]) -> list[str]:
             ))  # fmt: skip
         found = [kind for kind in ALL_KINDS if fnmatchcase(kind, pattern)]
         if not found:
-            known = f"The kinds are {', '.join(ALL_KINDS)}."
+            known = _("The kinds are {names}.", names=", ".join(ALL_KINDS))
             # A noun alone means all kinds of it.
             meant = [f"{pattern}.*"] if pattern in NOUNS else ALL_KINDS
-            hint = did_you_mean(pattern, meant, otherwise=known).strip()
+            hint = did_you_mean(pattern, meant, otherwise=known)
             raise ValueError(_(
-                "No event is of the kind {pattern!r}. {hint}", pattern=pattern, hint=hint
+                "No event is of the kind {pattern!r}.{hint}", pattern=pattern, hint=hint
             ))  # fmt: skip
         wanted.update(found)
     return [kind for kind in ALL_KINDS if kind in wanted or not given]

@@ -1,4 +1,4 @@
-"""Lazy sequences, whose items are made on first access."""
+"""Sequences whose items are made when they are first accessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lazy names of packages and classes, which are imported on first access."""
+"""Names of packages and classes that are imported when they are first accessed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The reason of a refusal: its English text, and what is needed to translate it.
+"""Why something was refused: in English, with the data that a face needs to translate it.
 
-Exceptions, logs, REST and the command line use the English text. The admin translates it
+Exceptions, logs, REST and the command line show the English text. The admin translates it
 (`taskqueue.display.refused`).
 """
 

@@ -49,19 +49,20 @@ class Backoff:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, named = getattr(self, field.name), {"type": type(self).__name__}
+            value = getattr(self, field.name)
             if field.name in NUMBERS and (
                 isinstance(value, bool) or not isinstance(value, int | float)
             ):
                 raise TypeError(_(
                     "{type}: {field} must be a number, not {value}.",
-                    field=field.name, value=shown(value), **named,
+                    type=type(self).__name__, field=field.name, value=shown(value),
                 ))  # fmt: skip
             seconds = seconds_of(value)
             if not 0 <= seconds <= LONGEST:
                 raise ValueError(_(
                     "{type}: {field} must be between 0 and {longest:g}, not {value}.",
-                    field=field.name, longest=LONGEST, value=shown(value), **named,
+                    type=type(self).__name__, field=field.name, longest=LONGEST,
+                    value=shown(value),
                 ))  # fmt: skip
             object.__setattr__(self, field.name, seconds)
         if self.jitter > 1:

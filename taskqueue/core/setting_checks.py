@@ -1,4 +1,4 @@
-"""Checks of settings: each is given the name of a setting, for messages, and its value.
+"""Checks of settings: each takes the name of a value for messages, and the value.
 
 It returns the normal form or raises `Mistake`.
 """

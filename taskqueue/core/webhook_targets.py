@@ -1,4 +1,4 @@
-"""Check the URLs of webhooks, as far as a URL can tell. Standard library only."""
+"""The URLs to which webhooks may be sent, as far as the URL shows. Standard library only."""
 
 from __future__ import annotations
 

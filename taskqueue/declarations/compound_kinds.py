@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from functools import cached_property
 from typing import Any
 
@@ -39,16 +40,34 @@ class Fields(Kind):
     def _load(self, value: Any) -> Any:
         if isinstance(value, self._made):
             return value
-        if not isinstance(value, Mapping) or not value.keys() <= self._kinds.keys():
+        if not isinstance(value, Mapping):
             self.refuse(value)
+        if not self._required <= value.keys() <= self._kinds.keys():
+            raise Misfit(self._words_of_fields, value)
         given = {}
         for name, item in value.items():
             kind = self._kinds[name]
             given[name] = at(name, kind.load, item) if kind else item
         try:
             return self._made(**given)
-        except TypeError:  # A field lacks.
+        except TypeError:  # As its own `__post_init__` may raise.
             self.refuse(value)
+
+    @cached_property
+    def _required(self) -> frozenset[str]:
+        return frozenset(
+            each.name
+            for each in fields(self._made)
+            if each.init and each.default is MISSING and each.default_factory is MISSING
+        )
+
+    @cached_property
+    def _words_of_fields(self) -> str:
+        names = [
+            name if name in self._required else _("{name} (optional)", name=name)
+            for name in self._kinds
+        ]
+        return _("{type} with the fields {names}", type=self.words, names=joined(names, ", "))
 
 
 class Row(Kind):
@@ -178,7 +197,7 @@ class Either(Kind):
             try:
                 return way(kind)(value)
             except Misfit as error:
-                if error.path:
+                if error.path or error.wanted != kind.words:
                     inside.append(error.with_traceback(None))
         if len(inside) == 1:  # Only one of them could be meant: what is wrong within it.
             raise inside[0]

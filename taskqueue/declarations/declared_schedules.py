@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from taskqueue.core.refusals import refusal as _
-from taskqueue.core.refusals import why
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import options_for, options_from_json
-from taskqueue.declarations.scheduled import Scheduled, check_name, check_policies
+from taskqueue.declarations.scheduled import Scheduled, as_invalid, check_name, check_policies
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidArguments, InvalidSchedule, InvalidTask
 from taskqueue.rules import Rule
 
@@ -70,7 +69,7 @@ def encode_call(
     try:
         return definition_of(scheduled, definition).encode(scheduled.args, dict(scheduled.kwargs))
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
-        raise InvalidSchedule(why(error)) from None
+        raise as_invalid(error) from None
     except Exception as error:  # A callable unique_key is the project's. It may tell a secret.
         raise InvalidSchedule(_(
             "Its unique_key raised {type} with these arguments.", type=type(error).__name__
@@ -107,7 +106,7 @@ def definition_of(
     try:
         return definition.using(**options_from_json(scheduled.options))
     except (InvalidTask, TypeError) as error:
-        raise InvalidSchedule(why(error)) from None
+        raise as_invalid(error) from None
 
 
 def named(definition: Declares) -> list[tuple[str, Scheduled]]:

@@ -11,6 +11,8 @@ from taskqueue.core.priorities import HIGHEST_PRIORITY
 from taskqueue.core.retries import Exponential
 from taskqueue.declarations.limits import Concurrency
 
+# What the names of all of them begin with. People neither enqueue nor schedule them.
+OF_ITSELF = "taskqueue."
 HOUR, DAY = 3600, 86_400
 
 # Those of alerts go before all else on the internal queue: an alert about a backlog must not stand

@@ -132,6 +132,11 @@ def _intervals(rule: Rule) -> list[timedelta]:
     return [later - time for time, later in pairwise(times)]
 
 
+def as_invalid(error: Exception) -> InvalidSchedule:
+    """Return the error of what a schedule runs as one of the schedule, about the same field."""
+    return InvalidSchedule(why(error), path=getattr(error, "path", ()))
+
+
 def _duration_of(name: str, value: Any, *, lowest: float) -> timedelta:
     try:
         return check_duration(name, value, lowest=lowest)

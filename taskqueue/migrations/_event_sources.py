@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+# On PostgreSQL each statement reads the conditions of the triggers that it may fire, with all their
+# texts, so those of tasks and leases are short.
 FINAL = "('succeeded', 'failed', 'cancelled')"
 # Texts that are cut, so that details stay within 2 KiB: a character takes up to six bytes of JSON,
 # and columns of SQLite have no bound.
@@ -71,11 +73,11 @@ SOURCES = (
     ),
     Source(
         "task", "moved", "UPDATE OF status",
-        f"""OLD.status <> NEW.status AND (
-            NEW.status IN ('succeeded', 'failed', 'cancelled', 'retrying')
-            OR OLD.status IN {FINAL}
+        # A task is final once it has `finished_at`, says a CHECK constraint.
+        """OLD.status <> NEW.status AND (
+            NEW.finished_at IS NOT NULL OR NEW.status = 'retrying' OR OLD.finished_at IS NOT NULL
         )""",
-        f"CASE WHEN NEW.status IN {FINAL} THEN 'task.' || NEW.status ELSE 'task.retrying' END",
+        "CASE WHEN NEW.finished_at IS NULL THEN 'task.retrying' ELSE 'task.' || NEW.status END",
         task="NEW.id", workflow="step.workflow_id", name="NEW.name", queue="NEW.queue_name",
         worker="COALESCE(lease.worker_id, '')", attempt="NEW.attempt",
         details=(
@@ -94,7 +96,8 @@ SOURCES = (
         kind="'task.progressed'", details=(("percent", "NEW.progress"),), **OF_LEASE,
     ),
     Source(
-        label="lost", on="UPDATE OF status", when="OLD.status <> 'lost' AND NEW.status = 'lost'",
+        label="lost", on="UPDATE OF status",
+        when="OLD.finished_at IS NULL AND NEW.status = 'lost'",
         kind="'task.lost'",
         details=(("error", ERROR.format("NULLIF(NEW.error_class, '')")),), **OF_LEASE,
     ),

@@ -1,4 +1,4 @@
-"""Alert rules, and their incidents: the subjects for which a rule's condition holds or held."""
+"""Alert rules and their incidents: the subjects for which a rule's condition holds or held."""
 
 from __future__ import annotations
 

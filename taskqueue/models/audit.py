@@ -1,4 +1,4 @@
-"""An audit entry: who did what by hand, to what, and why."""
+"""An audit entry: who did what to which subject by hand, and why."""
 
 from __future__ import annotations
 

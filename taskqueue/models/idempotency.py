@@ -1,4 +1,4 @@
-"""A request with an Idempotency-Key, or a press of an admin button, and its response."""
+"""A REST request with an Idempotency-Key, or a press of a button in the admin, with its answer."""
 
 from __future__ import annotations
 

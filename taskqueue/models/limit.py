@@ -1,7 +1,7 @@
 """Limits: how many tasks may run at once or start within a time, and partitions of waiting tasks.
 
-A task with limits or required tags belongs to a partition: all tasks with the same queue, limiters,
-tenant, sequence and tags. `engine.limits` claims such tasks.
+A task that is limited, or that only workers with certain tags may run, belongs to a partition: all
+tasks with the same queue, limiters, tenant, sequence and tags. `engine.limits` claims them.
 """
 
 from __future__ import annotations

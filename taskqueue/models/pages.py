@@ -1,4 +1,4 @@
-"""Proxy models for admin pages that show no table."""
+"""Proxy models for admin pages that are not tables."""
 
 from django.utils.translation import gettext_lazy as _
 

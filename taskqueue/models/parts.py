@@ -1,4 +1,4 @@
-"""Parts that several models share: choices, loose references, permissions and the clock."""
+"""What several models share: choices, loose references, permissions, figures, the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pause of a definition, or of everything; pauses of queues are stored in their rows."""
+"""A pause of a definition, or of everything; a queue's pause is in the queue's row."""
 
 from __future__ import annotations
 

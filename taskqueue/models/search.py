@@ -1,4 +1,4 @@
-"""A saved search for tasks, with its name and owner."""
+"""A saved search: the text of a search for tasks, under a name that its owner chose."""
 
 from __future__ import annotations
 

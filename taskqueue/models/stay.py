@@ -1,4 +1,4 @@
-"""Tasks whose next attempt should run on the worker of the last one."""
+"""Tasks whose next attempt must be on the worker of the last one."""
 
 from __future__ import annotations
 

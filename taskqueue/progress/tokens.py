@@ -1,4 +1,4 @@
-"""Signed tokens, which let their holder see one progress for a limited time.
+"""Signed tokens: what somebody may see with them, and until when.
 
 Anybody who has a token may use it, so a token always expires. Its holder can read it: it contains
 the id of the task or workflow and nothing else about it.

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from taskqueue.core.refusals import joined, why
 from taskqueue.core.refusals import refusal as _
 from taskqueue.exceptions import InvalidSchedule
+from taskqueue.rules.cron_errors import no_expression
 from taskqueue.rules.values import shown, suggestion
 
 HOUR = timedelta(hours=1)
@@ -61,6 +62,7 @@ _FIELDS = (
     _DAY_OF_WEEK,
     _Field(_("second"), 59, "Use Every(seconds={number})"),
 )
+_NAMES = [field.name for field in _FIELDS]
 
 
 @dataclass(frozen=True)
@@ -161,8 +163,8 @@ def expanded(expression: str) -> list[list[Any]]:
 
     try:
         values: list[list[Any]] = croniter.expand(expression, strict=True)[0]
-    except Exception as error:  # croniter raises KeyError, TypeError and others for some texts
-        raise _no_expression(expression, error) from None
+    except Exception:  # croniter raises KeyError, TypeError and others for some texts
+        raise no_expression(expression, _NAMES) from None
     return values
 
 
@@ -185,24 +187,16 @@ def _days(expression: str, midnight: datetime) -> Iterator[datetime]:
             yield days.get_next()
     except (CroniterBadDateError, ValueError, OverflowError):
         return  # none within 50 years, or beyond the year 9999
-    except Exception as error:
-        raise _no_expression(expression, error) from None
+    except Exception:
+        raise no_expression(expression, _NAMES) from None
 
 
 def _numbers(expression: str, values: list[list[Any]], position: int) -> list[int]:
     if values[position] == ["*"]:
         return list(range(_SIZES[position]))
     if not all(isinstance(value, int) for value in values[position]):
-        raise _no_expression(expression, f"{values[position]} are not numbers")
+        raise no_expression(expression, _NAMES)
     return sorted(values[position])
-
-
-def _no_expression(expression: str, reason: object) -> InvalidSchedule:
-    lines = str(reason).splitlines() or [type(reason).__name__]
-    return InvalidSchedule(_(
-        "Cron: {shown} is not a cron expression, or never fires: {lines}",
-        shown=shown(expression), lines=lines[-1],
-    ))  # fmt: skip
 
 
 def _check_text(expression: str, name: str) -> None:

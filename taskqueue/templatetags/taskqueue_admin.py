@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from taskqueue import display
 from taskqueue.core.uuid7 import uuid7
 from taskqueue.monitoring import durations
+from taskqueue.reason_words import reason_words
 
 register = template.Library()
 for show in (
@@ -25,6 +26,7 @@ for show in (
     display.status_word,
 ):  # fmt: skip
     register.filter(show.__name__, show)
+register.filter(reason_words)
 
 # The model, the key after `g`, and the title of each page.
 PAGES: tuple[tuple[str, str, Any], ...] = (

@@ -1,4 +1,4 @@
-"""The body of a webhook: small by design; the receiver fetches further details."""
+"""The body of a webhook, which is short on purpose: a receiver fetches what it may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP client of webhooks, which only connects to public hosts.
+"""The HTTP client of webhooks, which cannot be made to call hosts that are not public.
 
 The name is resolved once, every address is checked, and the socket is connected to a checked
 address: there is no second lookup, which could return another one. The client follows no redirects,

@@ -9,13 +9,13 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from taskqueue.admin import reason_words as module
-from taskqueue.admin.reason_words import DETAILS, TEMPLATES, detail_words, reason_words
+from taskqueue import reason_words as module
 from taskqueue.core.states import Missed
 from taskqueue.engine.schedules.advancing import decide, resting_reason
 from taskqueue.engine.schedules.syncing import CODE
 from taskqueue.engine.schedules.times import Time
 from taskqueue.models import Schedule
+from taskqueue.reason_words import DETAILS, TEMPLATES, detail_words, reason_words
 
 NOW = timezone.now()
 
@@ -31,6 +31,7 @@ def test_a_template_gives_the_text_that_it_was_made_from() -> None:
         gaps = {
             "number": "3", "who": "ann", "reason": "why", "time": "now", "seconds": "2",
             "status": "500", "error": "refused", "moment": "2026-11-01 09:00:00", "task": "x",
+            "end": "exit 1", "call": "shop.tasks.send",
         }  # fmt: skip
         text = template.format(**gaps)
         assert reason_words(text) == f"[{text}]"

@@ -10,6 +10,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from taskqueue import AfterEnd, Cron, DailyWindow, Every, Once, rules, schedules
+from taskqueue.declarations.definition import registry
 from taskqueue.models import Audit, Schedule
 from taskqueue.monitoring.read_models.schedule import MOST_TIMES
 from taskqueue.monitoring.reading import now
@@ -295,3 +296,10 @@ def test_the_times_while_typing_have_the_jitter_and_end_with_the_last_run(
     Schedule.objects.update(run_count=2)
     own = {**given, "max_runs": "3", "schedule": schedule.pk}
     assert client.get(page, own).text.count("<tr") == plain.count("<tr") - (MOST_TIMES - 1)
+
+
+def test_the_form_offers_no_task_that_taskqueue_enqueues_itself(log_in_as: LogIn) -> None:
+    text = read(log_in_as("superuser"), url("schedule", "add"))
+    assert f'<option value="{add.name}"' in text
+    assert registry.find("taskqueue.webhooks.deliver") is not None
+    assert '<option value="taskqueue.' not in text

@@ -9,6 +9,7 @@ import pytest
 from taskqueue.models import AlertRule, Endpoint, Queue
 from tests.api.conftest import ApiClient
 from tests.sample.rest_tasks import pay
+from tests.sample.rest_workflows import deliver
 
 pytestmark = pytest.mark.django_db
 URL = "https://receiver.example/hook"
@@ -64,6 +65,15 @@ def test_the_field_that_is_wrong_is_pointed_at(
     assert not Endpoint.objects.exists()
     assert not AlertRule.objects.filter(name="a").exists()
     assert not Queue.objects.filter(limiter_id__isnull=False).exists()
+
+
+@pytest.mark.parametrize("task", [pay.name, deliver.name])
+def test_arguments_of_a_schedule_are_pointed_at(task: str, root: ApiClient) -> None:
+    rule = {"kind": "every", "interval": 60}
+    body = {"name": "daily", "task": task, "args": [["x"]], "rule": rule}
+    answer = root.act("schedules/", body)
+    assert answer.status_code == 422, answer.content
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["/args/0"]
 
 
 @pytest.mark.parametrize(("method", "ending"), [("PATCH", ""), ("POST", "retry/")])

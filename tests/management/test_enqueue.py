@@ -14,6 +14,7 @@ from taskqueue.models import Audit, Task, TaskLog
 from tests.engine.steps import claim_one, end, past
 from tests.management.test_taskqueue import exit_code, refused, run, run_json
 from tests.monitoring.rows import HOUR, make_task, make_worker
+from tests.sample.rest_workflows import deliver
 from tests.sample.tasks import add, echo, noop
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +38,13 @@ def test_options_are_taken_as_flags_and_by_name() -> None:
     assert (task.queue_name, task.priority, task.status) == ("mail", 5, "scheduled")
     assert (task.max_attempts, task.metadata) == (7, {"a": 1})
     assert timedelta(minutes=9) < task.run_after - timezone.now() < timedelta(minutes=11)
+
+
+@pytest.mark.parametrize("command", [["enqueue", add.name], ["workflows", "enqueue", deliver.name]])
+def test_arguments_behind_the_name_are_told_how_they_are_given(command: list[str]) -> None:
+    code, said = refused(*command, "1", "the 2nd")
+    assert (code, said) == (2, """Give arguments as JSON: --args '[1, "the 2nd"]'""")
+    assert not Task.objects.exists()
 
 
 @pytest.mark.parametrize("name", ["high", "HIGH"])

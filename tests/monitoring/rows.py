@@ -11,6 +11,7 @@ from django.utils import timezone
 from taskqueue.core.histogram import bucket_of, stored
 from taskqueue.core.states import FINISHED
 from taskqueue.models import Lease, Rollup, Schedule, Task, Worker
+from taskqueue.monitoring.why import Reason, why
 
 T = TypeVar("T")
 
@@ -48,6 +49,11 @@ def make_worker(name: str = "w1", **fields: Any) -> Worker:
         "versions": {"taskqueue": "1.2"}, **fields,
     }  # fmt: skip
     return Worker.objects.create(name=name, **values)
+
+
+def told(result: Any) -> dict[str, Reason]:
+    """The reasons of a task, by code."""
+    return {reason.code: reason for reason in why(Task.objects.get(id=result.id))}
 
 
 def make_running(worker: str = "w1", *, task: Task | None = None, **fields: Any) -> Lease:

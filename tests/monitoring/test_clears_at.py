@@ -12,11 +12,11 @@ from django.utils import timezone
 from taskqueue import Concurrency, Debounce, Rate, Sequence, control
 from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.models import Lease, Task, Worker
-from taskqueue.monitoring.why import Reason, why
 from taskqueue.monitoring.why.codes import CLEARING, FULLER, SENTENCES
 from tests.engine.steps import claim_one, end
 from tests.engine.test_limits import take
 from tests.management.test_taskqueue import run_json
+from tests.monitoring.rows import make_worker, told
 from tests.sample.tasks import add, noop
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,15 +26,7 @@ SOON = timedelta(minutes=5)
 @pytest.fixture(autouse=True)
 def worker() -> Worker:
     """A worker that lives."""
-    now = timezone.now()
-    return Worker.objects.create(
-        name="w1", host="h1", pid=1, concurrency=50, lease_seconds=600, started_at=now, seen_at=now
-    )
-
-
-def told(result: Any) -> dict[str, Reason]:
-    """The reasons of a task, by code."""
-    return {reason.code: reason for reason in why(Task.objects.get(id=result.id))}
+    return make_worker(concurrency=50, lease_seconds=600)
 
 
 def row_of(result: Any) -> Task:

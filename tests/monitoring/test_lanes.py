@@ -9,7 +9,12 @@ from django.utils import timezone
 
 from taskqueue.models import Queue, Rollup
 from taskqueue.monitoring.counts import Count
-from taskqueue.monitoring.read_models.queue import ShownQueue, queue_named, read_queues
+from taskqueue.monitoring.read_models.queue import (
+    ShownQueue,
+    queue_named,
+    queues_after,
+    read_queues,
+)
 from tests.monitoring.rows import (
     HOUR,
     MINUTE,
@@ -49,6 +54,11 @@ def test_a_queue_that_a_worker_names_is_found_before_its_first_task() -> None:
     assert found is not None
     assert (found.waiting, found.is_served) == (0, True)
     assert queue_named("mial") is None
+    make_worker("gone", queues={"old": 1}, seen_at=ago(HOUR))
+    make_task(queue_name="web")
+    assert [queue.name for queue in read_queues()] == ["mail", "web"]
+    assert [queue.name for queue in queues_after("a", limit=9)] == ["mail", "web"]
+    assert [queue.name for queue in queues_after("mail", limit=9)] == ["web"]
 
 
 def test_ready_tasks_wait_in_their_queue_though_nobody_has_seen_it() -> None:

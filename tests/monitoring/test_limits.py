@@ -31,6 +31,7 @@ from taskqueue.monitoring.searching.search import parse
 from taskqueue.monitoring.why import why
 from tests.engine.steps import claim, end
 from tests.engine.test_limits import args, one_at_a_time, take, two_a_key
+from tests.monitoring.rows import make_worker, told
 from tests.sample.tasks import add
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,15 +41,7 @@ NAME = "tests.sample.tasks.add:a"
 @pytest.fixture(autouse=True)
 def worker() -> Worker:
     """A worker that lives."""
-    now = timezone.now()
-    return Worker.objects.create(
-        name="w1", host="h1", pid=1, concurrency=50, lease_seconds=600, started_at=now, seen_at=now
-    )
-
-
-def told(result: Any) -> dict[str, Any]:
-    """The reasons of a task, by code."""
-    return {reason.code: reason for reason in why(Task.objects.get(id=result.id))}
+    return make_worker(concurrency=50, lease_seconds=600)
 
 
 def test_a_limit_tells_what_runs_and_waits_of_all_its_keys() -> None:

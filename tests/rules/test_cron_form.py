@@ -85,7 +85,7 @@ def test_values_that_are_no_numbers_are_an_invalid_schedule(
     )
     rule = Cron("1 2 3 4 2")
 
-    with pytest.raises(InvalidSchedule, match="not numbers"):
+    with pytest.raises(InvalidSchedule, match="is not a cron expression"):
         rule.check()
 
 

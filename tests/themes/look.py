@@ -71,6 +71,7 @@ def shown(addresses: dict[str, str], cookie: dict[str, str], folder: Path | None
                     yield from (
                         f"{name}: {selector} is not seen" for selector in _unseen(page, seen)
                     )
+                yield from (f"{name}: the button {text!r} is cut off" for text in _cut_off(page))
                 if folder:
                     page.screenshot(path=folder / f"{name}-{size}.png", full_page=True)
             context.close()
@@ -79,6 +80,15 @@ def shown(addresses: dict[str, str], cookie: dict[str, str], folder: Path | None
 def _overflow(page: Any, address: str) -> int:
     page.goto(address)
     return int(page.evaluate("document.scrollingElement.scrollWidth - window.innerWidth"))
+
+
+def _cut_off(page: Any) -> list[str]:
+    """The texts of our buttons that have no room. Grappelli's own are as they are."""
+    buttons = "button:not(.grp-button), .taskqueue-small"
+    script = """(all) => all.filter((each) => each.scrollWidth > each.clientWidth + 1)
+        .map((each) => each.textContent.trim())"""
+    found: list[str] = page.locator("[class*=taskqueue]").locator(buttons).evaluate_all(script)
+    return [text for text in found if text]
 
 
 def _unseen(page: Any, seen: tuple[str, ...]) -> Iterator[str]:

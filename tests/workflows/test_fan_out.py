@@ -12,6 +12,7 @@ from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.declarations.workflows import checking
 from taskqueue.engine.connections import transaction
 from taskqueue.engine.record import record
+from taskqueue.engine.rows import Claimed
 from taskqueue.engine.workflows import advancing, fan_outs, members, tasks
 from taskqueue.engine.workflows.fan_outs import HEADER, keep_fan_out
 from taskqueue.engine.workflows.pruning import prune_workflows
@@ -403,16 +404,20 @@ def test_a_cancelled_workflow_sends_no_more_calls_of_a_fan_out() -> None:
     assert_settled(run)
 
 
-def test_a_fan_out_that_is_returned_while_its_workflow_stops_does_not_run() -> None:
+def returns_while_stopping(calls: Any) -> tuple[WorkflowRun, Claimed]:
+    """A workflow that was cancelled while its step ran, which returned the calls; and the claim."""
     run = squares.s(3).enqueue()
     [claimed] = claim(1)
-    calls = fan_out(square, [((number,), {}) for number in range(3)])
     keep_fan_out(connection, calls, lease_id=claimed.lease_id, task_id=claimed.task_id)
     run.cancel("not needed")
     success = outcome(claimed, OutcomeKind.SUCCEEDED)._replace(has_fan=True)
     with transaction(connection):
         assert record(connection, [success], policy=policy())
-    finish(run)
+    return finish(run), claimed
+
+
+def test_a_fan_out_that_is_returned_while_its_workflow_stops_does_not_run() -> None:
+    run, claimed = returns_while_stopping(fan_out(square, [((n,), {}) for n in range(3)]))
     assert Task.objects.get(id=claimed.task_id).status == "succeeded"
     assert run.status == "cancelled"
     assert Task.objects.filter(name=square.name).count() == 0
@@ -425,15 +430,7 @@ def test_a_fan_out_that_is_returned_while_its_workflow_stops_does_not_run() -> N
 
 
 def test_a_canvas_that_is_returned_while_its_workflow_stops_runs_after_a_retry() -> None:
-    run = squares.s(3).enqueue()
-    [claimed] = claim(1)
-    canvas = fan_out(square.si(2) | square.s())
-    keep_fan_out(connection, canvas, lease_id=claimed.lease_id, task_id=claimed.task_id)
-    run.cancel("not needed")
-    success = outcome(claimed, OutcomeKind.SUCCEEDED)._replace(has_fan=True)
-    with transaction(connection):
-        assert record(connection, [success], policy=policy())
-    finish(run)
+    run, _claimed = returns_while_stopping(fan_out(square.si(2) | square.s()))
     assert run.status == "cancelled"
     assert set(Task.objects.filter(name=square.name).values_list("status", "attempt")) == {
         ("cancelled", 0)

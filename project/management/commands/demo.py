@@ -8,6 +8,7 @@ import time
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -33,8 +34,9 @@ from project.demo.work import OWN, Watch, enqueue_work
 from project.sources import find_sources
 from taskqueue.core.states import TaskStatus
 from taskqueue.core.workflow_states import WorkflowStatus
+from taskqueue.management.cli.values import duration
 
-TIMEOUT_SECONDS = 600.0
+TIMEOUT = timedelta(minutes=10)
 LOOK_SECONDS = 0.5
 LOGIN = f"(log in as {database.USERNAME} with {database.PASSWORD})"
 
@@ -66,10 +68,10 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--timeout",
-            type=float,
-            default=TIMEOUT_SECONDS,
-            metavar="SECONDS",
-            help="give up when the work takes longer",
+            type=duration,
+            default=TIMEOUT,
+            metavar="DURATION",
+            help="give up when the work takes longer, such as 5m; 10m by default",
         )
 
     def handle(self, **options: Any) -> None:
@@ -115,7 +117,9 @@ class Command(BaseCommand):
         root = options["root"]
         self.stdout.write(f"Watch it at {services.address}/  {LOGIN}")
         self.stdout.write(f"Reading the source files in {root}\n\n")
-        watch = Watch(services=services, deadline=time.monotonic() + options["timeout"])
+        watch = Watch(
+            services=services, deadline=time.monotonic() + options["timeout"].total_seconds()
+        )
         work = enqueue_work(root)
         with ProgressBar(self.stdout) as bar:
             watch.wait_for_all(bar, expected=len(find_sources(root)) + len(work))

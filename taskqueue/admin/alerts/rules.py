@@ -45,7 +45,9 @@ BUTTONS = {name: ALERT_RULE_VERBS[name] for name in ("silence", "unsilence", "te
 class ActForm(forms.Form):
     """The fields that a button of a rule posts, besides the reason."""
 
-    verb = forms.ChoiceField(choices=[(name, name) for name in BUTTONS])
+    verb = forms.ChoiceField(
+        label=gettext_lazy("Action"), choices=[(name, name) for name in BUTTONS]
+    )
     minutes = forms.IntegerField(
         label=gettext_lazy("Minutes"), required=False, min_value=1, max_value=LONGEST_SILENCE
     )
@@ -169,6 +171,13 @@ class AlertRuleAdmin(ActsOnce, RowReportAdmin):
             button=str(verb.label),
             back=self.links.url("alertrule_change", row.pk),
         )
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Lead to the form of a new rule, from where the admin expects one."""
+        _require(request)
+        return self.links.redirect("alertrule_new")
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
         """Show or handle the form for a new rule."""

@@ -1,4 +1,4 @@
-"""The doctor's page: it runs the checks, and offers remedies for their findings."""
+"""The doctor's page: each view runs an examination, and shows actions for its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remedies of a notice: links to its subject, and buttons that fix it."""
+"""Remedies of a notice: links to its subject, and buttons that solve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The translated sentences of notices, with links to their subjects."""
+"""The notices as sentences for people, with links to their subjects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from taskqueue.admin.links import Links
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.display import number
 from taskqueue.models import AlertRule, Schedule, Task, Worker
 from taskqueue.monitoring.alerts.sentences import translated
@@ -19,6 +18,7 @@ from taskqueue.monitoring.counts import Count
 from taskqueue.monitoring.durations import short_duration
 from taskqueue.monitoring.notices import Notice
 from taskqueue.monitoring.searching.search_tokens import search_text
+from taskqueue.reason_words import reason_words
 
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
 OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"})

@@ -1,4 +1,4 @@
-"""Operations: the list of bulk actions, and a page with the progress of each."""
+"""Operations: the list of verbs on many tasks, and a page with the progress of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start an operation from the list of tasks: its actions, the confirmation, the start."""
+"""Verbs on many tasks: the list's actions, the choice of tasks, the confirmation, the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo a bulk action within the seconds before it starts."""
+"""The seconds after a bulk action in which it can be undone, because nothing has been done yet."""
 
 from __future__ import annotations
 

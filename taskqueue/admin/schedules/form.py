@@ -30,6 +30,7 @@ from taskqueue.declarations.declared_schedules import definition_of, encode_call
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.option_forms import option_to_json
 from taskqueue.declarations.options import OPTIONS, check_options
+from taskqueue.declarations.own_tasks import OF_ITSELF
 from taskqueue.declarations.scheduled import (
     LONGEST_NAME,
     Scheduled,
@@ -244,9 +245,9 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
 
 
 def _choices() -> list[Any]:
-    """Return the names of tasks and of workflows to choose from."""
+    """Return the names of tasks and of workflows to choose from, without taskqueue's own tasks."""
     tasks, flows = (
-        [(name, name) for name in (each.name for each in found.all())]
+        [(each.name, each.name) for each in found.all() if not each.name.startswith(OF_ITSELF)]
         for found in (registry, workflows)
     )
     groups = [(_("Tasks"), tasks), (_("Workflows"), flows)] if flows else tasks

@@ -16,7 +16,6 @@ from django.utils.translation import gettext_lazy as _
 from taskqueue.admin.columns import cell
 from taskqueue.admin.filters import WordedChoices
 from taskqueue.admin.links import Ran, kept_runs
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.deleting import is_deletable
 from taskqueue.admin.schedules.documents import ScheduleDocuments
 from taskqueue.admin.schedules.page import (
@@ -35,6 +34,7 @@ from taskqueue.engine.schedules.reading import due_at
 from taskqueue.models import Schedule
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.models.schedule import ScheduleSource
+from taskqueue.reason_words import reason_words
 
 
 class ScheduleAdmin(ScheduleDocuments):
@@ -158,7 +158,7 @@ class ScheduleAdmin(ScheduleDocuments):
     why_paused = cell(_("pause reason"), reason_words, "pause_reason")
     missed_word = cell(_("missed"), lambda policy: MISSED_WORDS.get(policy, policy), "missed")
     overlap_word = cell(_("overlap"), lambda policy: OVERLAP_WORDS.get(policy, policy), "overlap")
-    shown_trouble = cell(_("problem"), preformatted, "trouble")
+    shown_trouble = cell(_("problem"), lambda text: preformatted(reason_words(text)), "trouble")
 
     @admin.display(description=_("source"), ordering="source")
     def source_word(self, schedule: Schedule) -> Any:

@@ -18,7 +18,6 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from taskqueue.access.permissions import VIEW_ARGUMENTS
 from taskqueue.admin.links import Links, kept_runs
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.schedules.rules import zone_of
 from taskqueue.display import EMPTY, WORDS, as_json, badge, in_zone, moment
 from taskqueue.engine.connections import database_alias
@@ -31,6 +30,7 @@ from taskqueue.monitoring.read_models.schedule import (
     times_to_come,
     visible_arguments_of,
 )
+from taskqueue.reason_words import reason_words
 from taskqueue.rules import AfterEnd, Rule
 
 MOST_OCCURRENCES = 20

@@ -1,4 +1,4 @@
-"""The part of a schedule's form with its policies."""
+"""The part of a schedule's form for its policies."""
 
 from __future__ import annotations
 

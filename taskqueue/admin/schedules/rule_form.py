@@ -1,4 +1,4 @@
-"""The part of a schedule's form with its rule: only fields of the selected kind count."""
+"""The part of a schedule's form for its rule; only fields of the chosen kind are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules and policies of schedules in words, translated; in English by the rule itself."""
+"""Describing rules and policies in the language of the page; in English the rule does it itself."""
 
 from __future__ import annotations
 

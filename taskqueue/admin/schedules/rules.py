@@ -11,10 +11,11 @@ from zoneinfo import ZoneInfo
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from taskqueue import rules
 from taskqueue.admin.refusals import refused
+from taskqueue.core.refusals import refusal
 from taskqueue.display import in_zone
 from taskqueue.exceptions import InvalidSchedule
 from taskqueue.rules import AfterEnd, Cron, DailyWindow, Every, Once, Rule
@@ -28,6 +29,8 @@ KINDS = {
     Once.kind: gettext_lazy("once: at one time"),
 }
 LIMITS = ("start", "end")
+# What messages call the rule whose fields they are about.
+THE_RULE = refusal(gettext_noop("The rule"))
 # The error code of an empty required field.
 NEEDED = "needed"
 # The parameters of each kind of rule, which are the fields that it uses.
@@ -96,7 +99,7 @@ def _field(kind: str, error: str) -> str:
 def check_zone(name: str) -> str:
     """Return the name of the time zone. Raises ValidationError."""
     try:
-        return zone_name("The rule", name)
+        return zone_name(THE_RULE, name)
     except InvalidSchedule as error:
         raise ValidationError(refused(error)) from None
 
@@ -105,7 +108,7 @@ def zone_of(rule: Rule) -> str:
     """Return the time zone in which the rule is shown."""
     zone = str(getattr(rule, "tz", "") or timezone.get_current_timezone_name())
     try:
-        return zone_name("The rule", zone)
+        return zone_name(THE_RULE, zone)
     except InvalidSchedule:  # A project may have activated an offset without a name.
         return "UTC"
 

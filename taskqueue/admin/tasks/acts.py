@@ -1,4 +1,4 @@
-"""The buttons and forms of a task: each runs one verb and shows refusals as messages."""
+"""The buttons and forms of a task: each runs one verb, and refusals become messages."""
 
 from __future__ import annotations
 

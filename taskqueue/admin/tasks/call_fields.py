@@ -1,4 +1,4 @@
-"""The arguments of a call as form fields: one for each parameter.
+"""The arguments of a call as form fields, one for each parameter of the called function.
 
 The forms to enqueue, retry, edit and schedule use this. If a call exists already, a sensitive
 argument that is left empty is kept, unless another argument is changed.

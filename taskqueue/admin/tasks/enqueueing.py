@@ -30,11 +30,9 @@ from taskqueue.admin.tasks.prefilled import prefilled
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.option import Use
 from taskqueue.declarations.options import check_options, options_from_json
+from taskqueue.declarations.own_tasks import OF_ITSELF
 from taskqueue.exceptions import DuplicateTask, EnqueuedBefore, TaskQueueError, UnknownTask
 from taskqueue.results.by_hand import enqueue_by_hand
-
-# Definitions of taskqueue itself, which are not enqueued by hand.
-OF_ITSELF = "taskqueue."
 
 
 class TaskEnqueueing(TaskActs):

@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 from taskqueue.access.permissions import VIEW_AUDITS, VIEW_LEASES, VIEW_LOGS, VIEW_WORKERS
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.filters import row_id
-from taskqueue.admin.reason_words import detail_words, reason_words
 from taskqueue.display import as_json
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Audit, Lease, Task, TaskLog, Worker
@@ -34,6 +33,7 @@ from taskqueue.monitoring.history import (
 from taskqueue.monitoring.read_models.attempt import level_name, log_lines
 from taskqueue.monitoring.read_models.base import visible_checkpoint
 from taskqueue.monitoring.timeline import title_of
+from taskqueue.reason_words import detail_words, reason_words
 
 # The most rows that a task's page shows; the lists show the rest.
 MOST_ATTEMPTS, MOST_LINES, MOST_ACTS, MOST_RETRIES = 50, 200, 50, 20

@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 
 from taskqueue.admin.links import Links, kept_tasks
 from taskqueue.admin.operations.starting import TaskBulk
-from taskqueue.admin.reason_words import sentence_of
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
 from taskqueue.admin.tasks.acts import BUTTONS, buttons, edits
@@ -41,6 +40,7 @@ from taskqueue.monitoring.history import events_of, stretches_of
 from taskqueue.monitoring.read_models.base import fields_of
 from taskqueue.monitoring.read_models.task import TaskDetails, task_details
 from taskqueue.monitoring.why import Reason, why
+from taskqueue.reason_words import sentence_of
 
 # The most parts of a result that the page shows.
 MOST_PARTS = 20

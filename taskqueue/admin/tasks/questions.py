@@ -1,4 +1,4 @@
-"""The confirmations before a task is deleted, or an attempt of a lost worker ended."""
+"""The confirmations before a task is deleted, or the attempt of a lost worker is ended."""
 
 from __future__ import annotations
 

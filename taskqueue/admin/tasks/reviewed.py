@@ -1,4 +1,4 @@
-"""Forms of a task that show the differences before they are applied."""
+"""Forms of a task that show changes before they are made: the differences, and a button."""
 
 from __future__ import annotations
 

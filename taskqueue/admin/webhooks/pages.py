@@ -15,7 +15,6 @@ from taskqueue.access.permissions import MANAGE_WEBHOOKS
 from taskqueue.admin.acts import noted, reason_of, tell_errors
 from taskqueue.admin.confirming import Question, confirm
 from taskqueue.admin.once import ActsOnce, PressedBefore, pressed_once
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.admin.refusals import add_refusal, refused
 from taskqueue.admin.reports import RowReportAdmin, report
 from taskqueue.admin.tables import LISTING, Column, Table, part
@@ -34,6 +33,7 @@ from taskqueue.monitoring.read_models.webhook import (
     shown_endpoints,
 )
 from taskqueue.monitoring.reading import now
+from taskqueue.reason_words import reason_words
 
 # The most deliveries on a page.
 PAGE = 50

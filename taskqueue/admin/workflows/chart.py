@@ -1,4 +1,4 @@
-"""A chart of when the attempts of a workflow ran, by step."""
+"""When the attempts of a workflow ran: bars by step, on one time scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a verb on a workflow: its parameters and the reason."""
+"""The form of a verb on a workflow: its parameters, in addition to a reason."""
 
 from __future__ import annotations
 

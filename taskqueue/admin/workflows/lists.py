@@ -1,4 +1,4 @@
-"""Workflows: the list with the progress of each, and its filters."""
+"""Workflows: the list with their progress, and how rows are found."""
 
 from __future__ import annotations
 

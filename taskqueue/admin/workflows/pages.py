@@ -19,7 +19,6 @@ from taskqueue.admin.acts import noted
 from taskqueue.admin.audit import entry_words
 from taskqueue.admin.confirming import Question, confirm, subject_of
 from taskqueue.admin.links import Links
-from taskqueue.admin.reason_words import detail_words, reason_words, sentence_of
 from taskqueue.admin.refusals import refused
 from taskqueue.admin.reports import LOOKING, live_report
 from taskqueue.admin.signals import SignalAdmin
@@ -46,6 +45,7 @@ from taskqueue.monitoring.read_models.workflow import (
 from taskqueue.monitoring.reading import now
 from taskqueue.monitoring.why.reasons import Reason, because
 from taskqueue.monitoring.why.workflows import why_workflow
+from taskqueue.reason_words import detail_words, reason_words, sentence_of
 from taskqueue.results.workflows import row_of
 
 

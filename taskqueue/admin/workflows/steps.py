@@ -1,4 +1,4 @@
-"""The steps on the page of a workflow: the table of all, and the panel of one."""
+"""The steps on a workflow's page: the table of all, and the panel of the chosen one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from django.http import HttpRequest
 
 from taskqueue.access.permissions import VIEW_TASKS
 from taskqueue.admin.filters import row_id
-from taskqueue.admin.reason_words import reason_words
 from taskqueue.core.workflow_states import StepKind, StepStatus
 from taskqueue.engine.control.filters import is_storable
 from taskqueue.models import Step, Workflow
@@ -27,6 +26,7 @@ from taskqueue.monitoring.read_models.step import (
     steps_of,
 )
 from taskqueue.monitoring.read_models.step_errors import NARROW, UNSUCCESSFUL, unsuccessful_of
+from taskqueue.reason_words import reason_words
 
 # The most rows of the table on one page, and tasks of the chosen step.
 PER_PAGE, MOST_MEMBERS = 100, 100

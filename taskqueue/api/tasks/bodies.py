@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from rest_framework import serializers
@@ -152,7 +153,8 @@ def check_call(
     or of a limit fail, or stand redacted in an answer.
     """
     try:
-        *stored, unique_key = definition.encode(args, kwargs)
+        with _telling_no_argument(f"The unique key of {definition.name} cannot be made of"):
+            *stored, unique_key = definition.encode(args, kwargs)
     except ArgumentsDoNotBind as error:
         place = _misfit(definition, args, kwargs)
         raise Problem(422, "arguments_do_not_bind", str(error), at=place) from None
@@ -160,23 +162,25 @@ def check_call(
         raise Problem(422, "invalid_arguments", str(error), at=error.path) from None
     except InvalidTask as error:
         raise Problem(422, "invalid_option", str(error), at=("unique_key",)) from None
-    except TaskQueueError:
-        raise
-    except Exception as error:
-        # Not its text: it may hold an argument, and that may be a secret.
-        kind = type(error).__name__
-        detail = f"The unique key of {definition.name} cannot be made of these arguments: {kind}."
-        raise Problem(422, "invalid_arguments", detail, at=("kwargs",)) from None
-    try:
+    with _telling_no_argument(f"The limits of {definition.name} cannot be told for"):
         definition.place(args, kwargs, stored=(stored[0], stored[1]))
-    except TaskQueueError:
-        raise
-    except Exception as error:
-        kind = type(error).__name__
-        detail = f"The limits of {definition.name} cannot be told for these arguments: {kind}."
-        raise Problem(422, "invalid_arguments", detail, at=("kwargs",)) from None
     check_secrets(definition, args, kwargs)
     return unique_key
+
+
+@contextmanager
+def _telling_no_argument(sentence: str) -> Iterator[None]:
+    """Raise 422 for what a callable of the project raises, and tell its class alone.
+
+    Its text may hold an argument, and that may be a secret.
+    """
+    try:
+        yield
+    except TaskQueueError:
+        raise
+    except Exception as error:
+        detail = f"{sentence} these arguments: {type(error).__name__}."
+        raise Problem(422, "invalid_arguments", detail, at=("kwargs",)) from None
 
 
 def check_secrets(

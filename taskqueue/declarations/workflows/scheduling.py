@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from taskqueue.core.refusals import refusal as _
-from taskqueue.core.refusals import why
 from taskqueue.core.suggestions import did_you_mean
 from taskqueue.declarations.declared_schedules import (
     check_rule,
@@ -14,7 +13,7 @@ from taskqueue.declarations.declared_schedules import (
     require_options,
 )
 from taskqueue.declarations.definition import BaseDefinition, registry
-from taskqueue.declarations.scheduled import Scheduled
+from taskqueue.declarations.scheduled import Scheduled, as_invalid
 from taskqueue.declarations.workflows.canvas import StepCall
 from taskqueue.declarations.workflows.graph import Graph
 from taskqueue.declarations.workflows.workflow import OPTIONS, BaseWorkflow, workflows
@@ -72,7 +71,7 @@ def call_of(scheduled: Scheduled, workflow: BaseWorkflow) -> StepCall:
     try:
         return workflow.using(**workflow_options(scheduled)).si(*scheduled.args, **scheduled.kwargs)
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask, TypeError) as error:
-        raise InvalidSchedule(why(error)) from None
+        raise as_invalid(error) from None
 
 
 def workflow_options(scheduled: Scheduled) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def graph_of(scheduled: Scheduled, workflow: BaseWorkflow) -> Graph:
     try:
         return call.build()
     except (ArgumentsDoNotBind, InvalidArguments, InvalidTask) as error:
-        raise InvalidSchedule(why(error)) from None
+        raise as_invalid(error) from None
     except Exception as error:  # The function is the project's. It may tell a secret.
         raise InvalidSchedule(_(
             "{workflow} raised {type} with these arguments.",

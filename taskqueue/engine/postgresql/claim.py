@@ -11,6 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.core.event_kinds import EventKind
 from taskqueue.engine.postgresql.events import PUBLISH_STARTED, published_by_statement
+from taskqueue.engine.postgresql.values import numbers, texts
 from taskqueue.engine.rows import NO_FLOORS, Claimed
 from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan
 from taskqueue.engine.statement import fetch
@@ -162,15 +163,17 @@ def claim(
 
     A queue's floor excludes tasks that were due before it.
     """
+    names, sizes = zip(*quotas, strict=True) if quotas else ((), ())
+    starts = [floors.get(queue_name) for queue_name in names]
     parameters: dict[str, Any] = {
-        "queues": [queue_name for queue_name, _ in quotas],
-        "sizes": [size for _, size in quotas],
-        "floors": [floors.get(queue_name) for queue_name, _ in quotas],
-        "unknown": list(unknown),
+        "queues": texts(names),
+        "sizes": numbers(sizes),
+        "floors": texts([None if start is None else start.isoformat() for start in starts]),
+        "unknown": texts(unknown),
         "worker": worker,
         "lease_duration": lease_duration,
     }
-    most = sum(parameters["sizes"])
+    most = sum(sizes)
     with (
         published_by_statement(connection, EventKind.TASK_STARTED, most) as publishes,
         kept_plan(connection) as series,

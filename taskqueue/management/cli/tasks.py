@@ -21,6 +21,7 @@ from taskqueue.management.cli.subcommand import ID, PERSON, argument, person_of,
 from taskqueue.management.cli.values import (
     CALL,
     FILTER_FLAGS,
+    STRAY,
     VALUES,
     call_of,
     duration,
@@ -185,6 +186,7 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     "enqueue",
     "one task of a definition, by its name",
     argument("name", metavar="NAME", help="of the definition, such as shop.tasks.send"),
+    STRAY,
     *CALL,
     argument("--queue", dest="queue_name", metavar="QUEUE", help=OPTIONS["queue_name"].help),
     argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -139,9 +140,21 @@ CALL = (
     ),
 )  # fmt: skip
 
+# Arguments that stand behind the name of what is enqueued, as if it were a shell command.
+STRAY = argument("stray", nargs="*", help=SUPPRESS)
+
+
+def _json_or_text(text: str) -> Any:
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
+
 
 def call_of(flags: Namespace) -> dict[str, Any]:
     """Return the arguments that the flags give, as `args` and `kwargs`."""
+    if stray := getattr(flags, "stray", ()):
+        text = shlex.quote(json.dumps(list(map(_json_or_text, stray)), ensure_ascii=False))
+        raise usage_error(f"Give arguments as JSON: --args {text}")
     return {
         name: vars(flags)[f"new_{name}"] for name in ("args", "kwargs") if f"new_{name}" in flags
     }

@@ -140,7 +140,7 @@ def read_queues(
         workers = read_workers(limit=1_000)
     rows, cap, lanes = known or read_queue_rows(limit=limit)
     counts = _counts(lanes, cap=cap, absence=Absence(workers))
-    names = sorted(_names(rows, counts))[:limit]
+    names = sorted(_names(rows, counts) | _served(workers))[:limit]
     return [_shown(name, counts[name], rows.get(name), workers) for name in names]
 
 
@@ -172,7 +172,7 @@ def queues_after(name: str, *, limit: int) -> list[ShownQueue]:
     # One more, because the first may be the queue of that name itself.
     lanes = read(LANES, first=name, limit=limit + 1, cap=cap + 1)
     counts = _counts(lanes, cap=cap, absence=Absence(workers))
-    names = json.dumps([*_names(rows, counts)])
+    names = json.dumps([*_names(rows, counts) | _served(workers)])
     following = [queue for (queue,) in read(NEXT, names=names, after=name, limit=limit)]
     return [_shown(queue, counts[queue], rows.get(queue), workers) for queue in following]
 
@@ -186,8 +186,8 @@ def queue_named(name: str) -> ShownQueue | None:
     lanes = read(LANES, first=name, limit=1, cap=CAP + 1)
     counts = _counts(lanes, cap=CAP, absence=Absence(workers))
     # Before its first task, a queue has a row only if somebody has paused or limited it.
-    is_served = any(name in each.queues for each in living(workers))
-    if not is_served and name not in _names({} if row is None else {name: row}, counts):
+    is_known = name in _names({} if row is None else {name: row}, counts)
+    if not is_known and name not in _served(workers):
         return None
     return _shown(name, counts[name], row, workers)
 
@@ -206,6 +206,11 @@ def _names(rows: dict[str, Any], counts: dict[str, _Counts]) -> set[str]:
     return {*rows, *counts} - {
         name for name in gone if name not in counts or not counts[name].has_tasks
     }
+
+
+def _served(workers: Iterable[ShownWorker]) -> set[str]:
+    """Return the queues that live workers name: before their first task they have no row."""
+    return {name for each in living(workers) for name in each.queues}
 
 
 def _counts(

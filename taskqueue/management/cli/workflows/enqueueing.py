@@ -14,7 +14,7 @@ from taskqueue.management.cli.cells import one_line
 from taskqueue.management.cli.errors import TROUBLE, usage_error
 from taskqueue.management.cli.output import Output
 from taskqueue.management.cli.subcommand import PERSON, argument, not_empty, person_of, subcommand
-from taskqueue.management.cli.values import CALL, call_of, duration
+from taskqueue.management.cli.values import CALL, STRAY, call_of, duration
 from taskqueue.results.workflow_enqueueing import enqueue_graph_by_hand
 from taskqueue.results.workflows import WorkflowRun
 
@@ -23,6 +23,7 @@ from taskqueue.results.workflows import WorkflowRun
     "enqueue",
     "one workflow, by its name",
     argument("name", metavar="NAME", help="such as shop.nightly"),
+    STRAY,
     *CALL,
     argument("--unique-key", type=not_empty, help="held by one of this name until it ends"),
     argument("--deadline", type=duration, metavar="DURATION", help="it fails if it takes longer"),

@@ -40,6 +40,10 @@ TEMPLATES = (
     _("Paused by {who}."),
     _("Paused: {reason}"),
     _("Paused."),
+    # The trouble of a schedule, a worker or a workflow.
+    _("Not served: {error}"),
+    _("Children do not start ({end}): {error}"),
+    _("Callback {call}: {error}"),
     # For steps of workflows.
     _("A step that it depends on did not succeed."),
     _("A step failed."),
@@ -111,6 +115,8 @@ def sentence_of(reason: Reason, show: Callable[[Any], Any]) -> SafeString:
     values = reason.values(show)
     if "status" in values:
         values["status"] = status_word(values["status"])
+    if "trouble" in values:
+        values["trouble"] = reason_words(values["trouble"])
     return format_html(gettext(reason.template), **values)
 
 
