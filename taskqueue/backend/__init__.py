@@ -105,7 +105,7 @@ class TaskQueueBackend(BaseTaskBackend):
 
     @contextmanager
     def _naming_holder(self) -> Iterator[None]:
-        """Let a `DuplicateTask` carry the holder's result in the form of Django's framework."""
+        """Let a `DuplicateTask` carry the holder's result as a result of Django's framework."""
         try:
             yield
         except DuplicateTask as duplicate:
@@ -117,9 +117,9 @@ class TaskQueueBackend(BaseTaskBackend):
     def _results(
         self, written: Sequence[Any], task: AnyTask, *, seen: Iterable[Any]
     ) -> LazySequence[AnyResult]:
-        """Return Django's results of an enqueue. All but the seen ones are new, and have not run.
+        """Return Django's results of an enqueue. All but those in `seen` are new, and have not run.
 
-        Raises `DuplicateTask` where a task that Django's framework does not know holds the key.
+        Raises `DuplicateTask` if a task that Django's framework does not know holds the key.
         """
         from taskqueue.backend.results import enqueued_result, read_rows, stored_result
 
@@ -136,7 +136,7 @@ class TaskQueueBackend(BaseTaskBackend):
             return stored_result(rows[handle.id], its_task, backend=self.alias)
 
         answers = LazySequence(len(written), make)
-        if rows:  # Looking at the rows makes each of them.
+        if rows:  # Make all results now, so that errors are raised here.
             list(answers)
         return answers
 
@@ -198,7 +198,7 @@ def _is_heard() -> bool:
 def _all_or_none(definition: TaskDefinition) -> AbstractContextManager[None]:
     """Return a transaction if a task of another kind may hold the unique key.
 
-    Any key may be held so: other definitions can name the scope of this one.
+    That is possible for any key, because other definitions can name the scope of this one.
     """
     if not definition.options.has_key:
         return nullcontext()

@@ -34,7 +34,7 @@ from taskqueue.exceptions import Cancel, Stopped
 
 logger = logging.getLogger("taskqueue.worker")
 _is_announcing: ContextVar[bool] = ContextVar("taskqueue_is_announcing", default=False)
-# Django's receiver that logs.
+# The name of Django's receiver that logs.
 RECEIVER = "log_task_finished"
 
 OF_THE_TASK = frozenset({"priority", "queue_name", "run_after"})
@@ -48,7 +48,7 @@ ENDS = {
     OutcomeKind.CANCELLED: TaskResultStatus.FAILED,
     OutcomeKind.STOPPED: TaskResultStatus.FAILED,
 }
-# The errors of attempts that were stopped: they have none of their own.
+# The errors of attempts that were stopped, which raised none themselves.
 STOPS = {OutcomeKind.CANCELLED: class_path(Cancel), OutcomeKind.STOPPED: class_path(Stopped)}
 
 
@@ -177,10 +177,10 @@ def _end(result: AnyResult, outcome: Outcome, *, may_be_retried: bool) -> None:
 
 @contextmanager
 def announcing() -> Iterator[None]:
-    """Let Django log a signal of an attempt's end at INFO, without the exception.
+    """Let Django log the signal of an attempt's end at INFO, without the exception.
 
-    Its receiver of `task_finished` logs a failure at ERROR, also for a cancelled task. The worker
-    has already logged the failure, as for tasks of all kinds.
+    Its receiver of `task_finished` logs failures at ERROR, also for cancelled tasks. The worker has
+    already logged the failure, as for tasks of all kinds.
     """
     token = _is_announcing.set(True)
     try:
@@ -225,7 +225,7 @@ class QueueContext(AnyContext):
         return self._context.attempt
 
     def __getattr__(self, name: str) -> Any:
-        """Return what `taskqueue.Context` has besides, such as `progress` and `stop_requested`."""
+        """Return an attribute of `taskqueue.Context`, such as `progress` or `stop_requested`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._context, name)

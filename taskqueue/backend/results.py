@@ -21,7 +21,7 @@ from taskqueue.exceptions import Cancel
 
 T = TypeVar("T")
 
-# Our statuses as the four of Django.
+# Our statuses, mapped to the four of Django.
 STATUSES: dict[str, TaskResultStatus] = {
     **{status.value: TaskResultStatus.READY for status in PENDING},
     TaskStatus.RUNNING: TaskResultStatus.RUNNING,
@@ -161,6 +161,6 @@ def _errors(stored: models.Task, leases: Sequence[models.Lease]) -> Iterator[Tas
 
 
 def error_told(path: str, message: str, traceback: str = "") -> TaskError:
-    """Return Django's error. It has no message: without a traceback, a line tells the reason."""
+    """Return Django's error. It has no message, so without a traceback, a line gives the reason."""
     line = f"{path}: {message}" if message else path
     return TaskError(exception_class_path=path, traceback=traceback or f"{line}\n")

@@ -36,7 +36,7 @@ class Lazy:
     """
 
     def __getattr__(self, name: str) -> Any:
-        # Python comes here for a slot that was never filled.
+        # Python calls this for a slot that was never filled.
         state = self.__dict__
         if name not in state.get("_missing", ()):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -21,15 +21,15 @@ __all__ = ["KINDS", "AfterEnd", "Cron", "DailyWindow", "Every", "Once", "Rule", 
 KINDS: Mapping[str, type[Rule]] = {
     rule.kind: rule for rule in (Cron, Every, AfterEnd, DailyWindow, Once)
 }
-# What `Every` and `AfterEnd` take in Python in place of an interval.
+# Keywords that `Every` and `AfterEnd` accept in Python instead of an interval.
 UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 
 
 def from_json(stored: Mapping[str, Any]) -> Rule:
-    """Return the rule that `as_json` has written.
+    """Return the rule that `as_json` converted.
 
-    Raises InvalidSchedule for a kind that is unknown, for keys that are unknown or missing, and
-    for values of a wrong type; `check()` raises for other mistakes.
+    Raises InvalidSchedule for a kind that is unknown, for keys that are unknown or missing, and for
+    values of a wrong type; `check()` raises for other mistakes.
     """
     if not isinstance(stored, Mapping):
         raise InvalidSchedule(_(
@@ -58,7 +58,7 @@ def from_json(stored: Mapping[str, Any]) -> Rule:
 
 
 def _hint(name: object, parts: Mapping[str, Any]) -> str:
-    """Return which part was meant: Python's rules take `minutes=5`, stored ones an interval."""
+    """Return a hint at the intended key: Python accepts `minutes=5`, stored rules an interval."""
     if name in UNITS and "interval" in parts:
         return _(" Give its interval in seconds.")
     return did_you_mean(

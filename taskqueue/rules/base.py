@@ -19,8 +19,8 @@ FIRST = datetime.min.replace(tzinfo=UTC)
 LAST = datetime.max.replace(tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RESOLUTION = timedelta(microseconds=1)
-# A rule that does not fire within this time never does. The calendar's longest gap is 40 years:
-# from one 29 February on a certain day of the week to the next.
+# A rule that does not fire within this time never fires. The calendar's longest gap is 40 years,
+# between two 29 Februaries on the same day of the week.
 LONG_ENOUGH = timedelta(days=100 * 366)
 
 
@@ -28,14 +28,14 @@ LONG_ENOUGH = timedelta(days=100 * 366)
 class Rule(ABC):
     """An immutable value: a pure function from a moment to the next nominal time.
 
-    Two rules of the same kind and the same values are equal and have the same hash. A
-    constructor keeps wrong values; `check()` and all other methods then raise.
+    Two rules of the same kind with the same values are equal and have the same hash. The
+    constructor accepts wrong values; `check()` and all other methods raise for them.
     """
 
     kind: ClassVar[str]
-    # Whether `after` takes the end of the last run instead of the last nominal time.
+    # Whether `after` is called with the end of the last run instead of the last nominal time.
     waits_for_end: ClassVar[bool] = False
-    # The values that JSON has to give, and those that it may leave out.
+    # The required and the optional values in JSON.
     required: ClassVar[Mapping[str, Part]]
     optional: ClassVar[Mapping[str, Part]] = values.LIMITS
 
@@ -49,12 +49,12 @@ class Rule(ABC):
 
     @classmethod
     def parts(cls) -> dict[str, Part]:
-        """Return its values by their names."""
+        """Return the values of this kind of rule by name."""
         return {**cls.required, **cls.optional}
 
     @abstractmethod
     def _times(self, after: datetime) -> Iterator[datetime]:
-        """Yield the nominal times strictly after `after`, which is in UTC, as if without end."""
+        """Yield the nominal times strictly after `after`, which is in UTC, ignoring `end`."""
 
     @abstractmethod
     def _description(self) -> str:
@@ -93,7 +93,7 @@ class Rule(ABC):
 
     @property
     def is_fine(self) -> bool:
-        """Whether times of it may come within less than a second."""
+        """Whether two of its times may be less than a second apart."""
         return False
 
     @property
@@ -104,10 +104,10 @@ class Rule(ABC):
         return f"{self._description()}, {limits}" if limits else self._description()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the rule in plain JSON values, from which `from_json` makes the same rule.
+        """Return the rule as plain JSON values, which `from_json` converts back.
 
-        Datetimes are ISO 8601 in UTC, durations are seconds. Raises InvalidSchedule for a rule
-        with wrong values.
+        Datetimes are ISO 8601 in UTC, durations are seconds. Raises InvalidSchedule for a rule with
+        wrong values.
         """
         self._require_sense()
         parts = self.parts().items()

@@ -71,7 +71,7 @@ class Cron(ClockRule):
         """Yield the nominal times at or after `wall`, which is naive, strictly increasing."""
         fields = self._fields
         for day in fields.days_from(wall):
-            # All of a day but the first is at or after `wall`.
+            # All times of a day after the first are at or after `wall`.
             since = max(wall - day, timedelta(0))
             for hour in fields.hours[bisect_left(fields.hours, since - HOUR + SECOND) :]:
                 begin = day + hour
@@ -132,7 +132,7 @@ class DailyWindow(ClockRule):
         numbers = {values.DAYS.index(name) for name in self.days}
         day = datetime.combine(wall, MIDNIGHT)
         if day > datetime.min:
-            day -= DAY  # yesterday's window may go on past midnight
+            day -= DAY  # yesterday's window may extend past midnight
         while day < datetime.max - 2 * DAY:
             if day.weekday() in numbers:
                 begin = datetime.combine(day, self.first)
@@ -214,7 +214,7 @@ class Every(_Interval):
         turn = (after - anchor) // self.interval + 1
         if self.start is not None:
             turn = max(turn, 0)
-        # In whole microseconds: a timedelta that is multiplied is exact, but may overflow.
+        # In whole microseconds: multiplying a timedelta is exact, but may overflow.
         step, first = self.interval // RESOLUTION, (anchor - FIRST) // RESOLUTION
         last = (LAST - FIRST) // RESOLUTION
         for offset in range(first + turn * step, last + 1, step):
@@ -226,11 +226,10 @@ class Every(_Interval):
 
 @dataclass(frozen=True, init=False, repr=False)
 class AfterEnd(_Interval):
-    """Due an interval after the end of the last run; `after` is given the moment of that end.
+    """Due an interval after the end of the last run, which callers pass to `after`.
 
     `interval` is seconds or a timedelta, at least 50 ms and at most 100 years. It is never due
-    before `start` nor after `end`. What `between` yields is how runs without any length would
-    follow each other.
+    before `start` nor after `end`. `between` yields the times for runs that take no time.
     """
 
     kind = "after_end"

@@ -23,7 +23,7 @@ _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d))?", re.ASCII)
 
 
 def shown(value: object) -> str:
-    """Return `value` as an error may show it: short, and never raising itself."""
+    """Return `value` for an error message: short, and without ever raising."""
     try:
         text = repr(value)
     except Exception:
@@ -87,7 +87,7 @@ def _words(least: timedelta) -> str:
 
 
 def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
-    """Return the timedelta that stands either in `whole` or in the sum of the units."""
+    """Return the timedelta that is given either as `whole` or as the sum of the units."""
     given = {name: value for name, value in units.items() if value is False or value != 0}
     if whole is not None and given:
         raise InvalidSchedule(_(
@@ -118,7 +118,7 @@ def interval(owner: str, whole: object, units: dict[str, float]) -> timedelta:
 
 
 def seconds(span: timedelta) -> int | float:
-    """Return a duration in seconds, for JSON: whole where it is."""
+    """Return a duration in seconds for JSON, as an int if possible."""
     return span.total_seconds() if span.microseconds else span // SECOND
 
 
@@ -149,7 +149,10 @@ def clock_time(owner: str, name: str, value: object) -> time:
 
 
 def week_days(owner: str, name: str, value: object) -> tuple[str, ...]:
-    """Return names of days in the order of the week. `value` is such as "mon-fri", "mon,wed"."""
+    """Return day names in the order of the week.
+
+    `value` is, for example, "mon-fri" or "mon,wed".
+    """
     if not isinstance(value, str | Iterable):
         raise InvalidSchedule(_(
             '{owner}: {name} must be such as "mon-fri", not {shown}.',
@@ -214,10 +217,10 @@ def _not_within(owner: str, name: str, value: object, least: timedelta) -> Inval
 
 
 class Part(NamedTuple):
-    """How one value of a rule is checked, and how JSON has it.
+    """How one value of a rule is checked, and how it is read from JSON.
 
-    `canonical` gets the rule's class, the value's name and the value; `from_json` the name and the
-    value. Both raise InvalidSchedule.
+    `canonical` is called with the rule's class, the value's name and the value; `from_json` with
+    the name and the value. Both raise InvalidSchedule.
     """
 
     canonical: Callable[[str, str, Any], Any]

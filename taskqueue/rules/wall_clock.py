@@ -1,9 +1,10 @@
-"""Time zones, and nominal times of the wall clock of one, in UTC.
+"""Time zones, and the conversion of times on the wall clock of a zone to UTC.
 
-Where clocks are put forward, wall times are left out (a gap); where they are put back, wall times
-come twice (a fold; PEP 495). As in Vixie cron, a nominal time in a gap runs once, at the first
-moment after it, and one in a fold runs once, at its first time. Rules that keep a steady pace
-through the change are not disturbed: what comes twice runs twice, nothing is made up for.
+If clocks are put forward, some wall times do not exist (a gap); if they are put back, some occur
+twice (a fold; PEP 495). As in Vixie cron, a nominal time in a gap is due once, at the first moment
+after the gap, and a nominal time in a fold is due once, at its first occurrence. Rules with the
+same pace before and after the change are not affected: they are due at both occurrences in a fold,
+and nothing is made up for after a gap.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from taskqueue.rules.base import RESOLUTION, Rule
 from taskqueue.rules.values import SECOND, shown, suggestion
 
 EARLIEST = datetime(1, 1, 4)
-# Beyond these no wall clock is asked, in UTC: a zone's own time might leave the calendar.
+# Outside these dates (in UTC) wall clocks are not computed: local times might leave the calendar.
 LATEST = datetime(9999, 12, 29)
 
-# No zone changes its clock twice in so short a time and comes back to the same offset.
+# No zone changes its clock twice within this time and returns to the same offset.
 _PROBE = timedelta(hours=6)
-# Longer than any fold (dates were repeated, at most): what a moment may be in the midst of.
+# Longer than any fold (the longest repeated a whole date), so that the search starts before it.
 _LOOK_BACK = timedelta(days=2)
 
 
@@ -47,7 +48,7 @@ class ClockRule(Rule):
         """Return whether the rule is steady in real time through a gap or fold of [low, high)."""
 
     def _times(self, after: datetime) -> Iterator[datetime]:
-        """Yield the nominal times strictly after `after`; those beyond the year 9999 are none."""
+        """Yield the nominal times strictly after `after`, up to the year 9999."""
         naive = after.replace(tzinfo=None)
         if naive >= LATEST:
             return
@@ -92,16 +93,16 @@ def stretches(zone: ZoneInfo, start: datetime) -> Iterator[Stretch]:
 
 
 def _through_change(rule: ClockRule, before: Stretch, now: Stretch) -> tuple[bool, datetime]:
-    """Return whether a time is to be made up for at the change, and the wall to go on from."""
+    """Return whether a skipped time is made up for, and the wall time from which to continue."""
     was, is_now = before.end + before.offset, now.start + now.offset
     if rule.keeps_pace(min(was, is_now), max(was, is_now)):
         return False, is_now
-    if is_now < was:  # a fold: its walls have had their turn
+    if is_now < was:  # a fold: its wall times have been due already
         return False, was
     skipped = next(rule.walls_from(was), None)
     if skipped is None or skipped >= is_now:
         return False, is_now
-    # Whatever fell into the gap, and the first moment after it, are one.
+    # All times in the gap, and the first moment after it, count as one.
     return True, is_now + RESOLUTION
 
 
@@ -122,7 +123,7 @@ def _changes(zone: ZoneInfo, year: int) -> tuple[datetime, ...]:
 
 
 def _first_change(zone: ZoneInfo, low: datetime, high: datetime) -> datetime:
-    """Return the first second after `low`, up to `high`, with another offset than that of `low`."""
+    """Return the first second in (low, high] whose offset differs from that of `low`."""
     offset = _offset(zone, low)
     seconds = range((high - low) // SECOND)
     return low + SECOND * bisect_left(
@@ -135,12 +136,12 @@ def _end_of(year: int) -> datetime:
 
 
 def _offset(zone: ZoneInfo, moment: datetime) -> timedelta:
-    """Return what the zone's wall clock is ahead of UTC; `moment` is naive in UTC."""
+    """Return by how much the wall clock is ahead of UTC; `moment` is naive in UTC."""
     return moment.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None) - moment
 
 
-# Files in the directories of zones that are no place's zone: one is another on each machine,
-# the others count leap seconds, which datetimes do not know.
+# Files in the zone directories that are not zones of places: one differs between machines, the
+# others count leap seconds, which datetimes do not support.
 _NO_ZONES = re.compile(r"(localtime|posixrules|factory)|(posix|right)/.*", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*", re.ASCII)
 _OFFSET = re.compile(r"(UTC|GMT)?[+-]?\d{1,2}(:?\d\d)?", re.IGNORECASE)
@@ -181,7 +182,7 @@ def zone_name(owner: str, value: object) -> str:
 
 
 def zone(name: str) -> ZoneInfo:
-    """Return the zone of that name. Raises InvalidSchedule where this machine has none."""
+    """Return the zone with this name. Raises InvalidSchedule if this machine does not have it."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -195,7 +196,7 @@ def _nearest(name: str) -> str:
     exact = by_lower_case.get(name.lower())
     if exact:
         return _(" Did you mean {near!r}?", near=exact)
-    # A city alone is what people most often write.
+    # People most often write just the city.
     cities = {known.rpartition("/")[2]: known for known in sorted(by_lower_case.values())}
     city = {short.lower(): known for short, known in cities.items()}.get(name.lower())
     return (

@@ -19,7 +19,7 @@ _UNITS = {"day": timedelta(days=1), "hour": timedelta(hours=1), "minute": timede
 
 
 def duration(span: timedelta) -> str:
-    """Return such as "1 hour 30 minutes"."""
+    """Return, for example, "1 hour 30 minutes"."""
     parts = []
     for name, size in _UNITS.items():
         count, span = divmod(span, size)
@@ -32,20 +32,20 @@ def duration(span: timedelta) -> str:
 
 
 def every(span: timedelta) -> str:
-    """Return such as "Every 10 seconds", and "Every hour" rather than "Every 1 hour"."""
+    """Return, for example, "Every 10 seconds", and "Every hour" instead of "Every 1 hour"."""
     length = duration(span)
     single = length.removeprefix("1 ")
     return f"Every {single if ' ' not in single else length}"
 
 
 def days(names: tuple[str, ...]) -> str:
-    """Return such as "Monday to Friday", for names in the order of the week."""
+    """Return, for example, "Monday to Friday" for names in the order of the week."""
     numbers = [DAYS.index(name) for name in names]
     if len(numbers) == 7:
         return "every day"
     full = [FULL_DAYS[number].capitalize() for number in numbers]
     if len(numbers) > 2:
-        # A range may go past Sunday, as in Friday to Monday: then some day begins it.
+        # A range may extend past Sunday, such as Friday to Monday.
         for place in range(len(numbers)):
             turned = numbers[place:] + numbers[:place]
             if (turned[-1] - turned[0]) % 7 == len(numbers) - 1:
@@ -54,17 +54,17 @@ def days(names: tuple[str, ...]) -> str:
 
 
 def clock(value: time) -> str:
-    """Return such as "09:00", with the seconds where there are some."""
+    """Return, for example, "09:00", with the seconds unless they are zero."""
     return value.isoformat("seconds" if value.second else "minutes")
 
 
 def moment(value: datetime) -> str:
-    """Return such as "2026-12-01 09:00:00 UTC", for a datetime in UTC."""
+    """Return, for example, "2026-12-01 09:00:00 UTC" for a datetime in UTC."""
     return f"{value.replace(tzinfo=None).isoformat(' ')} UTC"
 
 
 def limits(start: datetime | None, end: datetime | None) -> str:
-    """Return such as "from 2026-12-01 09:00:00 UTC", or nothing where there is no limit."""
+    """Return, for example, "from 2026-12-01 09:00:00 UTC", or "" without limits."""
     limits = {"from": start, "until": end}
     return " ".join(f"{word} {moment(at)}" for word, at in limits.items() if at is not None)
 
@@ -73,7 +73,7 @@ def _counted(count: str, name: str) -> str:
     return f"{count} {name}" if count == "1" else f"{count} {name}s"
 
 
-# By position: the first value and how many there are, of the fields where a step may be a pace.
+# By position of the field: its first value and its number of values, if a step may be a pace.
 _CYCLES = {0: (0, 60), 1: (0, 24), 3: (1, 12), 5: (0, 60)}
 _HOUR, _DAY, _DAY_OF_WEEK = 1, 2, 4
 _PLAIN_DAY_OF_WEEK = re.compile(r"[a-z]{3}(-[a-z]{3})?|[0-7](-[0-7])?")
@@ -82,7 +82,7 @@ _LONGEST_LIST = 6
 
 @lru_cache(maxsize=1024)
 def described(expression: str, locale: str = "en_US") -> str:
-    """Return the expression in words, with a clock of 24 hours; itself where that fails."""
+    """Return the expression in words, with a 24-hour clock, or itself if that fails."""
     from cron_descriptor import ExpressionDescriptor, Options  # late: only pages need it
 
     options = Options(locale_code=locale, use_24hour_time_format=True)
@@ -92,12 +92,12 @@ def described(expression: str, locale: str = "en_US") -> str:
             return expression
         second_first = " ".join([*fields[5:], *fields[:5]]).upper()
         return str(ExpressionDescriptor(second_first, options).get_description())
-    except Exception:  # whatever it cannot describe
+    except Exception:  # for any expression that it cannot describe
         return expression
 
 
 def _plain(fields: list[str], values: list[list[Any]]) -> list[str] | None:
-    """Return the fields as cron_descriptor reads them right; None if there is no such way."""
+    """Return fields that cron_descriptor describes correctly, or None if that is impossible."""
     if _is_beyond_words(fields):
         return None
     plain = [
@@ -105,10 +105,10 @@ def _plain(fields: list[str], values: list[list[Any]]) -> list[str] | None:
         for position, (field, numbers) in enumerate(zip(fields, values, strict=True))
     ]
     if plain[_DAY] != "*" and _are_numbers(values[_DAY_OF_WEEK]):
-        # It says "or on" before single days, but reads a range as a further condition.
+        # It says "or on" before single days, but treats a range as an additional condition.
         plain[_DAY_OF_WEEK] = ",".join(map(str, values[_DAY_OF_WEEK]))
     if "," in plain[_HOUR]:
-        # Whole hours, or hours of the clock: "at 09:00" would be right for the latter alone.
+        # A whole hour or one time of the clock: "at 09:00" would be wrong for a whole hour.
         whole = any(char in field for field in (plain[0], *plain[5:]) for char in "*/")
         plain[_HOUR] = ",".join(
             f"{hour}-{hour}" if whole else str(hour) for hour in sorted(values[_HOUR])
@@ -153,7 +153,7 @@ def _is_a_pace(field: str, values: list[int], position: int) -> bool:
 
 
 def _written_out(field: str, values: list[int]) -> str:
-    """Return the values, or where these are many of one step, the step and its limits."""
+    """Return the values, or for many values with one step, the limits and the step."""
     if len(values) > _LONGEST_LIST and "," not in field and not field.endswith("/1"):
         step = field.partition("/")[2]
         return f"{min(values)}-{max(values)}/{step}"
@@ -161,7 +161,7 @@ def _written_out(field: str, values: list[int]) -> str:
 
 
 def _ranges(values: list[int]) -> str:
-    """Return a list of the values, three or more that follow each other as a range."""
+    """Return a list of the values, with three or more consecutive ones as a range."""
     runs: list[list[int]] = []
     for value in sorted(set(values)):
         if runs and runs[-1][-1] == value - 1:

@@ -1,4 +1,4 @@
-"""Assertions on enqueued tasks, and what they say when they fail."""
+"""Assertions on enqueued tasks, and their failure messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from taskqueue.results import TaskResult
 from taskqueue.testing.choices import Which, check_among, check_names, definition_of
 
 MOST = 20
-# Characters of one task's arguments.
+# The most characters of a task's arguments in a message.
 LONGEST = 200
 
 
@@ -79,7 +79,7 @@ class captured:  # noqa: N801  (read as a participle: `with captured() as tasks:
 class assert_enqueues(captured):  # noqa: N801
     """Assert that the block enqueues this many matching tasks; see `assert_enqueued`.
 
-    An error of the block is raised instead.
+    If the block raises, its exception is raised instead.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ def _line(task: Task) -> str:
 
 
 def shown_call(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Return arguments as they stand in a call, cut where they are long."""
+    """Return arguments as written in a call, shortened if they are long."""
     named = [f"{name}={value!r}" for name, value in kwargs.items()]
     text = ", ".join([*map(repr, args), *named])
     return f"({text})" if len(text) <= LONGEST else f"({text[:LONGEST]}…)"
@@ -193,7 +193,7 @@ class Pattern:
         self.call = (args, kwargs) if {"args", "kwargs"} & self.expected.keys() else None
         if self.definition is not None and self.call is not None:
             self.definition.signature.check(self.definition.name, args, kwargs)
-            with suppress(InvalidArguments):  # As `mock.ANY` among them.
+            with suppress(InvalidArguments):  # Values such as `mock.ANY` cannot be stored.
                 self.call = self.definition.stored(args, kwargs, checks=False)
 
     def fits(self, task: Task) -> bool:
@@ -228,7 +228,7 @@ class Pattern:
             return True
         if isinstance(wanted, datetime):
             return task.run_after == max(wanted, task.enqueued_at)
-        # In its normal form: one that is over means now.
+        # In its normal form, in which a time in the past means now.
         delay = timedelta(seconds=seconds_of(OPTIONS["run_after"].check(wanted)))
         return abs(task.run_after - task.enqueued_at - delay) < ROUNDING
 
@@ -242,7 +242,7 @@ def _check_value(name: str, value: Any) -> None:
             if not isinstance(value, Sequence) or isinstance(value, str | bytes):
                 raise TypeError(f"{name} must be a list or a tuple, not {value!r}.")
         case "kwargs" | "metadata":
-            # Its values may be more than JSON has, such as `mock.ANY`.
+            # Its values may include some that JSON lacks, such as `mock.ANY`.
             if not isinstance(value, Mapping):
                 raise TypeError(f"{name} must be a dict, not {value!r}.")
         case "status":
@@ -265,7 +265,7 @@ def plain(value: Any) -> Any:
 
 
 def rows(besides: frozenset[UUID] = frozenset()) -> list[Task]:
-    """Return the tasks that the test sees, except these, in the order of their enqueue."""
+    """Return the tasks that the test sees, except `besides`, in the order of their enqueue."""
     tasks: QuerySet[Task] = Task.objects.using(database_alias()).order_by("enqueued_at", "id")
     return [task for task in tasks if task.id not in besides]
 

@@ -42,13 +42,13 @@ class Crash(BaseException):
 
 
 class WatchedContext(Context):
-    """A context that asks the database for requests to stop: there is no worker to pass them on."""
+    """A context that reads requests to stop from the database, as no worker passes them on."""
 
     @property
     def stop_requested(self) -> bool:
         """Return whether this attempt was asked to stop. On an event loop: if known."""
         if self._stop_reason is None:
-            # Not from async code: Django forbids it there.
+            # Not from async code, where Django forbids queries.
             with suppress(SynchronousOnlyOperation):
                 self._look()
         return super().stop_requested
@@ -79,19 +79,19 @@ class PlayedAttempt(Attempt):
         super().__init__(order, context, tally)
         # The exception that the body raised.
         self.error: BaseException | None = None
-        # In a worker the body would have been committed before they run.
+        # In a worker the body would be committed before the callbacks run.
         self.callbacks = Callbacks()
 
     def _note_progress(self, lease_id: int) -> None:
         self._progressed_at = _monotonic()
 
     def run_here(self) -> Frame:
-        """Run the body to its end, and return the frame."""
+        """Run the body to its end, and return the frame with its outcome."""
         keep_logs()
         return self.run(self._call)
 
     def write_reports(self) -> None:
-        """Write the lines and the progress of the body, while its lease runs."""
+        """Write the log lines and the progress of the body, while its lease is running."""
         pending, now = PendingWrites(), time.monotonic()
         pending.lines, pending.progress = self._reports.take()
         connection = project_connection()
@@ -124,7 +124,7 @@ class PlayedAttempt(Attempt):
         return value
 
     def _late(self, started: float) -> TaskTimeout | DeadlineExceeded | None:
-        """Return the exception of the time limit that has passed, if one has."""
+        """Return the exception of the time limit that has passed, or None."""
         now = _monotonic()
         timeout, deadline_at = self.snapshot.get("timeout"), self.order.deadline_at
         renews = self.snapshot.get("timeout_from") == "progress"
@@ -232,10 +232,10 @@ class Callbacks:
         ]
 
     def run(self) -> None:
-        """Run them, and those that they register in turn. Raises what they raise."""
+        """Run the callbacks, and those that they register in turn. Raises what they raise."""
         for connection, waiting in self._waiting:
             while len(connection.run_on_commit) > waiting:
-                # The third, which the stubs lack, tells whether errors are only logged.
+                # The third item, which the stubs lack, says whether errors are only logged.
                 _, callback, is_robust = cast(Any, connection.run_on_commit.pop(waiting))
                 _run(callback, is_robust)
 

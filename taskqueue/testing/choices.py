@@ -21,7 +21,7 @@ class Options(TypedDict, total=False):
 
     # Only tasks of this queue.
     queue_name: str
-    # Names of the workers that are played, and no others.
+    # The names of the simulated workers; there are no others.
     workers: Sequence[str]
     # `record` keeps exceptions of bodies in results only; `raise` also raises them here.
     errors: Errors

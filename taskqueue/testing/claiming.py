@@ -15,7 +15,7 @@ HOST = "testing"
 
 
 def claims_of(name: str, quotas: QueueQuotas, connection: BaseDatabaseWrapper) -> Claims:
-    """Return what claims for the worker of that name."""
+    """Return the claims of the worker with this name."""
     return Claims(
         quotas, worker_name=name, slots=1, lease_duration=get_settings().LEASE_DURATION, host=HOST,
         tags=required_tags(connection),

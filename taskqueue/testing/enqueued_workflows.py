@@ -1,4 +1,4 @@
-"""Assertions on enqueued workflows, and what they say when they fail."""
+"""Assertions on enqueued workflows, and their failure messages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ aassert_workflow_enqueued = sync_to_async(assert_workflow_enqueued, thread_sensi
 
 
 def _checked(which: WhichWorkflow | None, expected: ExpectedWorkflow) -> dict[str, Any]:
-    """Return what is expected, as it is stored."""
+    """Return the expected values as they are stored."""
     check_names(expected, ExpectedWorkflow.__annotations__)
     wanted = {name: plain(value) for name, value in expected.items() if value is not ANY}
     if "status" in wanted:

@@ -28,10 +28,10 @@ class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
     `errors="record"` keeps exceptions of bodies in their results, `"raise"` raises them from the
     enqueue. `when="commit"` waits for the COMMIT of the transaction that enqueues. All options
     apply: a task with a later `run_after` stays scheduled, and retries follow without their
-    backoff. Tasks that a body enqueues run after that body. Row and result are real, and the
-    result that the enqueue returns shows the outcome. A workflow runs to its end, or until
-    something in it is not due. If eager modes are nested, the innermost runs the tasks. For `with`
-    and `async with`.
+    backoff. Tasks that a body enqueues run after that body. Row and result are real, and the result
+    that the enqueue returns shows the outcome. A workflow runs to its end, or until its next step
+    is not due yet. If eager modes are nested, the innermost runs the tasks. For `with` and `async
+    with`.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class eager(Lasting):  # noqa: N801  (read as an adverb: `with eager():`)
         signals.workflow_enqueued.connect(_on_workflow, weak=False, dispatch_uid=eager)
 
     def _end(self) -> None:
-        """Let an outer eager mode apply again, or else tasks wait for a worker."""
+        """Let an outer eager mode apply again; without one, tasks wait for a worker."""
         if _innermost() is None:
             signals.task_enqueued.disconnect(dispatch_uid=eager)
             signals.workflow_enqueued.disconnect(dispatch_uid=eager)
 
     def run_after(self, result: TaskResult[Any] | WorkflowRun) -> None:
-        """Run the due tasks, among them the enqueued one: at once, or after the commit."""
+        """Run the due tasks, including the enqueued one: at once, or after the commit."""
         if self._when == "enqueue":
             self._run(result)
         else:

@@ -1,7 +1,7 @@
-"""Move the clock: a test makes the database's clock show another time.
+"""Move the clock: in a test, the database's clock shows another time.
 
-Every statement of the test's connection reads the moved clock. Stored rows and schedules stay as
-they are, and become due.
+Every statement of the test's connection reads the moved clock. Stored rows and schedules are not
+changed, and become due.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from taskqueue.exceptions import Duration
 from taskqueue.testing.lasting import Lasting
 
 _POSTGRESQL = re.compile(r"\b(clock_timestamp|statement_timestamp)\(\)", re.IGNORECASE)
-# As an argument of SQLite's functions: elsewhere it is a word of the project's own.
+# Only as an argument of SQLite's functions: elsewhere the word belongs to the project.
 _SQLITE = re.compile(
     r"""
     (\b (?:date|time|datetime|julianday|unixepoch|strftime|timediff) \s*\(\s*
@@ -30,7 +30,7 @@ _SQLITE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-# Ahead or back: beyond the year 9999 no datetime tells what comes due.
+# In both directions: times beyond the year 9999 do not fit a datetime.
 FURTHEST = timedelta(days=365_000)
 
 
@@ -68,7 +68,8 @@ class travelling(Lasting):  # noqa: N801  (read as a verb: `with travelling(...)
         if abs(values.ahead + further) > FURTHEST:
             raise _too_far(self._to)
         if connection not in _away:
-            # The end of a block of `execute_wrapper` takes away the last, whosever that is.
+            # Leaving a block of `execute_wrapper` removes the last wrapper, even that of another
+            # block.
             connection.execute_wrappers.insert(0, _execute)
         _away.append(connection)
         self._departures.append((further, connection))

@@ -13,12 +13,12 @@ class Lasting:
     """A mode for `with` and `async with`; `start` and `stop` are for code without a block."""
 
     def start(self) -> None:
-        """Begin, where `with` does not fit; `stop` ends it."""
+        """Begin without a block; `stop` ends it."""
         self._begin()
         begun.append(self)
 
     def stop(self) -> None:
-        """End what the latest `start` began, if it has not ended."""
+        """End the mode that the latest `start` began, unless it has ended."""
         for place in reversed(range(len(begun))):
             if begun[place] is self:
                 del begun[place]
@@ -51,7 +51,7 @@ begun: list[Lasting] = []  # Modes that have begun and not ended, in this order.
 
 @contextmanager
 def leftovers_ended() -> Iterator[None]:
-    """End the modes that the block begins and does not end; those begun before it go on."""
+    """End the modes that the block begins and does not end; earlier modes continue."""
     before = len(begun)
     try:
         yield

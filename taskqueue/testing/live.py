@@ -42,16 +42,19 @@ class LiveWorker:
         return self.process.pid
 
     def log(self) -> str:
-        """Return its output so far."""
+        """Return the worker's output so far."""
         return self._log_path.read_text(errors="replace")
 
     def end(self) -> None:
-        """Let it finish running tasks, and end. Raises AssertionError if it ended badly."""
+        """Let the worker finish running tasks, and end. Raises AssertionError if it ended badly."""
         self.process.send_signal(signal.SIGTERM)
         self.wait_until_ended()
 
     def wait_until_ended(self) -> None:
-        """Return once it has ended. Raises AssertionError if it ended badly, or not at all."""
+        """Wait until the worker has ended.
+
+        Raises AssertionError if it ended badly, or not at all.
+        """
         try:
             code = self.process.wait(LONGEST_END)
         except subprocess.TimeoutExpired:
@@ -66,7 +69,7 @@ class LiveWorker:
         return AssertionError(f"{message}:\n{self.log()[-8000:]}")
 
     def end_after(self, error: BaseException) -> None:
-        """End it after the test has failed with an error, which at most gets a note."""
+        """End the worker after the test has failed with an error, which at most gets a note."""
         try:
             self.end()
         except AssertionError as worse:
@@ -74,7 +77,7 @@ class LiveWorker:
                 error.add_note(str(worse))
 
     def wait_until_ready(self, known: Collection[int]) -> None:
-        """Return once it has a new row, or has done its work and ended.
+        """Wait until the worker has a new row, or has done its work and ended.
 
         Raises AssertionError if neither happens.
         """
@@ -92,11 +95,12 @@ class LiveWorker:
 def live_worker(*arguments: str) -> Iterator[LiveWorker]:
     """Run `runworker` with these arguments in another process until the end of the block.
 
-    The block begins once the worker has started; AssertionError where it does not, or ends badly.
-    With `--drain` the end of the block waits until it has run what it found, a minute at most.
-    For tests that commit, and wait with `result.wait(timeout=…)`. It has the settings of the
-    project's module, not what the test overrides. Raises `ImproperlyConfigured` where another
-    process cannot see what the test does.
+    The block begins once the worker has started. Raises AssertionError if the worker does not
+    start, or ends badly. With `--drain`, the end of the block waits until the worker has run the
+    tasks that it found, for a minute at most. For tests that commit, and wait with
+    `result.wait(timeout=…)`. The worker uses the settings of the project's module, without those
+    that the test overrides. Raises `ImproperlyConfigured` if another process cannot see the test's
+    database.
     """
     for connection in connections.all():
         check_is_shared(connection)
@@ -119,14 +123,15 @@ def live_worker(*arguments: str) -> Iterator[LiveWorker]:
             worker.end_after(error)
             raise
         if "--drain" in arguments:
-            # It ends by itself; a request to end might come before it has claimed anything.
+            # The worker ends by itself; a request to end might arrive before it has claimed
+            # anything.
             worker.wait_until_ended()
         else:
             worker.end()
 
 
 def check_is_shared(connection: BaseDatabaseWrapper) -> None:
-    """Raise `ImproperlyConfigured` unless other processes see what the test does here."""
+    """Raise `ImproperlyConfigured` unless other processes can see what the test writes here."""
     if connection.vendor == "sqlite" and cast(Any, connection).is_in_memory_db():
         raise ImproperlyConfigured(
             f"The tests' SQLite database {connection.alias!r} is in memory, where no other process "

@@ -41,8 +41,8 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.outcomes import aged
 from taskqueue.worker.unlogged import log_unlogged, note_logged
 
-# Exceptions that bodies may raise besides `Exception`. KeyboardInterrupt, `pytest.fail()` and
-# others are for the test.
+# Exceptions that bodies may raise in addition to `Exception`. KeyboardInterrupt, `pytest.fail()`
+# and others are meant for the test.
 OF_BODIES = (Crash, Stopped, SystemExit, GeneratorExit, CancelledError)
 
 
@@ -62,7 +62,7 @@ class Run:
     outcome: str
     # The status of the task after the attempt.
     status: str
-    # The handle on the task, as it was then.
+    # The handle on the task, as it was after the attempt.
     result: TaskResult[Any] = field(repr=False)
     # The exception that the body raised.
     error: BaseException | None = field(repr=False)
@@ -143,7 +143,7 @@ class Runner:
         self._workers.end()
 
     def _tend(self) -> bool:
-        """Serve the duties of a worker once; return whether that changed anything."""
+        """Serve the duties of a worker once; return whether this changed anything."""
         self._workers.live()
         # On SQLite the duties would wait for a second look, in the interest of the lock's holder.
         lost = takeover.take_over(
@@ -164,7 +164,7 @@ class Runner:
             self._make_due(claimed)
         attempt.callbacks.run()
         if STEP in attempt.snapshot:
-            # As a worker does after its record.
+            # As workers do after recording.
             workflows.serve(self._connection)
         result = get_result(claimed.task_id)
         run = Run(
@@ -180,7 +180,7 @@ class Runner:
         return run
 
     def _record(self, attempt: PlayedAttempt, job: Job, frame: Frame) -> str:
-        """Record the attempt's outcome and return its kind; a success that was stopped is none."""
+        """Record the attempt's outcome and return its kind; a stopped attempt is no success."""
         if frame[0] == frames.RECORDED:
             return OutcomeKind.SUCCEEDED.value
         if frame[0] != frames.OUTCOME:

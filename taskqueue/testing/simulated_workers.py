@@ -27,7 +27,7 @@ OPEN = (*sorted(PENDING), TaskStatus.RUNNING.value)
 
 
 class Workers:
-    """One worker, and as many more as tasks ask for."""
+    """One worker, or as many as tasks require."""
 
     def __init__(self, connection: BaseDatabaseWrapper, choice: Choice) -> None:
         self._connection = connection
@@ -61,12 +61,12 @@ class Workers:
         self._registrations.close()
 
     def _apart(self) -> QuerySet[Task]:
-        """Return the open tasks that not every worker may take."""
+        """Return the open tasks that only some workers may take."""
         rows = Task.objects.using(self._connection.alias)
         return rows.filter(route=Route.APART, status__in=OPEN)
 
     def _names(self) -> list[str]:
-        """Return the chosen names; or one, those that tasks name, and as many as tasks want."""
+        """Return the chosen names, or else one name, those in tasks, and as many as tasks need."""
         if self._choice.workers is not None:
             return list(self._choice.workers)
         names = {NAME: None}
