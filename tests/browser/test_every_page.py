@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,10 +10,13 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.urls import reverse
 
+from taskqueue import Every, schedules
+from taskqueue.models import Schedule
 from tests.browser.accessibility import DJANGOS_OWN, broken_rules, violations
 from tests.browser.lively.site import fill
 from tests.browser.pages import pages
 from tests.csp import StrictPolicy
+from tests.sample import tasks
 from tests.sharing_out import IS_FULL, SEED
 
 pytestmark = pytest.mark.slow
@@ -74,6 +78,17 @@ def opened(page: Any, address: str, scheme: str) -> int:
     page.set_viewport_size(NARROW)
     page.goto(address)
     return int(page.evaluate("document.scrollingElement.scrollWidth"))
+
+
+def test_the_state_of_an_overdue_schedule_fits_on_a_phone(admin_page: Any) -> None:
+    schedule = schedules.create("feeds", tasks.add, Every(hours=1), args=[1])
+    hour_ago = schedule.next_at - timedelta(hours=1, minutes=2)
+    Schedule.objects.update(next_at=hour_ago, served_until=hour_ago)
+    width = opened(
+        admin_page, reverse("admin:taskqueue_schedule_change", args=[schedule.pk]), "light"
+    )
+    assert "overdue: no worker serves it" in admin_page.inner_text("#content")
+    assert width <= NARROW["width"]
 
 
 COVERED = """() => {
