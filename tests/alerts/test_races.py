@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from threading import Barrier
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -22,19 +23,30 @@ from tests.monitoring.rows import make_worker
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+class JudgedTogether(list[Judged]):
+    """A judgement that is read once both transactions have found no open incident."""
+
+    def __init__(self, judged: Judged, both: Barrier) -> None:
+        super().__init__([judged])
+        self._both = both
+
+    def __getitem__(self, place: Any) -> Any:
+        self._both.wait()
+        return super().__getitem__(place)
+
+
 def raise_at_once(rule: AlertRule) -> Counter[str]:
     """Raise the same alert in two transactions that see nothing of each other, without the lock."""
     both, ends = Barrier(2, timeout=60), Counter[str]()
+    judged = JudgedTogether(Judged(subject="w1", summary="bad"), both)
 
     def step() -> None:
         from django.db import connection
 
         try:
             with transaction.atomic():
-                Incident.objects.count()
-                both.wait()
                 now = dialect_for(connection).now(connection)
-                follow(connection, rule, [Judged(subject="w1", summary="bad")], now)
+                follow(connection, rule, judged, now)
                 tell(connection, rule, now)
             ends["raised"] += 1
         except IntegrityError:

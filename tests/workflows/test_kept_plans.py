@@ -75,4 +75,4 @@ def test_a_plan_for_all_parameters_that_was_made_over_empty_tables_reads_by_keys
     for index, condition in scans:
         # In the order of its ids, a workflow is found between one id and the same.
         is_found = re.search(rf"Index Cond: \(+{leading[index]} (= |>= .?row)", condition)
-        assert is_found or index == IDLE, (index, plan)
+        assert is_found or index == IDLE, (index, "\n".join(plan))

@@ -87,6 +87,7 @@ PAGES: dict[str, Page] = {
         ),
     ),
     **of_rows("alertrule", ways("view_alertrule")),
+    "alertrule/add/": Page(look=MANAGE_ALERTS, answers=302),
     "alertrule/new/": Page(
         look=MANAGE_ALERTS,
         acts=(
