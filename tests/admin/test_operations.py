@@ -22,6 +22,8 @@ from tests.admin.rows import EVIL
 from tests.admin.test_admin import read, url
 from tests.engine.operation_steps import fail, figures, fill, let_begin, serve_all, statuses
 from tests.engine.steps import claim
+from tests.sample import tasks as sample
+from tests.workflows.steps_of import finish
 
 pytestmark = pytest.mark.django_db
 
@@ -160,6 +162,16 @@ def test_a_search_that_is_none_is_said_and_cannot_be_confirmed(log_in_as: LogIn)
             assert response.status_code == 200
             assert 'name="confirmed"' not in response.content.decode(), query
     assert not Operation.objects.exists()
+
+
+def test_the_question_says_that_tasks_of_workflows_are_left_out(log_in_as: LogIn) -> None:
+    finish(sample.fail.s().enqueue())
+    client = log_in_as("staff", *ALL)
+    said = "Tasks that belong to a workflow are not included"
+    page = read(client, START + "?verb=retry&q=status:failed")
+    assert "No matching task allows this action." in page
+    assert said in page
+    assert said not in read(client, START + "?verb=cancel&q=status:ready")
 
 
 def test_where_nothing_fits_there_is_nothing_to_confirm(log_in_as: LogIn) -> None:

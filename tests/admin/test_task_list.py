@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from taskqueue.control import delete_queue
 from taskqueue.models import Lease, Queue, Task
 from taskqueue.monitoring.searching import finding
 from taskqueue.monitoring.searching.finding import Effort
@@ -116,6 +117,15 @@ def test_queues_are_links_where_there_are_several(rows: Rows, log_in_as: LogIn) 
     wanted = add.using(queue_name="mail").enqueue(1)
     links = {str(link.title): link for link in get(client).context["queues"]}
     assert shown(client.get(LIST + links["mail"].url)) == [wanted.id]
+
+
+def test_a_deleted_queue_is_no_link(rows: Rows, log_in_as: LogIn) -> None:
+    for name in ("mail", "old"):
+        Queue.objects.create(name=name)
+    delete_queue("old")
+    titles = {str(link.title) for link in get(log_in_as("viewer")).context["queues"]}
+    assert "mail" in titles
+    assert "old" not in titles
 
 
 @pytest.mark.parametrize("name", ["status", "status__exact"])

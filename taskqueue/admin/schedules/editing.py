@@ -183,7 +183,7 @@ def _hint(request: HttpRequest, form: ScheduleForm) -> str:
     if not form.call_names:
         if form.parameters or form["fields_for"].value():
             return _("It takes no arguments.")
-        return _("Choose a task or a workflow above, and press “Show its arguments”.")
+        return _("Choose a task or a workflow above to see its arguments.")
     schedule = form.schedule
     if schedule is None or "args" not in form.fields:
         return ""

@@ -93,7 +93,7 @@ def queue_links(search: Search | None, *, sort: str) -> list[Link]:
     """Return links to queues by name; none if there is only one."""
     if search is None:
         return []
-    rows = Queue.objects.using(database_alias()).order_by("name")
+    rows = Queue.objects.using(database_alias()).filter(deleted_at=None).order_by("name")
     chosen = search.values("queue")
     names = [*rows.values_list("name", flat=True)[:MOST_QUEUES], *chosen]
     if len(names) < 2 and not chosen:

@@ -60,7 +60,9 @@ FIELDS: dict[str, Any] = {
         label=_("From step"),
         required=False,
         choices=[("", _("What failed or was cancelled")), *_steps(workflow, named, failed=False)],
-        help_text=_("A step that you choose and all behind it run anew, whatever they did."),
+        help_text=_(
+            "The chosen step and all steps that depend on it run again too, however they ended."
+        ),
     ),
     "step": lambda workflow, named: forms.ChoiceField(
         label=_("Step"), choices=_steps(workflow, named, failed=True)

@@ -114,12 +114,13 @@ _VERBS = (
         entry=_("retry workflow"),
         effect=_(
             "Failed and cancelled steps run again, and what waited for them; steps that succeeded"
-            " stay. From a step on, that step and all behind it run anew, whatever they did."
+            " stay. With a chosen step, that step and all steps that depend on it run again too."
         ),
         done=_("Workflow %(name)s runs again."),
         help="run failed and cancelled steps of a workflow again",
-        details="""Steps that succeeded stay. With `from_step`, that step and all behind it run
-        anew, whatever they did. 409 where no step has failed, and for a child of a workflow.""",
+        details="""Steps that succeeded stay. With `from_step`, that step and all steps that depend
+        on it run again too, however they ended. 409 if there is nothing to run again, and for a
+        child of a workflow.""",
     ),
     WorkflowVerb(
         name="resolve",

@@ -22,7 +22,7 @@ from taskqueue.management.cli.values import any_json
 PARAMETERS = {
     "from_step": argument(
         "--from-step", type=not_empty, metavar="NAME",
-        help="run this step and all later steps again, however they ended",
+        help="also run this step and all that depend on it again, however they ended",
     ),
     "step": argument("--step", type=not_empty, metavar="NAME", required=True, help="a failed step"),
     "value": argument(
