@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import connection
+from django.db.transaction import atomic
 
 from taskqueue.core.workflow_states import FINAL_STEPS, FINAL_WORKFLOWS, StepKind, StepStatus
 from taskqueue.engine.workflows.counting import counted
@@ -12,6 +13,11 @@ from taskqueue.models import Member, Step, StepCalls, StepEnd, Task, Workflow
 
 def assert_counts() -> None:
     """Assert that all totals equal what is there, of workflows that run or have ended."""
+    with atomic():  # PostgreSQL counts by a cursor.
+        _assert_counts()
+
+
+def _assert_counts() -> None:
     for workflow in Workflow.objects.exclude(parent_step_id=0):
         steps = list(Step.objects.filter(workflow=workflow).order_by("id"))
         is_open = [step for step in steps if step.status not in FINAL_STEPS]
