@@ -248,8 +248,8 @@ class TaskWhy(ApiView):
     def get(self, request: Request, task_id: str) -> Response:
         """Explain why it waits, which worker holds it and until when, or how it ended.
 
-        What is told of workers, attempts and pauses takes the permission to view these; without
-        it, `code` and a `message` that names nobody remain.
+        Details of workers, attempts and pauses require the permission to view them. Without it, a
+        reason has only its `code` and a `message` without names.
         """
         task = row_of(id_of(task_id))
         reasons = [ReasonShown(**visible_reason(each, request.user)) for each in why(task)]

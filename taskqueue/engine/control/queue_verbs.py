@@ -48,7 +48,7 @@ QUEUE_VERBS = verb_table(
         entry=_("limit queue"),
         effect=_("It holds for all tasks that wait; what runs takes its places at once."),
         done=_("Limit of queue %(name)s set."),
-        help="limit how many tasks of a queue run at once, and how many start in a time",
+        help="limit how many tasks of a queue run at once, and how many start in a period",
         details="Without numbers the limit is lifted.",
     ),
     queue_verb(
