@@ -181,7 +181,9 @@ REDACTIONS: dict[str, Redaction] = {
         ("queue_full", "limit_full", "own_full", "holder_ends"),
         Redaction((VIEW_LIMITS, VIEW_LEASES), "A limit of it is held by other tasks.", SUBJECT),
     ),
-    "limit_zero": Redaction((VIEW_LIMITS,), "A limit of it holds all its tasks.", SUBJECT),
+    "limit_zero": Redaction(
+        (VIEW_LIMITS,), "One of its limits is set to 0, so all tasks of this limit wait.", SUBJECT
+    ),
     "rate_used": Redaction((VIEW_LIMITS,), "A rate of it is used up.", SUBJECT | MOMENT),
     **dict.fromkeys(
         (

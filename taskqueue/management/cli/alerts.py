@@ -139,8 +139,13 @@ def create(flags: Namespace, output: Output) -> None:
     ALERT_RULE_VERBS["edit"].help,
     NAME,
     *_fields(is_new=False),
-    optional("--enable", dest="enabled", action="store_true", help="look at it"),
-    optional("--disable", dest="enabled", action="store_false", help="do not look at it"),
+    optional("--enable", dest="enabled", action="store_true", help="enable the rule"),
+    optional(
+        "--disable",
+        dest="enabled",
+        action="store_false",
+        help="disable the rule: it is not checked",
+    ),
     *PERSON,
     example="alerts edit late --threshold 15m",
 )

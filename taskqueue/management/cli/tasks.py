@@ -201,7 +201,7 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     ),
     argument(
         "--wait", type=duration, metavar="DURATION",
-        help="wait so long for its end; exits with 1 if it does not succeed by then",
+        help="wait this long for it to finish; exits with 1 if it has not succeeded by then",
     ),
     *PERSON,
     example="enqueue shop.tasks.send_receipt --args '[42]' --wait 30s",
