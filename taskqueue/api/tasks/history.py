@@ -136,9 +136,10 @@ class TaskTimeline(ApiView):
 
     @endpoint("getTimeline", answers={200: Timeline}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """The events of the task, oldest first; the last entry tells what it does now.
+        """The events of the task, oldest first. While it is unfinished, its present state is last.
 
-        Attempts, actions by hand and the step of a workflow take the permission to view these.
+        That entry has the time at which the state began. Attempts, actions by hand and the step of
+        a workflow require the permission to view them.
         """
         task = row_of(id_of(task_id))
         return self.shown(Timeline(id=task.id, events=timeline_of(task, request.user)))

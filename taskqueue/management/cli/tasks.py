@@ -139,7 +139,11 @@ def _found(
     "show",
     "one task, with its attempts and its audit entries",
     ID,
-    argument("--timeline", action="store_true", help="only what happened to it, in order"),
+    argument(
+        "--timeline",
+        action="store_true",
+        help="only its history, oldest first; the last row is its state now, since that time",
+    ),
     example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --timeline",
 )
 def show(flags: Namespace, output: Output) -> None:
