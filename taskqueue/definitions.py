@@ -183,7 +183,7 @@ def task(function: Any = None, /, **options: Any) -> Any:
 
     docs/options.md lists the options. Those that are not given come from
     `TASKQUEUE["DEFAULTS"]`, if a pattern there matches the definition's name. Raises
-    `InvalidTask` for a mistake in one.
+    `InvalidTask` for an invalid option.
     """
     if function is not None:
         return define(function, options)

@@ -75,7 +75,7 @@ def workflow(function: Any = None, /, **options: Any) -> Any:
 
     Its first argument is the builder; the others are those of an enqueue. Options: `name`,
     `version`, `deadline`, `retention`, `fail_fast`, `unique_key`, `on_duplicate`, `sensitive`,
-    `api` and `schedule`. Raises `InvalidTask` for a mistake in one.
+    `api` and `schedule`. Raises `InvalidTask` for an invalid option.
     """
     if function is not None:
         return define(function, options)

@@ -98,8 +98,8 @@ def test_a_rate_is_a_number_and_a_length_of_time(text: str, rate: Any) -> None:
     [
         ("0/h", "1 to 1,000 at a time, not 0"),
         ("1001/h", "1 to 1,000 at a time, not 1,001"),
-        ("1/0s", "over 1 second to 366 days, not 0"),
-        ("1/367d", "over 1 second to 366 days"),
+        ("1/0s", "a window of 1s to 366d, not 0 seconds"),
+        ("1/367d", "a window of 1s to 366d"),
         *[
             (text, "must be a rate such as '100/m'")
             for text in ("", "1", "1/", "/h", "-1/h", "1.5/h", "1/1.5h", "1/w", "1/h ", "1/H",

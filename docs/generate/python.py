@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
@@ -38,6 +39,7 @@ INTERNAL = {
 """Members that are for the package itself."""
 OWN = ("enqueue", "enqueue_many", "errors_of")
 """Functions of `taskqueue.results` that are called through a definition."""
+_RAISES = re.compile(r"\bRaises\s`.+?\.(?=\s|$)", re.DOTALL)
 
 
 def public_names() -> str:
@@ -69,7 +71,9 @@ def _members(kind: type) -> Iterator[tuple[str, str]]:
 
 
 def _told(value: Any) -> str:
-    return prose(inspect.getdoc(value) or "")
+    """Return the first paragraph of its docstring, and what later ones say that it raises."""
+    first, _, rest = (inspect.getdoc(value) or "").partition("\n\n")
+    return prose(" ".join([first, *_RAISES.findall(rest)]))
 
 
 def _call(name: str, value: Any) -> str:

@@ -46,7 +46,7 @@ class NumbersForm(forms.Form):
         label=gettext_lazy("Tasks at once"), required=False, min_value=0, max_value=MOST_AT_ONCE
     )
     rate = forms.CharField(
-        label=gettext_lazy("Starts in a time"), required=False, max_length=LONGEST_RATE
+        label=gettext_lazy("Starts in a period"), required=False, max_length=LONGEST_RATE
     )
     # The numbers that the page showed.
     seen = forms.CharField(max_length=100)

@@ -57,7 +57,7 @@ class ActForm(forms.Form):
         label=gettext_lazy("Tasks at once"), required=False, min_value=1, max_value=MOST_AT_ONCE
     )
     rate = forms.CharField(
-        label=gettext_lazy("Starts in a time"), required=False, max_length=LONGEST_RATE
+        label=gettext_lazy("Starts in a period"), required=False, max_length=LONGEST_RATE
     )
     lift = forms.BooleanField(required=False)
 
@@ -66,7 +66,9 @@ class ActForm(forms.Form):
         given = super().clean() or {}
         has_numbers = given.get("concurrency") is not None or bool(given.get("rate"))
         if given.get("verb") == "limit" and not self.errors and has_numbers == given["lift"]:
-            raise forms.ValidationError(_("Enter how many tasks, or how many starts in a time."))
+            raise forms.ValidationError(
+                _("Enter how many tasks may run at once, or how many may start in a period.")
+            )
         return given
 
     @property

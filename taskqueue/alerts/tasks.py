@@ -21,7 +21,7 @@ MOST_FINDINGS = 200
 
 @task(takes_context=True, **MAIL)
 def mail(context: AttemptContext, rule: int, news: list[list[int | str]], more: int) -> str:
-    """Mail what became of the incidents of a rule; without any, that this is a test."""
+    """Send mail about the incidents of a rule, or a test message if there are none."""
     from taskqueue.alerts.mail import send
 
     row = _rule(rule)
@@ -51,7 +51,7 @@ def heartbeat(rule: int) -> str:
 
 @task(**EXAMINATION)
 def examine(rule: int) -> int:
-    """Ask the doctor, and keep what keeps tasks from running; return how much that is."""
+    """Run the doctor, and store the problems that it finds; return their number."""
     from taskqueue.monitoring.doctor import examine as ask
     from taskqueue.monitoring.doctor.finding import PROBLEM
 

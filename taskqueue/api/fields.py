@@ -95,6 +95,8 @@ class Flag(serializers.BooleanField):
 class Moment(serializers.DateTimeField):
     """A time with an offset, such as 2026-01-31T12:00:00Z."""
 
+    described: ClassVar[str] = "a time with an offset, such as 2026-01-31T12:00:00Z"
+
     def to_internal_value(self, value: Any) -> Any:
         if not isinstance(value, str):
             self.fail("invalid", format="ISO 8601 with an offset")
@@ -102,9 +104,13 @@ class Moment(serializers.DateTimeField):
             moment = parse_datetime(value)
             if moment is not None and moment.tzinfo is not None:
                 return moment.astimezone(UTC)
-        raise serializers.ValidationError(
-            "Must be a time with an offset, such as 2026-01-31T12:00:00Z.", code="invalid"
-        )
+        raise serializers.ValidationError(f"Must be {self.described}.", code="invalid")
+
+
+class MomentAmongSeconds(Moment):
+    """A time with an offset, where seconds from now are allowed too."""
+
+    described = f"{Moment.described}, or a number of seconds from now"
 
 
 class Seconds(serializers.FloatField):
@@ -143,7 +149,7 @@ class OneOf(serializers.Field[Any, Any, Any, Any]):
 class When(OneOf):
     """A time with an offset, or seconds from now."""
 
-    by_type = {str: Moment(), float: Seconds()}
+    by_type = {str: MomentAmongSeconds(), float: Seconds()}
 
 
 class Anything(serializers.JSONField):

@@ -123,7 +123,7 @@ class QueueDetail(QueueView):
     @endpoint("deleteQueue", answers={204: None}, query=Reasoned, problems=(404, 409, 412))
     def delete(self, request: Request, name: str) -> Response:
         """Delete a queue that is empty and that no worker serves by its name, with its pause and
-        its limit. It is there again with its next task.
+        its limit. The next task that is enqueued in it creates it again.
         """
         return self.act(QUEUE_VERBS["delete"], name, **self.parameters)
 

@@ -147,7 +147,7 @@ class EndpointList(EndpointView):
 
     @endpoint("createWebhook", answers={201: EndpointWithSecret}, body=EndpointCreated)
     def post(self, request: Request) -> Response:
-        """Create an endpoint; its secret is shown once. Its events begin a second later."""
+        """Create an endpoint; its secret is shown once. It receives events after about a second."""
         self.check_include()
 
         def act() -> Response:
@@ -172,7 +172,7 @@ class EndpointDetail(EndpointView):
         "editWebhook", answers={200: ShownEndpoint}, body=EndpointEdited, problems=(404, 409, 412)
     )
     def patch(self, request: Request, endpoint_id: str) -> Response:
-        """Change its URL, or which events it is told of; it holds a second later."""
+        """Change its URL or its events; the change takes effect after about a second."""
         self.check_include(self.find(endpoint_id))
         return self.act(WEBHOOK_VERBS["edit"], endpoint_id, self.check_include, **self.parameters)
 

@@ -60,9 +60,9 @@ class KeyOptions:
     throttle: Throttle | None = option(
         AdmissionKind(Throttle, 'Throttle("1/h", key="user_id")'), Use.TASK | Use.USING,
         label=_("Throttle"),
-        help=_("Enqueue so many tasks in each window of a time, and drop further calls."),
+        help=_("Enqueue at most this many tasks in each window, and drop further calls."),
     )  # fmt: skip
     capacity: Capacity | None = option(
         AdmissionKind(Capacity, 'Capacity(10, key="account_id")'), Use.TASK | Use.USING,
-        label=_("Capacity"), help=_("Have at most so many unfinished tasks."),
+        label=_("Capacity"), help=_("Allow at most this many unfinished tasks."),
     )  # fmt: skip

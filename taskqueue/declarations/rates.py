@@ -41,7 +41,7 @@ def rate_of(what: str, text: object, *, most: int, longest: int = DAY) -> RateOf
         ))  # fmt: skip
     if not 1 <= seconds <= longest:
         raise InvalidTask(_(
-            "{what} must be over 1 second to {days} days, not {seconds:,} seconds ({text!r}).",
+            "{what} must have a window of 1s to {days}d, not {seconds:,} seconds ({text!r}).",
             what=what, days=longest // DAY, seconds=seconds, text=text,
         ))  # fmt: skip
     return RateOf(number, seconds)

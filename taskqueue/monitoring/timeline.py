@@ -65,7 +65,9 @@ def title_of(event: Event) -> str:
 class TimelineEvent:
     """Something that happened to a task, or that is happening now."""
 
-    at: datetime = about("When it happened; of the last one, while it goes on, since when.")
+    at: datetime = about(
+        "When it happened. For the last event of an unfinished task: when its present state began."
+    )
     kind: str = about(choices=KINDS)
     title: str = about("The kind in words.")
     status: str = about("The status of the attempt or task that ended; else empty.")

@@ -16,7 +16,7 @@ from taskqueue.models import Endpoint
 
 @task(takes_context=True, **DELIVER)
 def deliver(context: AttemptContext, endpoint: int, delivery: str) -> str:
-    """Send a delivery to its endpoint; the other attempts follow from what comes back."""
+    """Send a delivery to its endpoint; the response decides whether and when it is sent again."""
     from taskqueue.webhooks.delivering import send_delivery
 
     return send_delivery(endpoint, delivery, UUID(context.task_id))
@@ -24,7 +24,7 @@ def deliver(context: AttemptContext, endpoint: int, delivery: str) -> str:
 
 @task(**TELL)
 def tell_owner(endpoint: int) -> None:
-    """Tell who created an endpoint by mail that it is disabled; without an address, the admins."""
+    """Mail the creator of a disabled endpoint, or the admins if the creator has no address."""
     from taskqueue.webhooks.telling import tell
 
     found = Endpoint.objects.using(project_connection().alias).filter(id=endpoint).first()

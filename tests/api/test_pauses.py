@@ -71,6 +71,11 @@ def test_a_pause_that_cannot_be_is_refused(
     assert not Pause.objects.exists()
 
 
+def test_the_refusal_of_a_time_names_both_forms(root: ApiClient) -> None:
+    told = root.act(f"{EVERYTHING}pause/", {"until": "soon"}).json()
+    assert "or a number of seconds from now" in str(told)
+
+
 def test_who_may_not_control_queues_pauses_nothing(member: Callable[..., ApiClient]) -> None:
     client = member("view_queue", "operate", "stop")
     assert client.act(f"{EVERYTHING}pause/").status_code == 403

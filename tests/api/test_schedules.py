@@ -71,7 +71,7 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
     ({"rule": {"kind": "every", "interval": 0.01}}, 422, "/rule"),
     ({"rule": {"kind": "cron", "expression": "0 0 30 2 *"}}, 422, "/rule"),
     ({"rule": "reports"}, 422, "/rule"),
-    ({"rule": {"kind": "once", "at": "2001-01-01T00:00:00Z"}}, 422, "no time to come"),
+    ({"rule": {"kind": "once", "at": "2001-01-01T00:00:00Z"}}, 422, "no future time"),
     ({"task": "tests.sample.tasks.greed"}, 422, "Did you mean 'tests.sample.tasks.greet'"),
     ({"task": add.name, "args": [1]}, 403, "api=True"),
     ({"args": [1, 2, 3, 4, 5]}, 422, "cannot be called"),

@@ -140,7 +140,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str, str]] = [
         "a value that was redacted",
         {"steps": [A, step("b", task=sign_in.name, args=["ann", "[redacted]"],
                            options=KEYLESS)]},
-        "redacted_value", "/steps/1/args/1", "anew",
+        "redacted_value", "/steps/1/args/1", "Send the value itself",
     ),
     ("a reference to an argument", {"steps": [step(args=[{"$argument": 0}])]}, "invalid_workflow",
      "/steps/0", "other steps only"),
@@ -157,7 +157,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str, str]] = [
     (
         "a redacted argument",
         {"name": rest_workflows.deliver.name, "kwargs": {"day": "", "token": "[redacted]"}},
-        "redacted_value", "/kwargs/token", "anew",
+        "redacted_value", "/kwargs/token", "Send the value itself",
     ),
     (
         "nesting over 10", {"name": rest_workflows.endless.name}, "invalid_workflow", "/kwargs",

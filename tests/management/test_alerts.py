@@ -47,6 +47,7 @@ def test_rules_are_created_shown_changed_silenced_tested_and_deleted() -> None:
     silenced = run_json("alerts", "silence", "late", "--in", "2h", "--by", "ann")
     assert silenced["silenced_by"] == "ann"
     assert run_json("alerts", "unsilence", "late")["silenced_until"] is None
+    assert run_json("alerts", "silence", "late", "--for", "1h")["silenced_until"]
     run("alerts", "test", "late")
     assert Task.objects.count() == 1
     assert [rule["name"] for rule in run_json("alerts", "rules")] == ["late"]

@@ -32,6 +32,7 @@ def test_everything_is_paused_and_resumed() -> None:
     assert "Everything is paused" in run("pause", "--all", "--by", "anna")
     assert Pause.objects.get().paused_by == "anna"
     assert run_json("pauses")[0]["definition"] is None
+    assert "(everything)" in run("pauses")
     assert run_json("resume", "--all")["is_paused"] is False
     assert refused("resume", "--all") == (1, "Not everything is paused.")
 

@@ -112,3 +112,10 @@ def test_finished_tasks_are_deleted() -> None:
     assert refused("delete", "--all")[0] == 2
     assert run("delete", ended.id, "--reason", "old") == f"{ended.id}  delete: done\n"
     assert list(Task.objects.values_list("id", flat=True)) == [waits.id]
+
+
+@pytest.mark.parametrize(
+    "command", [["list", "--form", "json"], ["alerts", "unsilence", "late", "--form", "json"]]
+)
+def test_a_flag_is_not_abbreviated(command: list[str]) -> None:
+    assert "--form" in refused(*command)[1]

@@ -1,4 +1,4 @@
-"""`manage.py runworker` refuses an invalid number with a message."""
+"""`manage.py runworker` refuses invalid flags with a message."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ def test_seconds_and_megabytes_are_numbers(
     flag: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f"argument {flag}: must be a number of at least 0" in _said(flag, text, capsys)
+
+
+def test_a_flag_is_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unrecognized arguments: --conc=2" in _said("--conc", "2", capsys)
 
 
 def _said(flag: str, text: str, capsys: pytest.CaptureFixture[str]) -> str:

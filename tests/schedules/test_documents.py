@@ -89,7 +89,7 @@ def test_a_dry_run_tells_all_and_writes_nothing() -> None:
 WRONG: list[tuple[Any, str]] = [
     (entry(overlapp="skip"), "Did you mean 'overlap'"),
     (entry(rule={"kind": "every"}), "needs interval"),
-    (entry(rule={"kind": "once", "at": "2001-01-01T00:00:00Z"}), "no time to come"),
+    (entry(rule={"kind": "once", "at": "2001-01-01T00:00:00Z"}), "no future time"),
     (entry(task="tests.sample.tasks.nop"), "Did you mean"),
     (entry(args=[1, 2, 3]), "cannot be called"),
     (entry(args="abc"), "args must be a list"),

@@ -86,16 +86,14 @@ OWN_DOCS = (
         "the attempt\nis stopped or its time is over, the program is killed with all that it has "
         "started."
     ),
-    gettext_noop(
-        "Ask the doctor, and keep what keeps tasks from running; return how much that is."
-    ),
+    gettext_noop("Run the doctor, and store the problems that it finds; return their number."),
     gettext_noop("Call the URL of a heartbeat."),
-    gettext_noop("Mail what became of the incidents of a rule; without any, that this is a test."),
+    gettext_noop("Send mail about the incidents of a rule, or a test message if there are none."),
     gettext_noop(
-        "Send a delivery to its endpoint; the other attempts follow from what comes back."
+        "Send a delivery to its endpoint; the response decides whether and when it is sent again."
     ),
     gettext_noop(
-        "Tell who created an endpoint by mail that it is disabled; without an address, the admins."
+        "Mail the creator of a disabled endpoint, or the admins if the creator has no address."
     ),
 )
 

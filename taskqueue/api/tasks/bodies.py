@@ -189,7 +189,7 @@ def check_secrets(
     """Refuse what an answer shows in place of a secret."""
     for part, place in secret_places(definition, args, kwargs):
         if (args if part == "args" else kwargs)[place] == REDACTED:
-            detail = f"Write the value anew that stands as {REDACTED}."
+            detail = f"{REDACTED} is a placeholder for a secret. Send the value itself."
             raise Problem(422, "redacted_value", detail, at=(part, place))
 
 

@@ -159,7 +159,7 @@ class TaskDetail(TaskView):
 
     @endpoint("deleteTask", answers={204: None}, query=Reasoned, problems=(404, 409, 412, 422))
     def delete(self, request: Request, task_id: str) -> Response:
-        """Delete a finished task with its attempts and log lines; only the audit tells of it."""
+        """Delete a finished task with its attempts and log lines; only the audit entry remains."""
         return self.act(TASK_VERBS["delete"], task_id, **self.parameters)
 
 

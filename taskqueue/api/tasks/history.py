@@ -136,9 +136,10 @@ class TaskTimeline(ApiView):
 
     @endpoint("getTimeline", answers={200: Timeline}, problems=(404,))
     def get(self, request: Request, task_id: str) -> Response:
-        """The events of the task, oldest first; the last entry tells what it does now.
+        """The events of the task, oldest first. While it is unfinished, its present state is last.
 
-        Attempts, actions by hand and the step of a workflow take the permission to view these.
+        That entry has the time at which the state began. Attempts, actions by hand and the step of
+        a workflow require the permission to view them.
         """
         task = row_of(id_of(task_id))
         return self.shown(Timeline(id=task.id, events=timeline_of(task, request.user)))
@@ -181,7 +182,9 @@ REDACTIONS: dict[str, Redaction] = {
         ("queue_full", "limit_full", "own_full", "holder_ends"),
         Redaction((VIEW_LIMITS, VIEW_LEASES), "A limit of it is held by other tasks.", SUBJECT),
     ),
-    "limit_zero": Redaction((VIEW_LIMITS,), "A limit of it holds all its tasks.", SUBJECT),
+    "limit_zero": Redaction(
+        (VIEW_LIMITS,), "One of its limits is set to 0, so all tasks of this limit wait.", SUBJECT
+    ),
     "rate_used": Redaction((VIEW_LIMITS,), "A rate of it is used up.", SUBJECT | MOMENT),
     **dict.fromkeys(
         (
@@ -248,8 +251,8 @@ class TaskWhy(ApiView):
     def get(self, request: Request, task_id: str) -> Response:
         """Explain why it waits, which worker holds it and until when, or how it ended.
 
-        What is told of workers, attempts and pauses takes the permission to view these; without
-        it, `code` and a `message` that names nobody remain.
+        Details of workers, attempts and pauses require the permission to view them. Without it, a
+        reason has only its `code` and a `message` without names.
         """
         task = row_of(id_of(task_id))
         reasons = [ReasonShown(**visible_reason(each, request.user)) for each in why(task)]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 from django.utils import timezone
 from rest_framework import serializers
 
-from taskqueue.api.fields import DescribedField, Flag, Moment, OneOf, Strict, Text
+from taskqueue.api.fields import DescribedField, Flag, MomentAmongSeconds, OneOf, Strict, Text
 from taskqueue.api.fields import Seconds as SecondsField
 from taskqueue.api.fields import Whole as WholeField
 from taskqueue.core.periods import WORDS
@@ -83,7 +83,7 @@ class BackoffField(DescribedField):
 class NearMoment(OneOf):
     """A moment with its offset, or seconds from now: at most a year ahead."""
 
-    by_type = {str: Moment(), float: SecondsField(max_value=LONGEST_DELAY)}
+    by_type = {str: MomentAmongSeconds(), float: SecondsField(max_value=LONGEST_DELAY)}
 
     def to_internal_value(self, data: Any) -> Any:
         when = super().to_internal_value(data)

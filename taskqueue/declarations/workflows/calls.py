@@ -172,8 +172,8 @@ def check_step(step: str, callee: Callee, shapes: Iterable[Shape], *, first: boo
         has_key = callee.options.unique_key is not None
         if (own := callee.options.admission) is not None:
             raise InvalidWorkflow(
-                f"Step {step!r}: {callee.name} has {own.option}=, which may let no task in, and "
-                "each call of a workflow is to be one. Use "
+                f"Step {step!r}: {callee.name} has {own.option}=, which may keep a call from "
+                "becoming a task, but each call of a workflow must become one. Use "
                 f"{callee.name.rpartition('.')[2]}.using({own.option}=None) for the step."
             )
     if has_key:

@@ -57,11 +57,11 @@ ALERT_RULE_VERBS = verb_table(
         function=silence_rule,
         label=_("Silence"),
         entry=_("silence alert rule"),
-        effect=_("Alerts are still raised and shown; nobody is told of them until then."),
+        effect=_("Alerts are still raised and shown, but nobody is notified until then."),
         done=_("Alert rule %(name)s silenced."),
         help="send nothing about the alerts of a rule for a while, by default an hour",
-        details="At its end, alerts that were raised meanwhile and are still firing are told. A"
-        " second silence replaces time and reason.",
+        details="When the silence ends, alerts that were raised meanwhile and are still firing are"
+        " sent. A second silence replaces time and reason.",
     ),
     alert_rule_verb(
         name="unsilence",

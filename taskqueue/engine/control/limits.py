@@ -121,9 +121,9 @@ def override_limit(
 
 
 def reset_limit(name: str, *, by: object = "", reason: str = "", seen: Seen = None) -> None:
-    """Restore the numbers that the code declares. Raises `LimitDoesNotExist`.
+    """Restore the numbers that the code declares.
 
-    Raises `TransitionRefused` if they are not overridden.
+    Raises `LimitDoesNotExist`, and `TransitionRefused` if they are not overridden.
     """
     connection = project_connection()
     who = person(by, reason)

@@ -107,7 +107,9 @@ TASK_VERBS: dict[str, TaskVerb] = {
             ),
             # Its end was counted in the workflow; another end would be counted too.
             not_in_workflow=FINISHED,
-            in_workflow=refusal(gettext_noop("belongs to a workflow, which has counted its end.")),
+            in_workflow=refusal(
+                gettext_noop("belongs to a workflow that has already registered its end.")
+            ),
             of_step=retry_task,
             label=_("Retry"),
             title=_("Retry tasks"),

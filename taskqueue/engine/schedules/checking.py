@@ -90,7 +90,7 @@ def require_future(rule: Rule, now: datetime) -> None:
     else:
         is_over = rule.after(now) is None
     if is_over:
-        raise InvalidSchedule(_("The rule has no time to come: {text}.", text=rule.text))
+        raise InvalidSchedule(_("The rule has no future time: {text}.", text=rule.text))
 
 
 def refuse_declared(schedule: Schedule, what: str) -> None:

@@ -148,8 +148,8 @@ _VERBS = (
         label=_("Delete"),
         entry=_("delete workflow"),
         effect=_(
-            "It is deleted with its tasks, their attempts and log lines; only the audit tells of it"
-            " then."
+            "It is deleted with its tasks, their attempts and log lines. Only the audit entry"
+            " remains."
         ),
         done=_("Workflow %(name)s deleted."),
         help="delete a workflow that has ended, with all its tasks and child workflows",

@@ -19,15 +19,11 @@ from taskqueue.management.cli.subcommand import (
     Subcommand,
     actions_of,
     argument,
+    one_of,
     person_of,
     subcommand,
 )
-from taskqueue.management.cli.values import (
-    duration,
-    number_or_duration,
-    point_in_time,
-    whole_number,
-)
+from taskqueue.management.cli.values import duration, moment, number_or_duration, whole_number
 from taskqueue.monitoring.read_models.alert import (
     alert_rows,
     firing_alerts,
@@ -139,8 +135,13 @@ def create(flags: Namespace, output: Output) -> None:
     ALERT_RULE_VERBS["edit"].help,
     NAME,
     *_fields(is_new=False),
-    optional("--enable", dest="enabled", action="store_true", help="look at it"),
-    optional("--disable", dest="enabled", action="store_false", help="do not look at it"),
+    optional("--enable", dest="enabled", action="store_true", help="enable the rule"),
+    optional(
+        "--disable",
+        dest="enabled",
+        action="store_false",
+        help="disable the rule: it is not checked",
+    ),
     *PERSON,
     example="alerts edit late --threshold 15m",
 )
@@ -152,13 +153,22 @@ def edit(flags: Namespace, output: Output) -> None:
     "silence",
     ALERT_RULE_VERBS["silence"].help,
     NAME,
-    point_in_time(),
+    one_of(
+        argument(
+            "--for", "--in", type=duration, dest="until", metavar="DURATION",
+            help="a duration such as 2h",
+        ),
+        argument(
+            "--until", "--at", type=moment, dest="until", metavar="TIME",
+            help="a time such as 2026-03-01T12:00+00:00",
+        ),
+    ),
     *PERSON,
-    example="alerts silence late --in 2h --reason 'migration'",
-)
+    example="alerts silence late --for 2h --reason 'migration'",
+)  # fmt: skip
 def silence(flags: Namespace, output: Output) -> None:
-    until = flags.run_after
-    _act("silence", flags, output, **({} if until is None else {"until": until}))
+    until = {} if flags.until is None else {"until": flags.until}
+    _act("silence", flags, output, **until)
 
 
 @subcommand("unsilence", ALERT_RULE_VERBS["unsilence"].help, NAME, *PERSON)

@@ -26,7 +26,7 @@ EFFORT = Effort(largest=200_000, most=2_000_000, windows=20, seconds=10.0)
     "all tasks that match, the newest first, with redacted arguments: for files and other programs",
     FILTER_FLAGS,
     argument("--all", action="store_true", help="every task"),
-    argument("--limit", type=whole_number(MOST), default=MOST, help="at most so many"),
+    argument("--limit", type=whole_number(MOST), default=MOST, help="at most this many tasks"),
     argument(
         "--as", dest="kind", choices=sorted(FORMATS), default="jsonl",
         help="an object a line, or CSV that spreadsheets can open; default: jsonl",

@@ -45,7 +45,7 @@ RELEASE = VERBS["task", "release"]
 
 def places(*, least: int) -> Argument:
     """Return the flag for how many tasks run at once."""
-    zero = "; 0 holds all its tasks" if least == 0 else ""
+    zero = "; with 0, all its tasks wait" if least == 0 else ""
     return argument(
         "--concurrency", type=whole_number(MOST_AT_ONCE, least=least), metavar="N",
         help=f"how many run at once{zero}",

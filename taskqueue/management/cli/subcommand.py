@@ -65,8 +65,14 @@ class Subcommand:
     def add_to(self, chosen: Any) -> ArgumentParser:
         """Add its parser to those of a command, and return it."""
         example = f"For example: manage.py taskqueue {self.example}" if self.example else None
+        # Without abbreviations, because an unknown flag would be taken for another one: --for for
+        # --format.
         parser: ArgumentParser = chosen.add_parser(
-            self.name, help=self.help, description=self.help, epilog=example
+            self.name,
+            help=self.help,
+            description=self.help,
+            epilog=example,
+            allow_abbrev=False,
         )
         for add_argument in self.arguments:
             add_argument(parser)

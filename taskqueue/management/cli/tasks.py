@@ -139,7 +139,11 @@ def _found(
     "show",
     "one task, with its attempts and its audit entries",
     ID,
-    argument("--timeline", action="store_true", help="only what happened to it, in order"),
+    argument(
+        "--timeline",
+        action="store_true",
+        help="only its history, oldest first; the last row is its state now, since that time",
+    ),
     example="show 01a2022f-c607-74e3-a122-9f8b03c681f8 --timeline",
 )
 def show(flags: Namespace, output: Output) -> None:
@@ -201,7 +205,7 @@ BY_FLAG = ("queue_name", "priority", "run_after", "unique_key")
     ),
     argument(
         "--wait", type=duration, metavar="DURATION",
-        help="wait so long for its end; exits with 1 if it does not succeed by then",
+        help="wait this long for it to finish; exits with 1 if it has not succeeded by then",
     ),
     *PERSON,
     example="enqueue shop.tasks.send_receipt --args '[42]' --wait 30s",

@@ -275,7 +275,7 @@ def _tell(output: Output, text: str, state: dict[str, Any]) -> None:
         output.note(state["hint"])
 
 
-@subcommand("pauses", "what is paused beside queues: everything, or definitions")
+@subcommand("pauses", "pauses of everything and of definitions; for pauses of queues, see `queues`")
 def pauses(flags: Namespace, output: Output) -> None:
     output.models(
         read_pauses(),

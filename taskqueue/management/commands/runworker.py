@@ -31,6 +31,7 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.allow_abbrev = False
         add = parser.add_argument
         weights = (
             "queues with weights, and the most slots of this worker for a queue, such as "

@@ -28,6 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.epilog = EXIT_CODES
+        parser.allow_abbrev = False
         chosen = parser.add_subparsers(dest="subcommand", required=True, metavar="subcommand")
         for subcommand in SUBCOMMANDS:
             add_format(subcommand.add_to(chosen))

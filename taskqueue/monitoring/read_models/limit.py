@@ -48,7 +48,7 @@ class ShownLimit:
         choices=[each.value for each in Per],
     )
     queue_name: str | None = about("The queue that is limited; null: code declares the limit.")
-    concurrency: int | None = about("How many run at once; 0 holds all its tasks; null: any.")
+    concurrency: int | None = about("How many run at once; with 0, all its tasks wait; null: any.")
     rate: str | None = about("How many start in every window, such as 100/m; null: any number.")
     smooth: bool = about("Whether its starts are spaced evenly.")
     declared: ShownNumbers | None = about("What code declares; null: the limit of a queue.")

@@ -21,7 +21,9 @@ MOST = 1_000
 class ShownPauseState:
     """A pause that lasts; or, for one definition or everything, that there is none."""
 
-    definition: str | None = about("The name of the definition; null: everything.")
+    definition: str | None = about(
+        "The name of the definition; null: everything.", empty="(everything)"
+    )
     is_paused: bool
     paused_at: datetime | None
     paused_until: datetime | None

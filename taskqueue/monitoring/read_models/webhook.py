@@ -45,7 +45,7 @@ class ShownEndpoint:
     url: str
     description: str
     kinds: list[str] = about(
-        f"Patterns of the kinds of events that it is told of; empty: all. The kinds are "
+        f"Patterns of the kinds of events that it receives; empty: all. The kinds are "
         f"{', '.join(ALL_KINDS)}."
     )
     names: list[str] = about("Patterns of names of tasks and workflows; empty: all.")

@@ -91,7 +91,7 @@ SENTENCES: dict[Code, str] = {
     "holder_ends": _(
         "The task {task}, which holds {subject}, reaches its timeout or its deadline at {moment}."
     ),
-    "limit_zero": _("The limit {subject} is set to 0, which holds all its tasks."),
+    "limit_zero": _("The limit {subject} is set to 0, so all its tasks wait."),
     "rate_used": _("The rate {rate} of {subject} is used up: the next start is at {moment}."),
     "sequence_halted": _(
         "Its sequence is halted, because the task {subject} failed at {moment}. Retry that task,"

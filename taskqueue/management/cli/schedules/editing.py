@@ -155,8 +155,8 @@ CHANGES = (
 
 @subcommand(
     "copy",
-    "create a schedule that is like another one, effective from now on; what is not given is as"
-    " in that",
+    "create a schedule like another one, effective from now on; fields that are not given are"
+    " copied",
     NAME,
     argument("to", metavar="NEW_NAME", help="name of the new schedule, unique in the project"),
     *CHANGES,
@@ -172,7 +172,7 @@ def copy(flags: Namespace, output: Output) -> None:
     _tell(schedule, f"created as a copy of {flags.name}", output)
 
 
-@subcommand("edit", "change a schedule; what is not given stays", NAME, *CHANGES)
+@subcommand("edit", "change a schedule; fields that are not given are kept", NAME, *CHANGES)
 def edit(flags: Namespace, output: Output) -> None:
     before = schedules.get(flags.name)
     changes = _changes(flags, before)

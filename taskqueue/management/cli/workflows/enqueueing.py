@@ -29,7 +29,7 @@ from taskqueue.results.workflows import WorkflowRun
     argument("--deadline", type=duration, metavar="DURATION", help="it fails if it takes longer"),
     argument(
         "--wait", type=duration, metavar="DURATION",
-        help="wait so long for its end; exits with 1 if it does not succeed by then",
+        help="wait this long for it to finish; exits with 1 if it has not succeeded by then",
     ),
     *PERSON,
     example="""workflows enqueue shop.nightly --kwargs '{"day": "2026-11-24"}'""",
