@@ -10,6 +10,7 @@ from typing import Any
 
 from taskqueue.conf import get_settings
 from taskqueue.monitoring.notice_texts import TEXTS, Code
+from taskqueue.monitoring.searching.search_tokens import search_text
 from taskqueue.monitoring.sentences import Sentence, remedy_of
 
 WARNING, ERROR = "warning", "error"
@@ -33,6 +34,8 @@ class Notice:
     total: int | None = None
     # The id of the task that has waited longest.
     example: str = ""
+    # For `new_error`, the workflow that its first task belongs to, if any: only it can be retried.
+    workflow: str = ""
     # For how long that task has waited, or the first schedule has been overdue.
     seconds: float | None = None
     # The trouble of a worker, schedule or heartbeat; names of workers or tags; the number of
@@ -55,7 +58,9 @@ class Notice:
     @property
     def words(self) -> dict[str, Any]:
         """The data to translate the sentence and the remedy."""
-        return self._sentence.words | {"remedy": TEXTS[self.code].remedy}
+        text = TEXTS[self.code]
+        remedy = text.remedy_in_workflow if self.workflow else text.remedy
+        return self._sentence.words | {"remedy": remedy}
 
     @property
     def remedy(self) -> str:
@@ -85,6 +90,8 @@ class Notice:
                 "detail": self.detail,
                 "advice": self.advice,
                 "tags": quote(self.detail),
+                "workflow": self.workflow,
+                "error_query": quote(error_query(self.subject, self.detail)),
             },
             ages={
                 "age": max(0.0, self.seconds or 0.0),
@@ -97,3 +104,8 @@ class Notice:
     def _seconds_left(self) -> float:
         """Seconds until the task fails that has been parked longest."""
         return get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)
+
+
+def error_query(name: str, error_class: str) -> str:
+    """Return the search for failed tasks of a kind of error."""
+    return search_text(**{"name": name, "status": "failed", "class": error_class})

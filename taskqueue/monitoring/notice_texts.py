@@ -25,6 +25,8 @@ class Text(NamedTuple):
     remedy: str
     # The sentence if the usual time, the class of the error or the remaining time is not known.
     otherwise: str = ""
+    # The remedy if the task belongs to a workflow.
+    remedy_in_workflow: str = ""
 
 
 TEXTS: dict[Code, Text] = {
@@ -108,12 +110,16 @@ TEXTS: dict[Code, Text] = {
         ),
         gettext_noop(
             "manage.py taskqueue show {example}; fix the cause, then "
-            "manage.py taskqueue retry --query"
-            ' "name:{subject} status:failed".'
+            "manage.py taskqueue retry --query {error_query}"
         ),
         gettext_noop(
             "A new kind of error: tasks named {subject} fail without an error class. Failed tasks:"
             " {count}. The first, {example}, failed {age} ago."
+        ),
+        gettext_noop(
+            "manage.py taskqueue show {example}; fix the cause, then "
+            "manage.py taskqueue workflows retry {workflow}. Further failed workflows: "
+            "manage.py taskqueue workflows list --status failed"
         ),
     ),
     "doctor": Text(gettext_noop("The doctor found: {detail}"), "{advice}"),
