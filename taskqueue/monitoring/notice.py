@@ -30,7 +30,8 @@ class Notice:
     # Whether there are more than `count`.
     is_capped: bool = False
     # For `failing` and `failure_jump`, attempts that ended; for `too_few_workers`, the workers that
-    # a task needs; for `growing_backlog`, tasks that came recently.
+    # a task needs; for `growing_backlog`, tasks that came recently; for `halted`, the sequences in
+    # which tasks wait.
     total: int | None = None
     # The id of the task that has waited longest.
     example: str = ""
@@ -79,6 +80,7 @@ class Notice:
             "new_error": not self.detail,
             "long_run": self.usual_seconds is None,
             "parked": left <= 0,
+            "halted": not self.total,
         }
         return Sentence(
             text.otherwise if is_unknown.get(self.code) else text.sentence,

@@ -14,7 +14,7 @@ Code = Literal[
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
     "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused", "late_queue",
     "deep_queue", "schedule_overdue", "growing_backlog", "absent_tags", "failure_jump", "new_error",
-    "long_run", "doctor", "heartbeat_failing",
+    "long_run", "halted", "doctor", "heartbeat_failing",
 ]  # fmt: skip
 
 
@@ -120,6 +120,20 @@ TEXTS: dict[Code, Text] = {
             "manage.py taskqueue show {example}; fix the cause, then "
             "manage.py taskqueue workflows retry {workflow}. Further failed workflows: "
             "manage.py taskqueue workflows list --status failed"
+        ),
+    ),
+    "halted": Text(
+        gettext_noop(
+            "Halted sequences: {count}. In {total} of them tasks wait behind the task that failed,"
+            " such as {subject}."
+        ),
+        gettext_noop(
+            "manage.py taskqueue retry {subject}, or manage.py taskqueue release {subject} to let"
+            " the others go on without it."
+        ),
+        gettext_noop(
+            "Halted sequences: {count}. The task that failed is, in one of them, {subject}. No task"
+            " waits behind it."
         ),
     ),
     "doctor": Text(gettext_noop("The doctor found: {detail}"), "{advice}"),
