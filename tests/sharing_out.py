@@ -102,9 +102,18 @@ are about what workflows and schedules mean, of which each is run on one databas
 differs between these, its statements, locks and plans, is tested on both by what stands below. So
 is each other test that starts workers. Of a test that is there in two forms, or of races of many
 forms for the same places, each database runs some."""
+RACES = [
+    "admin/test_*once.py",
+    "api/tasks/test_once.py",
+    "api/tasks/test_together.py",
+    "api/test_schedules_together.py",
+    "test_capacity_races.py",
+]
+"""Of those shared out, the tests that race: SQLite, with one writer at a time, cannot lose them, so
+that the seed chooses which PostgreSQL has."""
 TURNS = (1, 3, 5)
-"""Of six, PostgreSQL's: all of tests that start workers or have two forms, else two, for it takes
-about twice the time."""
+"""Of six, PostgreSQL's: all of tests that start workers, race or have two forms, else two, for it
+takes about twice the time."""
 WORKERS = "start_worker"
 """The fixture of tests that start workers."""
 IS_SHARED_OUT = os.environ.get("TASKQUEUE_TEST_SHARED_OUT") == "1"
@@ -120,7 +129,7 @@ MARKERS = {
 
 
 def is_left_to_the_other_database(item: pytest.Item) -> bool:
-    """By its name, so that the same are left to it each time."""
+    """By its name, so that the same are left to it each time; of `RACES` by the seed, too."""
     path = item.path.relative_to(ROOT / "tests")
     form = FORM.search(item.nodeid)
     if any(map(item.get_closest_marker, MARKERS)) or any(map(path.match, ONCE)):
@@ -132,5 +141,7 @@ def is_left_to_the_other_database(item: pytest.Item) -> bool:
     is_second = form is not None and form[0] in SECOND_FORMS
     name = FORM.sub(lambda found: SECOND_FORMS.get(found[0], found[0]), item.nodeid)
     turn = crc32(name.encode()) + is_second
-    turns = TURNS if starts_workers or form is not None else TURNS[:2]
+    is_race = any(map(path.match, RACES))
+    turn += SEED if is_race else 0
+    turns = TURNS if starts_workers or form is not None or is_race else TURNS[:2]
     return (turn % 6 in turns) != (DATABASE == "postgresql")

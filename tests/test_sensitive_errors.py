@@ -31,6 +31,10 @@ class Card:
     number: int
     owner: str = ""
 
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise ValueError(f"{self.number} of {self.owner} is no number of a card")
+
 
 def anything(secret: Any = None, *rest: Any, page: Any = None, **others: Any) -> None:
     """Takes what JSON has."""
@@ -57,6 +61,7 @@ WRONG: list[tuple[Any, Any, Any, tuple[object, ...]]] = [
     (typed, ({SECRET: "x"},), {}, ("args", 0)),
     (typed, ({SECRET: object()},), {}, ("args", 0)),
     (typed, (), {"cards": {SECRET: {"number": SECRET}}}, ("kwargs", "cards")),
+    (typed, (), {"cards": {"": {"number": -1, "owner": SECRET}}}, ("kwargs", "cards")),
 ]
 ALL = {anything: ("secret", "rest", "token"), typed: ("table", "cards")}
 
@@ -96,6 +101,12 @@ def test_keys_of_what_is_not_sensitive_are_shown() -> None:
     with pytest.raises(InvalidArguments, match=r"at kwargs\['page'\]\['shown'\]") as caught:
         hiding(anything, "secret").encode((), {"page": {"shown": {1}}})
     assert caught.value.path == ("kwargs", "page", "shown")
+
+
+def test_what_a_dataclass_says_of_its_fields_is_shown_unless_it_is_sensitive() -> None:
+    with pytest.raises(InvalidArguments, match=r": -1 of ann is no number of a card$") as caught:
+        hiding(typed).encode((), {"cards": {"a": {"number": -1, "owner": "ann"}}})
+    assert caught.value.path == ("kwargs", "cards", "a")
 
 
 def test_what_may_follow_a_result_is_hidden_with_its_neighbour() -> None:

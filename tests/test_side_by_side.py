@@ -158,13 +158,21 @@ def test_what_is_shared_out_is_run_on_one_database_or_the_other() -> None:
     assert len(both) < len(every) / 4
 
 
-def collected(database: str, shared_out: str, *chosen: str) -> set[str]:
+def test_two_seeds_in_a_row_run_all_races_on_postgresql() -> None:
+    races = "tests/test_capacity_races.py"
+    by_seed = [collected("postgresql", "1", races, seed=str(seed)) for seed in (6, 7)]
+    assert set.union(*by_seed) == collected("postgresql", "0", races)
+    assert not set.intersection(*by_seed)
+
+
+def collected(database: str, shared_out: str, *chosen: str, seed: str = "1") -> set[str]:
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--collect-only", *chosen],
         env={
             **os.environ,
             "TASKQUEUE_TEST_DATABASE": database,
             "TASKQUEUE_TEST_SHARED_OUT": shared_out,
+            "TASKQUEUE_TEST_SEED": seed,
         },
         capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip

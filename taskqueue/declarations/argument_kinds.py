@@ -20,11 +20,14 @@ class Deferred:
 
 
 class Misfit(Exception):
-    """A value that a kind does not admit; `path` is its place within the argument."""
+    """A value that a kind does not admit; `path` is its place within the argument.
 
-    def __init__(self, wanted: str, value: object) -> None:
+    `reason` is what the project's own code said of it, which may show the value.
+    """
+
+    def __init__(self, wanted: str, value: object, reason: str = "") -> None:
         super().__init__(wanted)
-        self.wanted, self.value = wanted, value
+        self.wanted, self.value, self.reason = wanted, value, reason
         self.path: list[object] = []
 
 

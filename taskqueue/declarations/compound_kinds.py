@@ -50,8 +50,8 @@ class Fields(Kind):
             given[name] = at(name, kind.load, item) if kind else item
         try:
             return self._made(**given)
-        except TypeError:  # As its own `__post_init__` may raise.
-            self.refuse(value)
+        except (TypeError, ValueError) as error:  # As its own `__post_init__` may raise.
+            raise Misfit(self.words, value, str(error)) from None
 
     @cached_property
     def _required(self) -> frozenset[str]:
@@ -197,7 +197,7 @@ class Either(Kind):
             try:
                 return way(kind)(value)
             except Misfit as error:
-                if error.path or error.wanted != kind.words:
+                if error.path or error.reason or error.wanted != kind.words:
                     inside.append(error.with_traceback(None))
         if len(inside) == 1:  # Only one of them could be meant: what is wrong within it.
             raise inside[0]

@@ -53,6 +53,11 @@ def misfit(error: Misfit, *, task: str, name: str, what: object, is_secret: bool
     if isinstance(error.value, _IN_JSON):
         given = _given(error.value, is_secret=is_secret)
         text = _("{task}: {wanted}, not {given}.", task=task, wanted=wanted, given=given)
+        if error.reason and not is_secret:
+            text = _(
+                "{task}: {wanted}, not {given}: {reason}",
+                task=task, wanted=wanted, given=given, reason=error.reason,
+            )  # fmt: skip
         return WrongType(text, path=path)
     text = _(
         "Unsupported type: {type} at {place}. {task}: {wanted}.",

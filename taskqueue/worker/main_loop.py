@@ -266,6 +266,8 @@ class MainLoop:
             self._ignore_listener()
             self._coordinator.outage.begin(error, time.monotonic())
             return
+        if self._requests.are_any:
+            return  # The next turn takes them in, and claims nothing if it must stop.
         # The claim goes before all else that a turn looks at.
         now = time.monotonic()
         self._take_heard(now)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from taskqueue import chain
+from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.models import Lease, Task
+from taskqueue.worker.bodies.execution import AWAY_PAUSE
 from tests.conftest import StartWorker
 from tests.sample import tasks, typed_tasks, worker_tasks
 from tests.sample.models import Effect
+from tests.worker.test_newer_tasks import run
 from tests.worker_process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql_only]
@@ -66,3 +74,41 @@ def test_a_step_whose_inputs_met_no_database_runs_again(
     assert (task.failures, task.crashes) == (0, 0)
     statuses = Lease.objects.filter(task=task).order_by("attempt").values_list("status", flat=True)
     assert list(statuses) == ["lost", "succeeded"]
+
+
+@contextmanager
+def nobody_connects() -> Iterator[None]:
+    """Let the server refuse whoever connects to the test database; open sessions go on."""
+    let = "UPDATE pg_database SET datallowconn = %s WHERE datname = current_database()"
+    with connection.cursor() as cursor:
+        cursor.execute(let, [False])
+        try:
+            yield
+        finally:
+            cursor.execute(let, [True])
+
+
+def test_a_child_that_cannot_connect_does_not_try_as_fast_as_it_can(
+    start_worker: StartWorker,
+) -> None:
+    effect = Effect.objects.create(task_id=uuid4(), attempt=1, note="editors")
+    start_worker("--concurrency", "1")
+    assert tasks.noop.enqueue().wait(60).status == "succeeded"
+    with nobody_connects():
+        result = typed_tasks.read_row.using(unique_key=None).enqueue(effect, date(2026, 2, 3))
+        lost = Lease.objects.filter(task_id=result.id, status="lost").order_by("attempt")
+        wait_until(lambda: lost.count() >= 3, what="three attempts")
+    first, *_, third = lost.values_list("claimed_at", flat=True)[:3]
+    assert (third - first).total_seconds() >= 2 * AWAY_PAUSE
+    assert result.wait(60).status == "succeeded"
+
+
+@pytest.mark.django_db
+def test_a_row_of_another_database_that_is_away_counts_as_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loaded(self: Any, args: Any, kwargs: Any) -> Any:
+        raise OperationalError("connection failed") from psycopg.OperationalError()
+
+    monkeypatch.setattr(BaseDefinition, "loaded", loaded)
+    assert run(tasks.echo.name, {}, "[1]").kind == OutcomeKind.FAILED

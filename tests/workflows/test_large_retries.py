@@ -18,6 +18,7 @@ from taskqueue.models import Lease, Member, Step, Task, Workflow
 from taskqueue.results.workflows import WorkflowRun
 from taskqueue.workflows import Builder
 from tests.engine.steps import another_connection, claim, outcome, policy
+from tests.workflows.recount import assert_counts
 from tests.workflows.steps_of import assert_settled, finish, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -380,3 +381,23 @@ def test_a_fan_out_that_is_cancelled_while_it_waits_is_counted_in_its_step() -> 
     run.retry()
     assert finish(run).status == "succeeded"
     assert_settled(run)
+
+
+@task
+def failing_or_spread(number: int) -> object:
+    return fan_out([picky.si(number)]) if number < 2 else picky.func(number)
+
+
+def test_a_step_and_its_fan_outs_that_are_cancelled_while_all_wait_are_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advancing, "MOST_CANCELLED", 10 * WIDTH)
+    run = finish(group(failing_or_spread.s(n) for n in range(WIDTH)).enqueue())
+    assert run.status == "failed"
+    run.retry()
+    assert set(statuses(run).values()) == {"waiting"}
+    run.cancel("not needed")
+    assert finish(run).status == "cancelled"
+    (above,) = Step.objects.filter(workflow=run.id, parent_step_id=None)
+    assert (above.ended, above.failures) == (WIDTH, WIDTH)
+    assert_counts()

@@ -274,8 +274,10 @@ class Advance:
         ]
         save_counts(self._connection, uncounted)
         # A fan-out may have been waiting for a retry of which the step above has already begun
-        # again.
-        tell_parents(self._connection, cancelled)
+        # again; a step that was counted just now was counted with its fan-outs.
+        told = {step.id for step in uncounted}
+        fans = [step for step in cancelled if step.parent_step_id not in told]
+        tell_parents(self._connection, fans)
         if self._stops_left > 0:
             stopped = stop_some(self._connection, workflow, now=self._now)
             self._stops_left -= stopped.number

@@ -39,6 +39,8 @@ from taskqueue.worker.bodies.verdicts import verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.outcomes import aged
 
+AWAY_PAUSE = 1.0  # Seconds until a body is handed back that has met no database.
+
 _loads = json.JSONDecoder().decode  # `json.loads` checks its options first, at each call.
 
 # Starts a coroutine on an event loop.
@@ -160,7 +162,10 @@ class Attempt:
         try:
             args, kwargs = self._read_arguments(definition)
         except (OperationalError, InterfaceError) as error:
-            if is_outage(error):
+            # Another database is the project's affair, and failures of its rows are counted.
+            if is_outage(error) and project_connection().errors_occurred:
+                # The worker's own session may be well, and would claim the task again at once.
+                time.sleep(AWAY_PAUSE)
                 raise _NotBegun from error
             raise
         if definition.options.takes_context:
