@@ -1386,6 +1386,11 @@ class Migration(migrations.Migration):
                         fields=["opens_at"],
                         name="taskqueue_partition_opens",
                     ),
+                    models.Index(
+                        condition=models.Q(state="halted"),
+                        fields=["id"],
+                        name="taskqueue_partition_halted",
+                    ),
                 ],
                 "constraints": [
                     _one_of("state", PARTITION_STATES, name="taskqueue_partition_state")

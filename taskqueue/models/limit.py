@@ -160,6 +160,11 @@ class Partition(models.Model):
                 name="taskqueue_partition_opens",
                 condition=Q(opens_at__isnull=False),
             ),
+            models.Index(
+                fields=["id"],
+                name="taskqueue_partition_halted",
+                condition=Q(state=PartitionState.HALTED.value),
+            ),
         ]
         constraints = [one_of("state", PartitionState, name="taskqueue_partition_state")]
 

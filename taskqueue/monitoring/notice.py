@@ -10,6 +10,7 @@ from typing import Any
 
 from taskqueue.conf import get_settings
 from taskqueue.monitoring.notice_texts import TEXTS, Code
+from taskqueue.monitoring.searching.search_tokens import search_text
 from taskqueue.monitoring.sentences import Sentence, remedy_of
 
 WARNING, ERROR = "warning", "error"
@@ -29,10 +30,13 @@ class Notice:
     # Whether there are more than `count`.
     is_capped: bool = False
     # For `failing` and `failure_jump`, attempts that ended; for `too_few_workers`, the workers that
-    # a task needs; for `growing_backlog`, tasks that came recently.
+    # a task needs; for `growing_backlog`, tasks that came recently; for `halted`, the sequences in
+    # which tasks wait.
     total: int | None = None
     # The id of the task that has waited longest.
     example: str = ""
+    # For `new_error`, the workflow that its first task belongs to, if any: only it can be retried.
+    workflow: str = ""
     # For how long that task has waited, or the first schedule has been overdue.
     seconds: float | None = None
     # The trouble of a worker, schedule or heartbeat; names of workers or tags; the number of
@@ -55,7 +59,9 @@ class Notice:
     @property
     def words(self) -> dict[str, Any]:
         """The data to translate the sentence and the remedy."""
-        return self._sentence.words | {"remedy": TEXTS[self.code].remedy}
+        text = TEXTS[self.code]
+        remedy = text.remedy_in_workflow if self.workflow else text.remedy
+        return self._sentence.words | {"remedy": remedy}
 
     @property
     def remedy(self) -> str:
@@ -74,6 +80,7 @@ class Notice:
             "new_error": not self.detail,
             "long_run": self.usual_seconds is None,
             "parked": left <= 0,
+            "halted": not self.total,
         }
         return Sentence(
             text.otherwise if is_unknown.get(self.code) else text.sentence,
@@ -85,6 +92,8 @@ class Notice:
                 "detail": self.detail,
                 "advice": self.advice,
                 "tags": quote(self.detail),
+                "workflow": self.workflow,
+                "error_query": quote(error_query(self.subject, self.detail)),
             },
             ages={
                 "age": max(0.0, self.seconds or 0.0),
@@ -97,3 +106,8 @@ class Notice:
     def _seconds_left(self) -> float:
         """Seconds until the task fails that has been parked longest."""
         return get_settings().PARK_LIMIT.total_seconds() - (self.seconds or 0.0)
+
+
+def error_query(name: str, error_class: str) -> str:
+    """Return the search for failed tasks of a kind of error."""
+    return search_text(**{"name": name, "status": "failed", "class": error_class})

@@ -14,7 +14,7 @@ Code = Literal[
     "too_few_workers", "parked", "schedule_trouble", "schedule_paused_itself", "lost_worker",
     "worker_trouble", "wedged", "lost_holds", "all_paused", "definition_paused", "late_queue",
     "deep_queue", "schedule_overdue", "growing_backlog", "absent_tags", "failure_jump", "new_error",
-    "long_run", "doctor", "heartbeat_failing",
+    "long_run", "halted", "doctor", "heartbeat_failing",
 ]  # fmt: skip
 
 
@@ -25,6 +25,8 @@ class Text(NamedTuple):
     remedy: str
     # The sentence if the usual time, the class of the error or the remaining time is not known.
     otherwise: str = ""
+    # The remedy if the task belongs to a workflow.
+    remedy_in_workflow: str = ""
 
 
 TEXTS: dict[Code, Text] = {
@@ -108,12 +110,30 @@ TEXTS: dict[Code, Text] = {
         ),
         gettext_noop(
             "manage.py taskqueue show {example}; fix the cause, then "
-            "manage.py taskqueue retry --query"
-            ' "name:{subject} status:failed".'
+            "manage.py taskqueue retry --query {error_query}"
         ),
         gettext_noop(
             "A new kind of error: tasks named {subject} fail without an error class. Failed tasks:"
             " {count}. The first, {example}, failed {age} ago."
+        ),
+        gettext_noop(
+            "manage.py taskqueue show {example}; fix the cause, then "
+            "manage.py taskqueue workflows retry {workflow}. Further failed workflows: "
+            "manage.py taskqueue workflows list --status failed"
+        ),
+    ),
+    "halted": Text(
+        gettext_noop(
+            "Halted sequences: {count}. In {total} of them tasks wait behind the task that failed,"
+            " such as {subject}."
+        ),
+        gettext_noop(
+            "manage.py taskqueue retry {subject}, or manage.py taskqueue release {subject} to let"
+            " the others go on without it."
+        ),
+        gettext_noop(
+            "Halted sequences: {count}. The task that failed is, in one of them, {subject}. No task"
+            " waits behind it."
         ),
     ),
     "doctor": Text(gettext_noop("The doctor found: {detail}"), "{advice}"),

@@ -161,7 +161,15 @@ class Claims:
             is_within=is_within,
         )
         room.take(claimed)
+        self._ordinary.announce(row.queue_name for row in claimed)
         return claimed
+
+    def remember_queues(self, connection: BaseDatabaseWrapper) -> None:
+        """Give queues rows whose limited tasks were claimed: outside of transactions that claim.
+
+        Within one, the row of a queue would be a further lock beside those of limiters.
+        """
+        self._ordinary.remember(connection)
 
     def look_for_lanes(self, connection: BaseDatabaseWrapper) -> None:
         """Look from time to time for newly opened partitions, unknown to the last claim."""

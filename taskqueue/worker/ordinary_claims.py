@@ -38,9 +38,14 @@ class OrdinaryClaims:
         self._backlogs = Backlogs()
 
     def announce(self, queue_names: Iterable[str]) -> None:
-        """Remember queues that were claimed from because a notification named them."""
+        """Note queues that were claimed from without a look, to remember them."""
         if not self._quotas.weights:
             self._announced |= set(queue_names) - self._remembered
+
+    def remember(self, connection: BaseDatabaseWrapper) -> None:
+        """Write the rows of announced queues that are new to this worker."""
+        if new := self._announced - self._remembered:
+            self._remember(connection, new)
 
     def claim(
         self,
@@ -160,7 +165,10 @@ class OrdinaryClaims:
             self._known_queues = ready_queues(connection)
             self._discovered_at = now
             if new := {*self._known_queues, *self._announced} - self._remembered:
-                self._announced.clear()
-                self._remembered |= new
-                workers.remember_queues(connection, sorted(new))
+                self._remember(connection, new)
         return self._quotas.serving(self._known_queues)
+
+    def _remember(self, connection: BaseDatabaseWrapper, new: set[str]) -> None:
+        self._announced.clear()
+        self._remembered |= new
+        workers.remember_queues(connection, sorted(new))

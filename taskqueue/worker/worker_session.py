@@ -98,6 +98,7 @@ class WorkerSession(OwnConnection):
         exchange.limited_at = self._claims.limited.take_opens_at()
         if self._claims.limited.number:
             exchange.limited_seconds = time.monotonic() - exchange.claimed_at
+            self._claims.remember_queues(connection)
 
     def advance(self, step_ends: StepEnds, exchange: Exchange) -> None:
         """Advance workflows after the ends that a request has recorded.

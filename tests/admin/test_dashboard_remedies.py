@@ -6,13 +6,14 @@ import re
 from datetime import timedelta
 from html import unescape
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 from django.utils.translation import override
 
 from taskqueue import control
-from taskqueue.models import Audit, Pause, Queue, Schedule, Task, Worker
+from taskqueue.models import Audit, Partition, Pause, Queue, Schedule, Task, Worker
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import make_running, make_worker, read, region, words
 from tests.monitoring.rows import make_rollup
@@ -132,6 +133,22 @@ def test_failures_lead_to_their_tasks_and_to_a_retry_of_all(
     tasks, retry = links(new)["Tasks"], links(new)["Retry all…"]
     assert client.get(tasks).status_code == 200
     assert "shop.tasks.send" in client.get(retry).content.decode().replace("<wbr>", "")
+
+
+def test_halted_sequences_lead_to_the_failed_task(log_in_as: LogIn, worker: Worker) -> None:
+    failed = ready(status="failed", finished_at=timezone.now() - timedelta(days=2))
+    Partition.objects.create(id=uuid4(), state="halted", holder=failed.pk, queue_name="default")
+    shown = region(read(log_in_as("superuser")), "notices")
+    assert f"the task {failed.pk} failed. No task waits behind it." in words(shown)
+    assert f"/admin/taskqueue/task/{failed.pk}/change/" in shown
+
+
+def test_halted_sequences_are_for_those_who_may_view_limits(
+    log_in_as: LogIn, worker: Worker
+) -> None:
+    failed = ready(status="failed", finished_at=timezone.now() - timedelta(days=2))
+    Partition.objects.create(id=uuid4(), state="halted", holder=failed.pk, queue_name="default")
+    assert "sequence is halted" not in read(log_in_as("viewer", "view_task"))
 
 
 def test_a_retry_of_all_is_for_those_who_may_operate(log_in_as: LogIn, worker: Worker) -> None:

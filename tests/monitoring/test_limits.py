@@ -22,6 +22,7 @@ from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.fairness import fairness_of, jain
 from taskqueue.monitoring.limit_statements import KEYS, WAITING
 from taskqueue.monitoring.metrics import exposition
+from taskqueue.monitoring.notices import Notice, notices
 from taskqueue.monitoring.read_models.base import EVERYTHING
 from taskqueue.monitoring.read_models.limit import keys_of, limit_named, read_limits
 from taskqueue.monitoring.read_models.queue import queue_named
@@ -177,6 +178,51 @@ def test_a_halted_sequence_is_reported_by_why_and_the_doctor() -> None:
     control.release_sequence(behind.id)
     assert "sequence_halted" not in told(behind)
     assert "release" not in shown_task(Task.objects.get(id=behind.id), EVERYTHING).can
+
+
+def halted_notice() -> Notice | None:
+    found = [notice for notice in notices() if notice.code == "halted"]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+def test_halted_sequences_are_a_notice_and_an_error_only_where_tasks_wait(worker: Worker) -> None:
+    ordered = add.using(sequence=Sequence("a", on_failure="halt"), max_attempts=1)
+    failed = [ordered.enqueue(1), ordered.enqueue(2)]
+    for claimed in take():
+        end(claimed, OutcomeKind.FAILED)
+    take()
+    alone = halted_notice()
+    assert alone is not None
+    assert (alone.level, alone.count, alone.total) == ("warning", 2, 0)
+    assert alone.subject == str(failed[0].id)
+    assert alone.since == Task.objects.get(id=failed[0].id).finished_at
+    assert alone.sentence.endswith("No task waits behind it.")
+
+    ordered.enqueue(2, 2)
+    found = halted_notice()
+    assert found is not None
+    assert (found.level, found.count, found.total) == ("error", 2, 1)
+    assert found.subject == str(failed[1].id)
+    assert f"taskqueue release {failed[1].id}" in found.remedy
+    [finding] = look_at_limits_here()
+    assert (finding.severity, finding.seen) == ("problem", found.sentence)
+    assert all("Halted sequences" not in each.seen for each in look_at_work(connection))
+    assert 'taskqueue_notices{kind="halted",level="error"} 1.0' in exposition()[0].decode()
+    control.release_sequence(failed[1].id)
+    control.release_sequence(failed[0].id)
+    assert halted_notice() is None
+
+
+def test_halted_sequences_are_found_by_an_index() -> None:
+    statement = "SELECT id FROM taskqueue_partition WHERE state = 'halted' ORDER BY id LIMIT 5"
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
+        else:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute(f"EXPLAIN {statement}")
+        assert "taskqueue_partition_halted" in str(cursor.fetchall())
 
 
 def look_at_limits_here() -> list[Any]:

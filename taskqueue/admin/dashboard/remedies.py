@@ -12,16 +12,18 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from taskqueue.access.permissions import VIEW_FIGURES, VIEW_WORKERS
+from taskqueue.access.permissions import VIEW_FIGURES, VIEW_WORKERS, VIEW_WORKFLOWS
 from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
+from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
 from taskqueue.engine.control.worker_verbs import WORKER_VERBS
 from taskqueue.engine.schedules.schedule_verbs import SCHEDULE_VERBS
 from taskqueue.models.worker import WorkerRequest
+from taskqueue.monitoring.notice import error_query
 from taskqueue.monitoring.notices import Notice, Situation
 from taskqueue.monitoring.searching.search_tokens import search_text
 
@@ -101,6 +103,10 @@ class Remedies:
             yield Look(_("Performance"), f"{url}?{text}")
         if notice.code == "doctor" and self._user.has_perm(VIEW_WORKERS):
             yield Look(_("Doctor"), self._links.url("dashboard_doctor"))
+        if notice.workflow:
+            # In place of a retry of all, which refuses tasks of workflows.
+            yield from self._workflows(notice)
+            return
         verbs = {"failing": "retry", "failure_jump": "retry", "new_error": "retry",
                  "parked": "cancel"}  # fmt: skip
         verb = TASK_VERBS.get(verbs.get(notice.code, ""))
@@ -108,6 +114,15 @@ class Remedies:
             words = {"retry": _("Retry all…"), "cancel": _("Cancel all…")}
             url = self._links.url("operation_start")
             yield Look(words[verb.name], f"{url}?{urlencode({'verb': verb.name, 'q': query})}")
+
+    def _workflows(self, notice: Notice) -> Iterator[Look]:
+        if not self._user.has_perm(VIEW_WORKFLOWS):
+            return
+        if notice.count == 1:
+            yield Look(_("Workflow"), self._links.url("workflow_change", notice.workflow))
+        else:
+            text = urlencode({"status__exact": WorkflowStatus.FAILED.value})
+            yield Look(_("Failed workflows"), f"{self._links.url('workflow_changelist')}?{text}")
 
     def acts(self, notice: Notice) -> Iterator[Act]:
         """Yield the buttons, each for a verb that solves the notice's problem."""
@@ -152,7 +167,7 @@ def _query(notice: Notice) -> str:
     if notice.code == "failure_jump":
         return search_text(name=subject, status=FAILED)
     if notice.code == "new_error":
-        return search_text(**{"name": subject, "status": FAILED, "class": notice.detail})
+        return error_query(subject, notice.detail)
     if notice.code == "parked":
         return search_text(name=subject, status=TaskStatus.SCHEDULED.value)
     if notice.code == "definition_paused":

@@ -23,7 +23,7 @@ from taskqueue.reason_words import reason_words
 OF_WORKERS = frozenset({"lost_worker", "worker_trouble"})
 OF_SCHEDULES = frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"})
 OF_NAMES = frozenset({"parked", "definition_paused", "failure_jump", "new_error"})
-OF_TASKS = frozenset({"wedged", "lost_holds", "long_run"})
+OF_TASKS = frozenset({"wedged", "lost_holds", "long_run", "halted"})
 LONGEST_DETAIL = 300
 
 
@@ -60,6 +60,14 @@ def _template(notice: Notice) -> str:
             "{example}.",
             "A new kind of error: {count} tasks named {subject} failed without an error class. The "
             "first is {example}.",
+            count,
+        )
+    if code == "halted" and not notice.total:
+        return ngettext(
+            "{count} sequence is halted because the task {subject} failed. No task waits behind "
+            "it.",
+            "{count} sequences are halted because a task of each failed, such as {subject}. No "
+            "task waits behind them.",
             count,
         )
     words = {
@@ -110,6 +118,12 @@ def _template(notice: Notice) -> str:
             "A new kind of error: {count} task named {subject} failed with {detail}: {example}.",
             "A new kind of error: {count} tasks named {subject} failed with {detail}. The first is "
             "{example}.",
+            count,
+        ),
+        "halted": ngettext(
+            "{count} sequence is halted because the task {subject} failed. Tasks wait behind it.",
+            "{count} sequences are halted because a task of each failed. Tasks wait in {total} of "
+            "them, such as behind {subject}.",
             count,
         ),
         "doctor": _("The doctor found: {detail}"),

@@ -74,6 +74,21 @@ def dry_run(
     return BulkOutcome(tasks.count(), would.count())
 
 
+def refused_of_workflows(which: TaskFilter, verb: str) -> tuple[int, UUID | None]:
+    """Count the matching tasks that the verb refuses because a workflow owns them.
+
+    Also return one of their workflows.
+    """
+    known = bulk_verb(verb)
+    statuses = known.statuses_among(which.statuses) & known.not_in_workflow
+    if not statuses:
+        return 0, None
+    tasks = which.tasks(project_connection())
+    owned = tasks.filter(step__isnull=False, status__in=sorted(statuses))
+    example = owned.values_list("step__workflow_id", flat=True).first()
+    return (0, None) if example is None else (owned.count(), example)
+
+
 def count_held_by_lost(which: TaskFilter, verb: str) -> int:
     """Count the matching tasks of lost workers whose attempts the verb would end."""
     known = bulk_verb(verb)

@@ -14,12 +14,13 @@ from django.core.management.base import CommandError
 from taskqueue import control
 from taskqueue.core.states import TaskStatus
 from taskqueue.engine.connections import project_connection
-from taskqueue.engine.control.bulk import act_on_many
+from taskqueue.engine.control.bulk import BulkOutcome, act_on_many, refused_of_workflows
 from taskqueue.engine.control.locking import id_of
 from taskqueue.engine.control.mutable_options import check_changes
 from taskqueue.engine.control.task_verbs import BULK_VERBS, TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.engine.lost import lost_attempts
+from taskqueue.engine.workflows.workflow_verbs import WORKFLOW_VERBS
 from taskqueue.exceptions import InvalidArguments, TaskQueueError, TransitionRefused
 from taskqueue.management.cli.errors import TROUBLE, sentence_of, usage_error
 from taskqueue.management.cli.output import Output
@@ -41,6 +42,7 @@ from taskqueue.management.cli.values import (
     options_of,
     point_in_time,
 )
+from taskqueue.monitoring.outermost import outermost_workflows
 
 MAY_RUN = (
     "Its code may still be running if the worker's host is only disconnected, until the worker "
@@ -185,11 +187,31 @@ def _act_on_many(
                 f"Tasks that match: {outcome.matched:,}; that allow it: {outcome.done:,}.{warning} "
                 "Nothing was changed: add --yes to confirm, or --dry-run to only count."
             )
+    why = _why_refused(which, verb, outcome)
+    is_refused = bool(outcome.refused) and not (outcome.done or flags.dry_run)
+    after = warning + ("" if is_refused else why)
     document = {"verb": verb.name, "dry_run": flags.dry_run, **outcome._asdict()}
     output.say(
         f"{verb.name}: {outcome.matched} matched, {outcome.done} {tense}, {outcome.refused} refused"
-        + (f".{warning}" if warning else ""),
+        + (f".{after}" if after else ""),
         document | {"refused": outcome.refused},
+    )
+    if is_refused:
+        raise CommandError(why.strip())
+
+
+def _why_refused(which: control.TaskFilter, verb: TaskVerb, outcome: BulkOutcome) -> str:
+    """Return why tasks were refused; empty if it goes without saying, because of their status."""
+    if not outcome.refused:
+        return ""
+    owned, workflow = refused_of_workflows(which, verb.name)
+    if workflow is None:
+        return "" if outcome.done else f" {verb.allowed}"
+    action = verb.name if verb.name in WORKFLOW_VERBS else "show"
+    whole = outermost_workflows([workflow])[workflow]
+    return (
+        f" Refused because they belong to workflows: {owned:,}. See the workflow of one of them: "
+        f"manage.py taskqueue workflows {action} {whole}"
     )
 
 

@@ -45,7 +45,6 @@ OF_SERVER: dict[str, Look] = {
 }
 OF_WORK: dict[str, Look] = {
     "workflows": look_at_workflows,
-    "limits": look_at_limits,
     "webhooks": look_at_webhooks,
     "events": look_at_events,
 }
@@ -77,6 +76,7 @@ def examine(*, patience: str = PATIENCE) -> list[Finding]:
                 {"listening": partial(look_at_listening, situation=seen)} if is_postgresql() else {}
             ),
             "work": partial(look_at_work, situation=seen),
+            "limits": partial(look_at_limits, situation=seen),
             **OF_WORK,
             "alerts": partial(look_at_alerts, situation=seen),
         }

@@ -96,7 +96,7 @@ class Check(str):
 
 QUEUES, WORKERS, DUTIES = Check("queues"), Check("workers"), Check("duties")
 FAILURES, SCHEDULES = Check("failures"), Check("schedules")
-WORKFLOWS, ALERTS = Check("workflows"), Check("alerts")
+WORKFLOWS, LIMITS, ALERTS = Check("workflows"), Check("limits"), Check("alerts")
 
 
 # The permissions to view the findings of a check, in addition to that to view workers.
@@ -105,7 +105,7 @@ NEEDED = {
     SCHEDULES: VIEW_SCHEDULES,
     DUTIES: VIEW_SCHEDULES,
     WORKFLOWS: VIEW_WORKFLOWS,
-    "limits": VIEW_LIMITS,
+    LIMITS: VIEW_LIMITS,
     ALERTS: VIEW_ALERT_RULES,
     "webhooks": MANAGE_WEBHOOKS,
 }

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.declarations.definition import registry
 from taskqueue.declarations.placement import declared_limits
-from taskqueue.models import Partition
 from taskqueue.models.limit import Per
-from taskqueue.monitoring.doctor.finding import INFO, Check, Finding
+from taskqueue.monitoring.doctor.finding import INFO, LIMITS, Finding
 from taskqueue.monitoring.doctor.words import gettext as _
+from taskqueue.monitoring.doctor.work import finding_of
+from taskqueue.monitoring.notices import Situation
+from taskqueue.monitoring.notices.sequences import halted_sequences
 from taskqueue.monitoring.read_models.limit import read_limits
 
-LIMITS = Check("limits")
 MOST = 1_000
 
 
-def look_at_limits(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
+def look_at_limits(
+    connection: BaseDatabaseWrapper, situation: Situation | None = None
+) -> Iterator[Finding]:
     """Yield tasks that limits may keep waiting forever."""
-    findings = [*_halted(connection), *_forgotten()]
+    seen = Situation() if situation is None else situation
+    findings = [*map(finding_of, halted_sequences(seen)), *_forgotten()]
     yield from findings or [LIMITS.ok(_("No limit keeps tasks from running for good."))]
-
-
-def _halted(connection: BaseDatabaseWrapper) -> Iterator[Finding]:
-    """Yield that sequences are halted, naming the failed task of one of them."""
-    halted: Any = Partition.objects.using(connection.alias).filter(state="halted")
-    found = list(halted.order_by("id").values_list("holder", flat=True)[: MOST + 1])
-    if found:
-        number = f"{MOST:,}+" if len(found) > MOST else f"{len(found):,}"
-        yield LIMITS.problem(
-            subject=str(found[0]),
-            seen=_(
-                "Halted sequences: {number}. In one of them the task {task} failed, and all "
-                "behind it wait."
-            ).format(number=number, task=found[0]),
-            remedy=_(
-                "manage.py taskqueue retry {task}, or manage.py taskqueue release {task} "
-                "to let the others go on without it."
-            ).format(task=found[0]),
-        )
 
 
 def _forgotten() -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from taskqueue.monitoring.doctor.finding import (
     FAILURES,
     INFO,
     LATE,
+    LIMITS,
     PROBLEM,
     QUEUES,
     SCHEDULES,
@@ -48,8 +49,8 @@ def look_at_work(
 ) -> Iterator[Finding]:
     """Yield the notices of the dashboard, and more."""
     seen = examined_situation() if situation is None else situation
-    # Overdue work is reported by the checks of duties, with details; findings are made anew.
-    left_out = ("schedule_overdue", "doctor")
+    # Overdue work and halted sequences are reported by other checks; findings are made anew.
+    left_out = ("schedule_overdue", "halted", "doctor")
     told = (notice for notice in notices(seen) if notice.code not in left_out)
     findings = [*map(finding_of, told), *versions(seen.workers)]
     yield from findings
@@ -182,6 +183,7 @@ CHECKS = {
         WORKERS,
     ),
     "heartbeat_failing": ALERTS,
+    "halted": LIMITS,
 }
 
 

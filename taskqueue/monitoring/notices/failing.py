@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.sqlite.values import clock, loaded
 from taskqueue.engine.statement import Statement
+from taskqueue.monitoring.outermost import outermost_workflows
 from taskqueue.monitoring.reading import read
 from taskqueue.monitoring.rollups import whole_seconds
 
@@ -96,7 +98,7 @@ WITH RECURSIVE recent AS MATERIALIZED (
 )
 SELECT
     'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
-    COALESCE(past.total, 0), NULL::timestamptz, NULL::text
+    COALESCE(past.total, 0), NULL::timestamptz, NULL::text, NULL::text
 FROM recent
 LEFT JOIN past ON past.name = recent.name
 UNION ALL
@@ -113,7 +115,13 @@ SELECT
             LIMIT %(counted)s
         ) AS counted
     ),
-    0, 0, 0, news.first_at, news.example::text
+    0, 0, 0, news.first_at, news.example::text,
+    (
+        SELECT step.workflow_id::text
+        FROM taskqueue_task AS task
+        JOIN taskqueue_step AS step ON step.id = task.step_id
+        WHERE task.id = news.example
+    )
 FROM news
 """
 _SQLITE = """
@@ -181,7 +189,7 @@ WITH RECURSIVE recent AS MATERIALIZED (
 )
 SELECT
     'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
-    COALESCE(past.total, 0), NULL, NULL
+    COALESCE(past.total, 0), NULL, NULL, NULL
 FROM recent
 LEFT JOIN past ON past.name = recent.name
 UNION ALL
@@ -197,7 +205,13 @@ SELECT
             LIMIT %(counted)s
         )
     ),
-    0, 0, 0, news.first_at, news.example
+    0, 0, 0, news.first_at, news.example,
+    (
+        SELECT step.workflow_id
+        FROM taskqueue_task AS task
+        JOIN taskqueue_step AS step ON step.id = task.step_id
+        WHERE task.id = news.example
+    )
 FROM news
 """
 FAILING = Statement(postgresql=_POSTGRESQL, sqlite=_SQLITE)
@@ -233,6 +247,8 @@ class NewError(NamedTuple):
     # The number of tasks that failed with it, up to a cap.
     number: int
     is_capped: bool
+    # The workflow to which that task belongs; of nested ones the outermost, which can be retried.
+    workflow_id: UUID | None
 
 
 class Failing(NamedTuple):
@@ -254,10 +270,12 @@ def read_failing() -> Failing:
 
 
 def _new_errors(rows: Iterable[tuple[Any, ...]]) -> Iterable[NewError]:
-    for _, name, error_class, number, *_, at, example in rows:
+    found = list(rows)
+    outermost = outermost_workflows(as_uuid(row[-1]) for row in found if row[-1])
+    for _, name, error_class, number, *_, at, example, workflow in found:
         first_at = loaded(at)
         assert first_at is not None
         yield NewError(
             name, error_class, first_at, str(as_uuid(example)), min(number, COUNTED),
-            number > COUNTED,
+            number > COUNTED, outermost[as_uuid(workflow)] if workflow else None,
         )  # fmt: skip

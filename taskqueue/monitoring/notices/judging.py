@@ -9,6 +9,7 @@ from taskqueue.access.permissions import (
     EDIT_SCHEDULES,
     VIEW_ALERT_RULES,
     VIEW_ALERTS,
+    VIEW_LIMITS,
     VIEW_SCHEDULES,
     VIEW_WORKERS,
 )
@@ -17,6 +18,7 @@ from taskqueue.monitoring.notices.failures import failure_jumps, new_errors
 from taskqueue.monitoring.notices.out_of_reach import absent_tags, out_of_reach, parked
 from taskqueue.monitoring.notices.queues import growing, of_queues
 from taskqueue.monitoring.notices.schedules import overdue_schedules, resting_schedules
+from taskqueue.monitoring.notices.sequences import halted_sequences
 from taskqueue.monitoring.notices.situation import Situation
 from taskqueue.monitoring.notices.workers import held_by_lost, long_runs, of_workers, wedged
 from taskqueue.monitoring.read_models.base import Viewer
@@ -40,6 +42,7 @@ def notices(situation: Situation | None = None) -> list[Notice]:
 NEEDED: dict[frozenset[str], tuple[str, ...]] = {
     frozenset({"lost_worker", "worker_trouble"}): (VIEW_WORKERS,),
     frozenset({"doctor"}): (VIEW_ALERTS,),
+    frozenset({"halted"}): (VIEW_LIMITS,),
     frozenset({"heartbeat_failing"}): (VIEW_ALERT_RULES,),
     frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"}): (
         VIEW_SCHEDULES,
@@ -77,7 +80,7 @@ def of_pauses(situation: Situation) -> Iterator[Notice]:
 
 
 # Checks of the doctor that notices already cover in each reading.
-OF_NOTICES = frozenset({"queues", "workers", "failures", "schedules"})
+OF_NOTICES = frozenset({"queues", "workers", "failures", "schedules", "limits"})
 
 
 def of_doctor(situation: Situation) -> Iterator[Notice]:
@@ -105,5 +108,5 @@ Judge = Callable[[Situation], Iterable[Notice]]
 JUDGES: tuple[Judge, ...] = (
     of_pauses, of_queues, growing, out_of_reach, absent_tags, parked, failure_jumps, new_errors,
     resting_schedules, overdue_schedules, of_workers, held_by_lost, wedged, long_runs,
-    of_doctor, of_heartbeats,
+    halted_sequences, of_doctor, of_heartbeats,
 )  # fmt: skip

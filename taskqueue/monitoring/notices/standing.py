@@ -1,4 +1,4 @@
-"""Read small tables: pauses, schedules that do not run or are late, tags, alerts."""
+"""Read small tables and parts of them: pauses, idle or late schedules, tags, halts, alerts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
+from taskqueue.engine.dialect import as_uuid
 from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 
 # The most paused definitions, inactive schedules, late ones, lanes of queues, findings and
-# heartbeats that are read.
+# heartbeats that are read, and of halted sequences.
 MOST_PAUSES, MOST_RESTING, MOST_LATE, MOST_LANES, MOST_FOUND = 20, 20, 1_001, 1_000, 20
+MOST_HALTED = 1_000
 
 # One statement, which also reads the current time. Each part is a small table, or reads an index up
 # to a limit; lanes are found by a loose scan with one probe for each. The conditions are those of
@@ -97,6 +100,25 @@ FROM (
     LIMIT %(found)s
 ) AS heartbeat
 UNION ALL
+SELECT
+    'halted', CAST(sequence.holder AS text), COALESCE(task.finished_at, sequence.changed_at),
+    {none}, '', '',
+    CASE WHEN EXISTS (
+        SELECT 1
+        FROM taskqueue_task AS behind
+        WHERE behind.partition = sequence.id AND behind.status = 'ready' AND behind.route = 2
+    ) THEN 1 ELSE 0 END,
+    {no_id}, ''
+FROM (
+    SELECT id, holder, changed_at
+    FROM taskqueue_partition
+    WHERE state = 'halted'
+    ORDER BY id
+    LIMIT %(halted)s
+) AS sequence
+LEFT JOIN taskqueue_task AS task ON task.id = sequence.holder
+WHERE sequence.holder IS NOT NULL
+UNION ALL
 SELECT 'lane', queue_name, {none}, {none}, lane, '', 0, {no_id}, ''
 FROM lane
 WHERE lane <> ''
@@ -162,6 +184,16 @@ class Heartbeat(NamedTuple):
     failure: str
 
 
+class Halted(NamedTuple):
+    """A sequence that is halted because a task of it failed."""
+
+    # The failed task.
+    task_id: UUID
+    since: datetime
+    # Whether tasks wait behind it.
+    has_waiting: bool
+
+
 class Lane(NamedTuple):
     """The tags that tasks of a queue require."""
 
@@ -181,19 +213,22 @@ class Standing:
     lanes: list[Lane] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     heartbeats: list[Heartbeat] = field(default_factory=list)
+    # The sequence that has been halted for longest comes first.
+    halted: list[Halted] = field(default_factory=list)
 
 
 def read_standing() -> Standing:
     """Return everything in one statement."""
     rows = read(
         STANDING, pauses=MOST_PAUSES, resting=MOST_RESTING, overdue=MOST_LATE, lanes=MOST_LANES,
-        found=MOST_FOUND, late=OVERDUE, late_text=stored(clock() - OVERDUE),
+        found=MOST_FOUND, halted=MOST_HALTED + 1, late=OVERDUE, late_text=stored(clock() - OVERDUE),
     )  # fmt: skip
     [at] = [_moment(row[2]) for row in rows if row[0] == "now"]
     found = Standing(at)
     for kind, *row in rows:
         _add(found, kind, row)
     found.overdue.sort(key=lambda overdue: overdue.since)
+    found.halted.sort(key=lambda halted: halted.since)
     return found
 
 
@@ -213,6 +248,8 @@ def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
         found.found.append(Found(name, _moment(since), text, reason, json.loads(words)))
     elif kind == "heartbeat":
         found.heartbeats.append(Heartbeat(name, _moment(since), text))
+    elif kind == "halted":
+        found.halted.append(Halted(as_uuid(name), _moment(since), bool(number)))
     elif kind == "lane" and (tags := json.loads(text).get("tags")):
         found.lanes.append(Lane(name, frozenset(tags)))
 
