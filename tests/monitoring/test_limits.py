@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from taskqueue import Fair, Rate, Sequence, control
@@ -216,7 +216,7 @@ def test_halted_sequences_are_a_notice_and_an_error_only_where_tasks_wait(worker
 
 def test_halted_sequences_are_found_by_an_index() -> None:
     statement = "SELECT id FROM taskqueue_partition WHERE state = 'halted' ORDER BY id LIMIT 5"
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
         else:
