@@ -1,4 +1,4 @@
-"""What all measurements share: the server, its databases, repetitions and sizes."""
+"""The parts that all measurements share: the server, its databases, repetitions and sizes."""
 
 from __future__ import annotations
 

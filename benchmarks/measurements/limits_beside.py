@@ -1,4 +1,4 @@
-"""What tasks under limits cost other tasks: with a full key, and with many open keys."""
+"""The cost of limited tasks for other tasks: with a full key, and with many open keys."""
 
 from __future__ import annotations
 

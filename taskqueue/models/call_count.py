@@ -11,7 +11,7 @@ from taskqueue.models.task import LONGEST_NAME
 
 
 class TurnedAway(StrEnum):
-    """What happened to a call that created no task, or that another task had to make way for."""
+    """The outcome of a call that created no task, or that replaced another task."""
 
     # A waiting task got its arguments, and was put off.
     DEBOUNCED = "debounced"

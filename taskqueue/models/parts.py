@@ -1,4 +1,4 @@
-"""What several models share: choices, loose references, permissions, figures, the clock."""
+"""Parts that several models share: choices, loose references, permissions, figures, the clock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is wrong with a cron expression that croniter does not read, in words of our own.
+"""Explain errors in cron expressions that croniter refuses.
 
-Its own words are English alone, and speak of its insides.
+Its own messages are English only and describe its internals.
 """
 
 from __future__ import annotations

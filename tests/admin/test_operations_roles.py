@@ -1,4 +1,4 @@
-"""Who may request, view and cancel operations."""
+"""Permissions to request, view and cancel operations."""
 
 from __future__ import annotations
 

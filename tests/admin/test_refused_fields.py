@@ -1,4 +1,4 @@
-"""What a verb refuses stands at the field that it is about."""
+"""The refusal of a verb is shown at the field that it is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a run, as plain values: no database is needed to view it or to check it.
+"""The history of a run as plain values: no database is needed to view it or to check it.
 
 Times are seconds since 1970 by the database's clock, except in the journal: there they are the
 host's monotonic clock, which all processes of a host share. `tests.chaos.gathering` reads a

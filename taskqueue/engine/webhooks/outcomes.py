@@ -64,7 +64,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """What follows an attempt: the end of the delivery, or the seconds until another try."""
+    """The result of an attempt: the end of the delivery, or the seconds until another try."""
 
     status: DeliveryStatus
     delay: float = 0.0

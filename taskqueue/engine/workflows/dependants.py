@@ -1,4 +1,4 @@
-"""What follows for dependants when steps end: each is released, skipped or cancelled.
+"""Release, skip or cancel the steps that depend on others, when those have ended.
 
 If a step fails or is cancelled, an edge `after success` cancels its dependant, unless the step is
 allowed to fail. An edge for another end than the actual one, or from a skipped step, is not taken.

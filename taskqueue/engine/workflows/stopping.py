@@ -94,7 +94,7 @@ TO_STOP = Statement(
 
 
 class Stopped(NamedTuple):
-    """What one transaction has stopped of a workflow."""
+    """The tasks of a workflow that one transaction has stopped."""
 
     number: int
     # Whether other sessions had locked some tasks or children, which are left to the next

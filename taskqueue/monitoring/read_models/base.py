@@ -1,4 +1,4 @@
-"""What all read models share: fields with help texts, making them from rows, the JSON form."""
+"""The base of all read models: fields with help texts, making them from rows, the JSON form."""
 
 from __future__ import annotations
 

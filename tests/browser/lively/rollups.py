@@ -14,7 +14,7 @@ from tests.browser.lively.kinds import KINDS, Kind
 from tests.browser.lively.moments import DEPLOYED, spread
 
 SLOWED, SLOWER = "shop.search.reindex", 20
-"""What takes so many times as long since the deploy: more than chance makes of any other."""
+"""How many times slower one definition is since the deploy: more than chance explains."""
 MOST_MEASURED = 40
 """Durations that are drawn for one row; a histogram of more would look the same."""
 
