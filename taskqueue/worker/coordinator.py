@@ -67,6 +67,7 @@ class Coordinator:
     def is_drained(self) -> bool:
         """Whether there is nothing to do now."""
         is_ready = bool(self._pool.ready) and self._pool.has_declared
+        is_ready = is_ready and not self._pending.unreached.names()
         return self.is_settled and self.timetable.is_dry and self.timetable.is_promoted and is_ready
 
     def is_reported(self, lease_id: int) -> bool:
@@ -89,6 +90,8 @@ class Coordinator:
             self.timetable.plan_duties(batch, now)
             self.timetable.may_claim = True  # An end may have made other tasks ready.
         self.timetable.look_for_room(now)
+        if self._pending.unreached.takes_turn(now):
+            self.timetable.may_claim, self.timetable.is_dry = True, False
         jobs: list[Job] | None = None
         if (report := self._database.report()) is not None:
             self._recorder.send(now)
@@ -164,6 +167,7 @@ class Coordinator:
         yield now + LONGEST_SLEEP
         yield self.timetable.limited_at
         yield self.timetable.fold_at
+        yield self._pending.unreached.retry_at
         if self._pending.unsure:
             yield self._sent_at + UNSURE_PAUSE
         if not self._state.is_stopping:

@@ -16,6 +16,7 @@ from taskqueue.worker.jobs import Job
 from taskqueue.worker.meter import ProgressLine
 from taskqueue.worker.state import WorkerState
 from taskqueue.worker.unlogged import log_unlogged
+from taskqueue.worker.unreached import Unreached
 
 logger = logging.getLogger("taskqueue.worker")
 
@@ -105,7 +106,8 @@ def _is_success(row: Recorded | None) -> bool:
 def log_outcome(job: Job, outcome: Outcome, status: str | None) -> None:
     """Log a recorded outcome that no child has logged, or if each attempt is logged."""
     log_unlogged(job, outcome, status)
-    if outcome.kind == OutcomeKind.FENCED:
+    # `Unreached` logs those that have a delay, but not each of them.
+    if outcome.kind == OutcomeKind.FENCED and not outcome.delay:
         logger.warning(
             "Attempt ended without a renewed lease task=%s id=%s now=%s reason=%s",
             one_line(job.name), job.task_id, status or "ended before",
@@ -131,6 +133,7 @@ class PendingWrites:
         # Names that no child here can run, and when that was found.
         self.unknown: dict[str, float] = {}
         self._logged_unknown: set[str] = set()
+        self.unreached = Unreached()
         self.lines: list[Line] = []
         self.progress: dict[int, Said] = {}
 
@@ -148,11 +151,11 @@ class PendingWrites:
         return min((at for at in starts if at is not None), default=math.inf) + NOTE_AFTER
 
     def unknown_names(self, now: float, *, limit: float) -> list[str]:
-        """Return the names found unknown less than `limit` seconds ago."""
+        """Return names not to claim: found unknown less than `limit` seconds ago, or unreached."""
         self.unknown = {
             name: found_at for name, found_at in self.unknown.items() if now - found_at <= limit
         }
-        return list(self.unknown)
+        return [*self.unknown, *self.unreached.names()]
 
     def learn_unknown(self, name: str, now: float) -> bool:
         """Remember that no child here can run that name. Return whether that is new."""

@@ -80,6 +80,7 @@ class Receiver:
         job = child.take_back(outcome.lease_id, now)
         if job is not None and not job.is_over and outcome.started is not None:
             self._prefetch.learn(outcome.ended - outcome.started)
+            self._pending.unreached.reached(job.name)
         return job
 
     def _take_successes(self, child: ChildProcess, outcomes: list[Outcome], now: float) -> None:
@@ -92,7 +93,9 @@ class Receiver:
         ]
         # The third and the fourth field of an outcome: its end and its start.
         self._prefetch.learn_all([outcome[2] - outcome[3] for _, outcome in ends])  # type: ignore[operator]
+        reached = self._pending.unreached.reached
         for job, outcome in ends:
+            reached(job.name)
             if job.stop_reason:
                 self._end(job, outcome, now)
             else:
@@ -115,6 +118,10 @@ class Receiver:
                     "Task parked for a worker that knows it task=%s id=%s reason=%s",
                     one_line(job.name), job.task_id, one_line(outcome.error_message),
                 )  # fmt: skip
+        elif outcome.kind == OutcomeKind.FENCED and outcome.delay:
+            self._pending.unreached.begin(
+                job.name, outcome.error_message, shortest=outcome.delay, now=now
+            )
         elif job.stop_reason and outcome.kind in (OutcomeKind.SUCCEEDED, OutcomeKind.RETURNED):
             # The stop was seen: the success no longer counts, and an atomic body was rolled back.
             outcome = outcome._replace(

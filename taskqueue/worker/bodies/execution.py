@@ -17,7 +17,6 @@ from django.db.transaction import atomic
 from taskqueue import tracing
 from taskqueue.conf import get_settings
 from taskqueue.core.outcomes import Outcome, OutcomeKind
-from taskqueue.core.retries import class_path
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.definition import BaseDefinition, registry
 from taskqueue.declarations.making_snapshots import unknown_in_text
@@ -35,11 +34,9 @@ from taskqueue.worker.bodies.context import Context, StepReading, _current
 from taskqueue.worker.bodies.failure_log import log_raised, trim_traceback
 from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.bodies.spans import begin_span, note_raised
-from taskqueue.worker.bodies.verdicts import verdict_on
+from taskqueue.worker.bodies.verdicts import away, unreached, verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.outcomes import aged
-
-AWAY_PAUSE = 1.0  # Seconds until a body is handed back that has met no database.
 
 _loads = json.JSONDecoder().decode  # `json.loads` checks its options first, at each call.
 
@@ -162,10 +159,8 @@ class Attempt:
         try:
             args, kwargs = self._read_arguments(definition)
         except (OperationalError, InterfaceError) as error:
-            # Another database is the project's affair, and failures of its rows are counted.
+            # Failures of rows of other databases are counted.
             if is_outage(error) and project_connection().errors_occurred:
-                # The worker's own session may be well, and would claim the task again at once.
-                time.sleep(AWAY_PAUSE)
                 raise _NotBegun from error
             raise
         if definition.options.takes_context:
@@ -213,6 +208,8 @@ class Attempt:
                 return self._frame(self._outcome(OutcomeKind.SUCCEEDED), frames.UNSURE)
             if has_begun and not has_returned:
                 raise  # The body has met it, and its rules for retries apply.
+            if not has_begun and is_outage(error):
+                return self._unreached(error)
             return self._away(error)
         outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
         announce_end(self, outcome, None)
@@ -254,15 +251,15 @@ class Attempt:
 
     def _away(self, error: BaseException) -> Frame:
         """Return the frame of an attempt that will run again because its body was not at fault."""
-        outcome = self._outcome(OutcomeKind.FENCED)._replace(
-            error_class=storable(class_path(type(error)), limit=255),
-            error_message="The database went away around the body.",
-        )
-        return self._frame(outcome)
+        return self._frame(away(self._outcome(OutcomeKind.FENCED), error))
+
+    def _unreached(self, error: BaseException) -> Frame:
+        """Return the frame of an attempt whose body did not begin, because it met no database."""
+        return self._frame(unreached(self._outcome(OutcomeKind.FENCED), error))
 
     def _failed(self, error: BaseException) -> Frame:
         if isinstance(error, _NotBegun) and error.__cause__ is not None:
-            return self._away(error.__cause__)
+            return self._unreached(error.__cause__)
         trim_traceback(error)
         outcome = verdict_on(error, self)
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:

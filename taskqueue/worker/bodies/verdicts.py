@@ -1,4 +1,4 @@
-"""The outcome of an attempt whose body has raised."""
+"""The outcome of an attempt whose body has raised, or met no database."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("taskqueue.worker")
 LONGEST_MESSAGE = 4096
+# The fewest seconds until a worker claims tasks of a definition again whose body met no database.
+AWAY_PAUSE = 1.0
 NEVER_RETRIED = (ArgumentsDoNotBind, InvalidArguments, InvalidWorkflow, DeadlineExceeded, GiveUp)
 
 
@@ -67,6 +69,23 @@ def verdict_on(error: BaseException, attempt: Attempt) -> Outcome:
     if delay is None:
         delay = snapshots.delay(snapshot, order.failures + 1)
     return outcome._replace(delay=delay)
+
+
+def away(outcome: Outcome, error: BaseException) -> Outcome:
+    """Return the outcome for an attempt whose database went away, before it or at its end."""
+    return outcome._replace(
+        error_class=storable(class_path(type(error)), limit=255),
+        error_message="The database went away around the body.",
+    )
+
+
+def unreached(outcome: Outcome, error: BaseException) -> Outcome:
+    """Return the outcome for an attempt whose body did not begin, because it met no database.
+
+    The delay is for the parent, whose session may be well and could claim the task at once.
+    """
+    message = f"The child process could not reach the database: {_message(error)}"
+    return away(outcome, error)._replace(error_message=message, started=None, delay=AWAY_PAUSE)
 
 
 def _delay_by_callable(error: BaseException, attempt: Attempt) -> float | None:
