@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from django.db import OperationalError, connection
 
+from taskqueue.core.outcomes import OutcomeKind
 from taskqueue.engine.transient_errors import is_busy
 from tests.conftest import StartWorker
 from tests.sample import tasks
+from tests.worker.test_newer_tasks import run
 from tests.worker_process import wait_until
 
 pytestmark = pytest.mark.sqlite_only
@@ -57,3 +59,12 @@ def test_only_a_lock_is_busy() -> None:
         connection.cursor().execute("SELECT nothing")
     assert not is_busy(mistaken.value)
     assert not is_busy(OperationalError("locked"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_atomic_body_that_does_not_get_the_write_lock_is_handed_back_without_a_trace() -> None:
+    with write_lock():
+        connection.cursor().execute("PRAGMA busy_timeout = 0")
+        outcome = run(tasks.mark_atomically.name, {})
+    connection.close()
+    assert (outcome.kind, outcome.started) == (OutcomeKind.UNSTARTED, None)

@@ -34,7 +34,7 @@ from taskqueue.worker.bodies.context import Context, StepReading, _current
 from taskqueue.worker.bodies.failure_log import log_raised, trim_traceback
 from taskqueue.worker.bodies.order import Order
 from taskqueue.worker.bodies.spans import begin_span, note_raised
-from taskqueue.worker.bodies.verdicts import away, unreached, verdict_on
+from taskqueue.worker.bodies.verdicts import away, not_begun, verdict_on
 from taskqueue.worker.frames import PLAIN, Frame
 from taskqueue.worker.outcomes import aged
 
@@ -208,9 +208,7 @@ class Attempt:
                 return self._frame(self._outcome(OutcomeKind.SUCCEEDED), frames.UNSURE)
             if has_begun and not has_returned:
                 raise  # The body has met it, and its rules for retries apply.
-            if not has_begun and is_outage(error):
-                return self._unreached(error)
-            return self._away(error)
+            return self._away(error) if has_begun else self._not_begun(error)
         outcome = self._outcome(OutcomeKind.SUCCEEDED, text)
         announce_end(self, outcome, None)
         return self._frame(outcome, frames.RECORDED)
@@ -253,13 +251,13 @@ class Attempt:
         """Return the frame of an attempt that will run again because its body was not at fault."""
         return self._frame(away(self._outcome(OutcomeKind.FENCED), error))
 
-    def _unreached(self, error: BaseException) -> Frame:
+    def _not_begun(self, error: BaseException) -> Frame:
         """Return the frame of an attempt whose body did not begin, because it met no database."""
-        return self._frame(unreached(self._outcome(OutcomeKind.FENCED), error))
+        return self._frame(not_begun(self._outcome(OutcomeKind.FENCED), error))
 
     def _failed(self, error: BaseException) -> Frame:
         if isinstance(error, _NotBegun) and error.__cause__ is not None:
-            return self._unreached(error.__cause__)
+            return self._not_begun(error.__cause__)
         trim_traceback(error)
         outcome = verdict_on(error, self)
         if outcome.kind == OutcomeKind.FAILED and not self.context._is_stopped:

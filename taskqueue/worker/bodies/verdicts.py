@@ -12,6 +12,7 @@ from taskqueue.core.outcomes import Outcome, OutcomeKind
 from taskqueue.core.retries import LONGEST, Backoff, class_path, seconds_of
 from taskqueue.declarations import snapshots
 from taskqueue.declarations.payload import storable
+from taskqueue.engine.transient_errors import is_busy
 from taskqueue.exceptions import (
     ArgumentsDoNotBind,
     Cancel,
@@ -79,13 +80,15 @@ def away(outcome: Outcome, error: BaseException) -> Outcome:
     )
 
 
-def unreached(outcome: Outcome, error: BaseException) -> Outcome:
-    """Return the outcome for an attempt whose body did not begin, because it met no database.
-
-    The delay is for the parent, whose session may be well and could claim the task at once.
-    """
+def not_begun(outcome: Outcome, error: BaseException) -> Outcome:
+    """Return the outcome for an attempt whose body did not begin, because it met no database."""
+    outcome = outcome._replace(started=None)
+    if is_busy(error):
+        # It has waited for SQLite's write lock, and everybody else waits too.
+        return outcome._replace(kind=OutcomeKind.UNSTARTED)
     message = f"The child process could not reach the database: {_message(error)}"
-    return away(outcome, error)._replace(error_message=message, started=None, delay=AWAY_PAUSE)
+    # The delay is for the parent, whose session may be well and could claim the task at once.
+    return away(outcome, error)._replace(error_message=message, delay=AWAY_PAUSE)
 
 
 def _delay_by_callable(error: BaseException, attempt: Attempt) -> float | None:
