@@ -38,7 +38,7 @@ class SharersKilled(Fault):
     def prepare(self) -> None:
         self.stage.kinds += [
             Kind(
-                name="for three", weight=8, definition=tasks.work, arguments=_takes_a_while,
+                name="for three", weight=20, definition=tasks.work, arguments=_takes_a_while,
                 options=_for_three, most=2, workers=3, ends=ENDS,
             ),
             # A worker that dies before its part is not replaced: such a task may fail.
