@@ -5,7 +5,7 @@ A look is a query of one duty, and is defined next to the code of that duty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,10 +145,18 @@ class Forecast:
 
 
 def promote(
-    connection: BaseDatabaseWrapper, looks: Sequence[Statement], *, worker_id: int, limit: int
+    connection: BaseDatabaseWrapper,
+    looks: tuple[Statement, ...],
+    *,
+    left_out: Collection[Statement] = (),
+    worker_id: int,
+    limit: int,
 ) -> Forecast:
-    """Make due tasks ready, up to the limit, and look for other work."""
+    """Make due tasks ready, up to the limit, and look for other work.
+
+    The results of looks that are left out mean nothing.
+    """
     promoted, *values = dialect_for(connection).promote(
-        connection, tuple(looks), worker_id=worker_id, limit=limit
+        connection, looks, left_out=left_out, worker_id=worker_id, limit=limit
     )
     return Forecast(promoted, dict(zip(looks, values, strict=True)))

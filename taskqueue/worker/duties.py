@@ -89,6 +89,7 @@ class Duties:
         self._worker_id = worker_id
         self._schedules_until = schedules_until
         self.periodic = PeriodicDuties(timed_seconds)
+        self._looks = (*LOOKS, *self.periodic.looks)
         self._scheduler = Scheduler()
         self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)
         self._last_broadcast: UUID | None = None
@@ -123,8 +124,10 @@ class Duties:
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Promote, and serve due duties. Return whether there may be something to claim."""
-        looks = (*LOOKS, *self.periodic.looks(now))
-        forecast = promote(connection, looks, worker_id=self._worker_id, limit=PROMOTE_BATCH)
+        forecast = promote(
+            connection, self._looks, left_out=self.periodic.left_out(now),
+            worker_id=self._worker_id, limit=PROMOTE_BATCH,
+        )  # fmt: skip
         self.has_changed = forecast.promoted > 0
         if forecast.promoted == PROMOTE_BATCH:
             self.next_at = now

@@ -44,9 +44,14 @@ class PeriodicDuties:
         """Whether the last turn left some to the next."""
         return bool(self._left)
 
-    def looks(self, now: float) -> list[Statement]:
-        """Return the looks of the duties that are due."""
-        return [look for duty in self._duties if duty.is_due(now) for look in duty.looks]
+    @property
+    def looks(self) -> list[Statement]:
+        """The looks of all duties."""
+        return [look for duty in self._duties for look in duty.looks]
+
+    def left_out(self, now: float) -> list[Statement]:
+        """Return the looks of the duties that are not due."""
+        return [look for duty in self._duties if not duty.is_due(now) for look in duty.looks]
 
     def step(self, turn: Turn) -> float | None:
         """Serve the duties that are due, until the time is over; at least one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from taskqueue.engine.retention import KEEPS_KEY, PRUNE_AFTER, EndPolicy
 from taskqueue.engine.rows import RECOUNTED, Ended, Held, Renewal, RollupRow, StopRequest
-from taskqueue.engine.sessions import kept_plan
+from taskqueue.engine.sessions import KEEPS_PLAN, kept_plan, owns_session
 from taskqueue.engine.statement import Moment, Statement, change, fetch
 
 # Locks: due tasks by run_after, skipping locked ones. With `statement_timestamp()` the index can be
@@ -99,22 +99,45 @@ DELETE FROM taskqueue_task AS task USING old WHERE task.id = old.id
 
 
 def promote(
-    connection: BaseDatabaseWrapper, looks: tuple[Statement, ...], *, worker_id: int, limit: int
+    connection: BaseDatabaseWrapper,
+    looks: tuple[Statement, ...],
+    *,
+    left_out: Collection[Statement],
+    worker_id: int,
+    limit: int,
 ) -> tuple[Any, ...]:
     """Make due tasks ready.
 
-    Return how many, then the result of each look; for moments, the seconds left.
+    Return how many, then the result of each look; for moments, the seconds left. Looks that are
+    left out are null. On a session of its own the server keeps one plan for all looks.
     """
-    columns = "".join(map(_column, looks))
-    (row,) = fetch(connection, PROMOTE + columns, {"limit": limit, "worker": worker_id})
+    parameters: dict[str, Any] = {"limit": limit, "worker": worker_id}
+    if not owns_session(connection):
+        columns = (", NULL" if look in left_out else f", {_value(look)}" for look in looks)
+        (row,) = fetch(connection, PROMOTE + "".join(columns), parameters)
+        return row
+    asked = "".join("01"[look not in left_out] for look in looks)
+    with kept_plan(connection) as series:
+        parameters |= {"asked": asked, "series": series}
+        (row,) = fetch(connection, PROMOTE + _asked_columns(looks), parameters)
     return row
 
 
 @cache
-def _column(look: Statement) -> str:
+def _value(look: Statement) -> str:
     if isinstance(look, Moment):
-        return f", EXTRACT(epoch FROM ({look.postgresql}) - clock_timestamp())::float8"
-    return f", ({look.postgresql})"
+        return f"EXTRACT(epoch FROM ({look.postgresql}) - clock_timestamp())::float8"
+    return f"({look.postgresql})"
+
+
+@cache
+def _asked_columns(looks: tuple[Statement, ...]) -> str:
+    """Return columns with the results of those looks for which `asked` has a 1 in their place."""
+    columns = (
+        f", CASE WHEN substr(%(asked)s::text, {place}, 1) = '1' THEN {_value(look)} END"
+        for place, look in enumerate(looks, 1)
+    )
+    return "".join(columns) + f"\nWHERE {KEEPS_PLAN}"
 
 
 def end_overdue(connection: BaseDatabaseWrapper, *, limit: int, policy: EndPolicy) -> list[Ended]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -82,11 +82,17 @@ DELETE_OLD = (
 
 
 def promote(
-    connection: BaseDatabaseWrapper, looks: tuple[Statement, ...], *, worker_id: int, limit: int
+    connection: BaseDatabaseWrapper,
+    looks: tuple[Statement, ...],
+    *,
+    left_out: Collection[Statement],
+    worker_id: int,
+    limit: int,
 ) -> tuple[Any, ...]:
     moment = clock()
     now = stored(moment)
-    statement = NEXT_DUE + "".join(f", ({look.sqlite})" for look in looks)
+    columns = (", NULL" if look in left_out else f", ({look.sqlite})" for look in looks)
+    statement = NEXT_DUE + "".join(columns)
     parameters = {"worker": worker_id, "now": now}
     promoted = 0
     (row,) = fetch(connection, statement, parameters)
