@@ -252,6 +252,8 @@ class History:
     faults: tuple[Fault, ...] = ()
     samples: tuple[Sample, ...] = ()
     stalls: tuple[Stall, ...] = ()
+    lock_waits: tuple[Stall, ...] = ()
+    """How long a process waited for SQLite's write lock."""
     workflows: tuple[WorkflowRow, ...] = ()
     steps: tuple[StepRow, ...] = ()
     edges: tuple[EdgeRow, ...] = ()
@@ -292,8 +294,9 @@ class History:
 _ROWS: Mapping[str, Any] = {
     "tasks": TaskRow, "leases": LeaseRow, "effects": EffectRow, "lines": Line,
     "audits": AuditRow, "changes": Change, "terms": Term, "deaths": Death, "samples": Sample,
-    "stalls": Stall, "workflows": WorkflowRow, "steps": StepRow, "edges": EdgeRow,
-    "members": MemberRow, "notes": NoteRow, "callbacks": CallbackRow, "verbs": VerbRow,
+    "stalls": Stall, "lock_waits": Stall, "workflows": WorkflowRow, "steps": StepRow,
+    "edges": EdgeRow, "members": MemberRow, "notes": NoteRow, "callbacks": CallbackRow,
+    "verbs": VerbRow,
     "events": EventRow, "batches": BatchRow, "limited": LimitedRow, "limit_changes": LimitChange,
     "serving": ServingRow, "left_of_limits": LeftRow,
 }  # fmt: skip

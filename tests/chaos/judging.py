@@ -15,6 +15,7 @@ from tests.chaos.fleet import LEASE, PING, TAKEOVER_INTERVAL
 from tests.chaos.gathering import gather
 from tests.chaos.history import Bounds, Death, History
 from tests.chaos.limit_rows import STOOD_STILL
+from tests.chaos.lock_probe import beside
 from tests.chaos.pace import kept
 from tests.chaos.stage import Stage
 from tests.chaos.takeover import percentile, takeovers
@@ -33,6 +34,7 @@ def judge(fault: Fault, stage: Stage, verdict: Verdict, *, has_ended: bool) -> N
         deaths=[Death(worker.name, at) for worker in stage.workers for at in worker.deaths],
         faults=stage.faults,
         stalls=stage.pace.stalls(),
+        lock_waits=stage.lock_waits(),
         verbs=stage.verbs,
         event_log=stage.folder / "events",
         limit_changes=stage.limit_changes,
@@ -91,7 +93,8 @@ def silent_ends() -> Iterator[str]:
 def judge_takeovers(fault: Fault, stage: Stage, verdict: Verdict) -> None:
     """How long takeovers took, where the fault is about them.
 
-    The limit does not count what the machine kept from everybody, once there was something to do.
+    The limit does not count what the machine, or SQLite's write lock, kept from everybody, once
+    there was something to do.
     """
     spans = takeovers(stage.hits)
     times = [until - since for since, until in spans]
@@ -101,6 +104,7 @@ def judge_takeovers(fault: Fault, stage: Stage, verdict: Verdict) -> None:
         return
     idle = fault.lease if fault.takeover_limit > fault.lease else 0.0
     stalls = stage.pace.stalls()
+    stalls = [*stalls, *beside(stalls, stage.lock_waits())]
     given = [until - since - kept(stalls, since + idle, until) for since, until in spans]
     worst = percentile(given, 0.99)
     if worst is not None and worst > fault.takeover_limit:

@@ -18,9 +18,10 @@ from tests.chaos.client import Client
 from tests.chaos.databases import Database
 from tests.chaos.feed_rows import Heard
 from tests.chaos.fleet import LEASE, ChaosWorker, Fleet
-from tests.chaos.history import Fault
+from tests.chaos.history import Fault, Stall
 from tests.chaos.kinds import Kind, mixture
 from tests.chaos.limit_rows import LimitChange
+from tests.chaos.lock_probe import LockProbe
 from tests.chaos.pace import Pace, kept
 from tests.chaos.proxy import ProxyProcess
 from tests.chaos.takeover import Hit
@@ -59,7 +60,15 @@ class Stage(Fleet):
         self._cleanups: list[Callable[[], object]] = []
         self.pace = Pace(folder / "pace")
         self.at_end(self.pace.close)
+        self._lock_probe: LockProbe | None = None
+        if database.vendor == "sqlite":
+            self._lock_probe = LockProbe(database.connection["NAME"], folder / "lock-waits")
+            self.at_end(self._lock_probe.close)
         self._client: Client | None = None
+
+    def lock_waits(self) -> tuple[Stall, ...]:
+        """How long SQLite's write lock was kept from a process beside the workers."""
+        return self._lock_probe.waits() if self._lock_probe else ()
 
     def proxy(self) -> ProxyProcess:
         """A proxy in front of the server."""

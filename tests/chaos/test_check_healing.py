@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.chaos.history import Fault, Stall, Term
+from tests.chaos.lock_probe import beside
 from tests.chaos.story import Story, found
 
 # 8
@@ -130,3 +133,28 @@ def test_who_was_kept_from_seeing_that_it_was_told_may_claim_meanwhile(story: St
     assert found(story.history()) == {15}
     assert found(story.history(stalls=(Stall(told_at, told_at + 2, 0.5),))) == {15}
     assert found(story.history(stalls=(Stall(told_at, told_at + 2, 2.0),))) == set()
+
+
+def test_a_wait_for_the_write_lock_excuses_a_takeover_and_nothing_else(story: Story) -> None:
+    """Less what the machine kept from everybody meanwhile, which counts by itself."""
+    task = story.enqueue()
+    lease = story.claim(task)
+    expires_at = story.leases[lease].expires_at
+    story.now = expires_at + 10
+    story.lose(lease)
+    story.move(task, "ready")
+    story.end(story.claim(task), "succeeded")
+    sqlite = replace(story.bounds, looks_again=True)
+    wait = Stall(expires_at, story.now, story.now - expires_at)
+    assert found(story.history(lock_waits=(wait,))) == {8}, "Elsewhere nobody needs that lock."
+    assert found(story.history(bounds=sqlite)) == {8}
+    assert found(story.history(bounds=sqlite, lock_waits=(wait,))) == set()
+    short = Stall(expires_at, expires_at + 0.5, 0.5)
+    assert found(story.history(bounds=sqlite, lock_waits=(short,))) == {8}
+    assert beside([short], [short]) == [short._replace(seconds=0.0)]
+    assert beside([wait], [short])[0].seconds == pytest.approx(0.0)
+    told_at = story.now
+    story.end(story.claim(story.enqueue()), "succeeded")
+    story.terms.append(Term("ada", told_at, story.now))
+    later = wait._replace(since=told_at, until=told_at + 2, seconds=2.0)
+    assert found(story.history(bounds=sqlite, lock_waits=(wait, later))) == {15}

@@ -16,8 +16,10 @@ from tests.chaos.history import (
     History,
     LeaseRow,
     Line,
+    Stall,
     TaskRow,
 )
+from tests.chaos.lock_probe import beside
 from tests.chaos.pace import kept, kept_from_workers
 
 EXPIRED = "The lease ran out"
@@ -29,6 +31,7 @@ ENDED_BY_HAND = "Its worker was lost, and somebody ended"
 NO_CRASH = (
     "The worker could not renew its leases",
     "The database went away",
+    "The child process could not reach the database",
     "The worker ended before it ran its part",
 )
 """And those of leases that were lost without a crash of their bodies."""
@@ -189,6 +192,12 @@ class Evidence:
     def kept(self, since: float, until: float) -> float:
         """How many seconds of that span the machine kept from whoever had something to do."""
         return kept(self.history.stalls, since, until)
+
+    @cached_property
+    def hindrances(self) -> list[Stall]:
+        """What the machine, and SQLite's write lock, kept from a worker that wants to write."""
+        stalls, waits = self.history.stalls, self.history.lock_waits
+        return [*stalls, *beside(stalls, waits)]
 
     def kept_from_workers(self, since: float, until: float) -> float:
         """How many seconds of that span it kept from every worker."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from taskqueue.worker.duties import WORKFLOW_TURN
 from taskqueue.worker.takeover import LONGEST_GAP, LOOK_INTERVAL, SECOND_LOOK
 from tests.chaos.checker.evidence import Evidence, Violation
 from tests.chaos.checker.ownership import taken_over
-from tests.chaos.history import Term
+from tests.chaos.history import Stall, Term
+from tests.chaos.pace import kept
 
 
 def faults_heal(evidence: Evidence) -> Iterator[Violation]:
@@ -33,28 +34,29 @@ def faults_heal(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _kept_from_looks(evidence: Evidence, since: float, until: float) -> float:
-    """How many seconds of that span are due to the machine, until a lease is taken over.
+    """How many seconds of that span are due to the machine or to SQLite's write lock.
 
-    On SQLite a worker looks at it again and again for `SECOND_LOOK` seconds. Where two looks lie
-    further apart than `LONGEST_GAP` it begins anew, so that a short stall costs far more than it
-    took.
+    On SQLite a worker looks at a lease again and again for `SECOND_LOOK` seconds. Where two looks
+    lie further apart than `LONGEST_GAP` it begins anew, so that a short stall costs far more than
+    it took.
     """
-    kept = evidence.kept(since, until)
-    if evidence.bounds.looks_again:
-        kept += _gaps(evidence, since, until) * (SECOND_LOOK + LOOK_INTERVAL)
-    return kept
+    if not evidence.bounds.looks_again:
+        return evidence.kept(since, until)
+    return kept(evidence.hindrances, since, until) + _gaps(evidence.hindrances, since, until) * (
+        SECOND_LOOK + LOOK_INTERVAL
+    )
 
 
-def _gaps(evidence: Evidence, since: float, until: float) -> int:
-    """How often the machine may have kept looks too far apart, which do not lie so by themselves.
+def _gaps(hindrances: Sequence[Stall], since: float, until: float) -> int:
+    """How often they may have kept looks too far apart, which do not lie so by themselves.
 
     Between two of them a worker waits, and may have served workflows.
     """
     needed = LONGEST_GAP - LOOK_INTERVAL - WORKFLOW_TURN
     number, at = 0, since
-    for stall in sorted(evidence.history.stalls):
+    for stall in sorted(hindrances):
         at = max(at, stall.since)
-        if at < min(stall.until, until) and evidence.kept(at, at + LONGEST_GAP) > needed:
+        if at < min(stall.until, until) and kept(hindrances, at, at + LONGEST_GAP) > needed:
             number += 1
             at += LONGEST_GAP
     return number
