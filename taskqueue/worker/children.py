@@ -30,7 +30,7 @@ class ChildProcess:
     """A child with its orders, which start in the order in which they were sent.
 
     So the parent knows without asking which of them run. The others have not started, whatever
-    happens to the child.
+    happens to the child. Raises OSError if the system has no room for another process.
     """
 
     def __init__(
@@ -238,7 +238,11 @@ def _forked(
     ours, theirs = socket.socketpair()
     with theirs:
         files = [theirs.fileno(), *([] if presence is None else [presence])]
-        process = template.fork(setup, files)
+        try:
+            process = template.fork(setup, files)
+        except OSError:
+            ours.close()
+            raise
     if process is None:
         # A copy that is made too late finds the other end closed, and ends.
         ours.close()
@@ -258,14 +262,18 @@ def _started_clean(
         "argv0": sys.argv[0],
     }
     with theirs:
-        return ours, subprocess.Popen(
-            [sys.executable, "-m", "taskqueue.worker.child"],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
-            env={**os.environ, "TASKQUEUE_CHILD": json.dumps({**setup, **own})},
-            # The parent handles signals of the terminal.
-            start_new_session=True,
-        )
+        try:
+            return ours, subprocess.Popen(
+                [sys.executable, "-m", "taskqueue.worker.child"],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), *([] if presence is None else [presence])],
+                env={**os.environ, "TASKQUEUE_CHILD": json.dumps({**setup, **own})},
+                # The parent handles signals of the terminal.
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
 
 
 def describe_exit(code: int) -> str:

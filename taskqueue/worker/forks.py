@@ -38,6 +38,7 @@ class Template:
         self.socket: socket.socket | None = None
         self._process: ForkedProcess | subprocess.Popen[bytes] | None = None
         self._refused = ""
+        self._is_lost = False  # Whether another must be started, which was not possible yet.
 
     def begin(self) -> None:
         """Copy this process before it has threads of its own; the copy loads the tasks."""
@@ -94,10 +95,15 @@ class Template:
             self.close()
 
     def fork(self, setup: dict[str, Any], files: list[int]) -> ForkedProcess | None:
-        """Make a child with this setup and these open files; None if it cannot be made."""
+        """Make a child with this setup and these open files; None if it cannot be made.
+
+        Raises OSError if the system has no room for another template, which is then due.
+        """
         if self._refused:
             logger.info("Each child imports the project on its own reason=%s", self._refused)
             self._refused = ""
+        if self._is_lost:
+            self._restart()
         if self.socket is None or self.is_loading:
             return None
         answer = b""
@@ -118,9 +124,18 @@ class Template:
             logger.info("Code changed on disk, new children load it")
         else:
             logger.warning("Template of children lost, another is started")
-        self.close()
-        self._begin_clean()
+        self._restart()
         return None
+
+    def _restart(self) -> None:
+        self._is_lost = True
+        self.close()
+        try:
+            self._begin_clean()
+        except OSError:
+            self.close()
+            raise
+        self._is_lost = False
 
     def close(self) -> None:
         """End the template. Its copies go on."""

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 
+from taskqueue.core.log_text import one_line
 from taskqueue.worker import frames
 from taskqueue.worker.children import ChildProcess, describe_exit
 from taskqueue.worker.forks import Template
@@ -124,19 +125,36 @@ class Pool:
             return []
         started: list[ChildProcess] = []
         while len(self.staying) < self._size and not self._must_wait(now):
-            child = ChildProcess(
-                self._options,
-                slots=1 if self.can_kill else self._state.concurrency,
-                declares=self._lacks_declarer,
-                watchdog=self._watchdog,
-                presence=self._state.presence,
-                template=self.template,
-            )
+            try:
+                child = self._started()
+            except OSError as error:
+                # Running bodies go on.
+                self.trouble = f"Children do not start: {error}"
+                delay = self._put_off_starts(now)
+                logger.error("Child not started retry_in=%.1fs error=%s", delay, one_line(error))
+                break
             self._meter.children_started += 1
             self.children.append(child)
             started.append(child)
             self._next_copy_at = now + LONGEST_BEGIN
         return started
+
+    def _started(self) -> ChildProcess:
+        return ChildProcess(
+            self._options,
+            slots=1 if self.can_kill else self._state.concurrency,
+            declares=self._lacks_declarer,
+            watchdog=self._watchdog,
+            presence=self._state.presence,
+            template=self.template,
+        )
+
+    def _put_off_starts(self, now: float) -> float:
+        """Put the next start off, the longer the more have failed. Return for how many seconds."""
+        self._failed_starts += 1
+        delay: float = min(LONGEST_RESPAWN, SHORTEST_RESPAWN * 2 ** (self._failed_starts - 1))
+        self._respawn_at = now + delay
+        return delay
 
     def _must_wait(self, now: float) -> bool:
         """Return whether the template is still loading, or has just made a copy.
@@ -215,9 +233,7 @@ class Pool:
         return end
 
     def _failed_to_start(self, child: ChildProcess, end: str, now: float) -> None:
-        self._failed_starts += 1
-        delay = min(LONGEST_RESPAWN, SHORTEST_RESPAWN * 2 ** (self._failed_starts - 1))
-        self._respawn_at = now + delay
+        delay = self._put_off_starts(now)
         self.trouble = f"Children do not start ({end}): {child.trouble}"[-4000:]
         logger.error("Child did not start end=%s retry_in=%.1fs %s", end, delay, child.trouble)
 
