@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import random
 import time
 
 from taskqueue.core.log_text import one_line
@@ -18,7 +20,8 @@ from taskqueue.worker.connections import unforked
 
 logger = logging.getLogger("taskqueue.worker")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # Seconds between two tries.
+# Seconds between two tries, up to half as long again at random, and between two log lines.
+FIRST_PAUSE, LONGEST_PAUSE, LOG_INTERVAL = 0.2, 20.0, 60.0
 
 
 def declare(channel: Channel, *, worker_name: str) -> None:
@@ -26,7 +29,7 @@ def declare(channel: Channel, *, worker_name: str) -> None:
 
     This is repeated while the database is away.
     """
-    pause = FIRST_PAUSE
+    pause, log_at = FIRST_PAUSE, -math.inf
     while True:
         try:
             with unforked():
@@ -36,9 +39,11 @@ def declare(channel: Channel, *, worker_name: str) -> None:
                 synced = sync_schedules(worker=worker_name)
         except Exception as error:
             if is_of_session(error):
-                logger.warning("Declarations not synchronised yet error=%s", one_line(error))
+                if time.monotonic() >= log_at:
+                    log_at = time.monotonic() + LOG_INTERVAL
+                    logger.warning("Declarations not synchronised yet error=%s", one_line(error))
                 _close()
-                time.sleep(pause)
+                time.sleep(pause * (1 + random.random() / 2))  # noqa: S311
                 pause = min(LONGEST_PAUSE, pause * 2)
                 continue
             logger.exception("Declarations not synchronised")
