@@ -163,7 +163,7 @@ class DatabaseThread:
         duties = self._duties = self._duties or make_duties()
         if self._is_outage:
             self._is_outage = False
-            duties.spare(time.monotonic())
+            duties.spare()
         exchange.has_ready = duties.step(self._session.connection, time.monotonic())
         exchange.duties_at, exchange.are_duties_cut = duties.next_at, duties.periodic.is_cut
         exchange.limited_at = min(exchange.limited_at, duties.opens_at)

@@ -92,6 +92,7 @@ class Duties:
         self._looks = (*LOOKS, *self.periodic.looks)
         self._scheduler = Scheduler()
         self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)
+        self._is_to_spare = False
         self._last_broadcast: UUID | None = None
         self._steps: tuple[Callable[[Turn], float | None], ...] = (
             self._end_overdue,
@@ -118,9 +119,12 @@ class Duties:
         # Whether the last step changed a task, a schedule or an operation.
         self.has_changed = False
 
-    def spare(self, now: float) -> None:
-        """Take nothing over for one lease's time: the database was away, for others too."""
-        self._take_over.spare(now)
+    def spare(self) -> None:
+        """Take nothing over for one lease's time from the next step that can write.
+
+        The database was away, for others too. It may answer reads before it takes writes.
+        """
+        self._is_to_spare = True
 
     def step(self, connection: BaseDatabaseWrapper, now: float) -> bool:
         """Promote, and serve due duties. Return whether there may be something to claim."""
@@ -128,6 +132,9 @@ class Duties:
             connection, self._looks, left_out=self.periodic.left_out(now),
             worker_id=self._worker_id, limit=PROMOTE_BATCH,
         )  # fmt: skip
+        if self._is_to_spare:
+            self._is_to_spare = False
+            self._take_over.spare(now)
         self.has_changed = forecast.promoted > 0
         if forecast.promoted == PROMOTE_BATCH:
             self.next_at = now

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import InternalError, connection
 from django.db.transaction import atomic, set_rollback
 from django.test.utils import CaptureQueriesContext
 
@@ -194,7 +194,8 @@ def test_no_lease_is_taken_over_for_a_leases_time_after_an_outage() -> None:
     noop.enqueue()
     claimed = claim_one()
     run_out(claimed)
-    own.spare(now)
+    own.spare()
+    own.step(connection, now)
 
     own.step(connection, now + 0.9)
     assert lease_of(claimed).status == "running"
@@ -209,7 +210,8 @@ def test_leases_are_spared_on_a_host_that_has_just_booted() -> None:
     noop.enqueue()
     claimed = claim_one()
     run_out(claimed)
-    own.spare(0.5)
+    own.spare()
+    own.step(connection, 0.5)
     own.step(connection, 0.9)
     assert lease_of(claimed).status == "running"
 
@@ -221,11 +223,38 @@ def test_repeated_outages_spare_leases_half_of_the_time_at_most() -> None:
     noop.enqueue()
     claimed = claim_one()
     run_out(claimed)
-    own.spare(now)
-    own.spare(now + 0.9)
-    own.spare(now + 1.1)
+    for moment in (now, now + 0.9):
+        own.spare()
+        own.step(connection, moment)
+    assert lease_of(claimed).status == "running"
+    own.spare()
+    own.step(connection, now + 1.1)
+    assert lease_of(claimed).status == "lost"
 
-    own.step(connection, now + 1.2)
+
+@pytest.mark.postgresql_only
+def test_leases_are_spared_from_when_the_database_takes_writes_again() -> None:
+    """A database that was read-only for longer than a lease has answered reads meanwhile."""
+    wait_until(server_is_older_than_a_lease)
+    own, now = duties(), time.monotonic()
+    noop.enqueue()
+    claimed = claim_one()
+    run_out(claimed)
+
+    def step_read_only() -> None:
+        with atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SET LOCAL transaction_read_only = on")
+            own.step(connection, now)
+
+    own.spare()
+    with pytest.raises(InternalError, match="read-only"):
+        step_read_only()
+    own.spare()
+    for moment in (now + 1.5, now + 2.4):
+        own.step(connection, moment)
+        assert lease_of(claimed).status == "running"
+    own.step(connection, now + 2.6)
     assert lease_of(claimed).status == "lost"
 
 
