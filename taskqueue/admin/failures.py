@@ -13,18 +13,24 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
+from taskqueue.access.permissions import VIEW_WORKFLOWS
 from taskqueue.admin.reports import ReportAdmin, report, since_of
 from taskqueue.admin.tables import Column, Show, Table, part
 from taskqueue.display import breakable, moment
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import TaskVerb
 from taskqueue.models import Task
-from taskqueue.monitoring.read_models.failure_group import failures, retrying
+from taskqueue.monitoring.read_models.failure_group import FailureGroup, failures, retrying
 
 MOST_GROUPS = 100
 LONGEST_MESSAGE = 200
 # The verbs that are offered for a whole group, with the titles of their links.
 OF_FAILED = {"retry": gettext_lazy("Retry all"), "delete": gettext_lazy("Delete all")}
+# The titles for groups of which some tasks belong to workflows, and keep out of these verbs.
+OF_SOME = {
+    "retry": gettext_lazy("Retry %(some)s of %(all)s"),
+    "delete": gettext_lazy("Delete %(some)s of %(all)s"),
+}
 OF_RETRYING = {"run_now": gettext_lazy("Run all now"), "cancel": gettext_lazy("Cancel all")}
 # By the text in the address, which a search accepts too.
 WINDOWS = {
@@ -99,7 +105,7 @@ class FailureAdmin(ReportAdmin):
                     title=_("Latest message"), css="taskqueue-message",
                     show=_part("example", request, longest=LONGEST_MESSAGE),
                 ),
-                _acts(request, OF_FAILED, lambda group: group.error_class or no_error),
+                self._acts_of_failed(request, is_capped=found.is_capped),
             ],
             rows=found.groups,
             empty=empty,
@@ -140,6 +146,27 @@ class FailureAdmin(ReportAdmin):
             ],
             rows=found.groups,
             empty=_("No tasks are waiting for a retry."),
+        )  # fmt: skip
+
+    def _acts_of_failed(self, request: HttpRequest, *, is_capped: bool) -> Column:
+        """Return the verbs on the tasks that belong to no workflow, and a link to the workflows."""
+        offered, no_error = _offered(OF_FAILED, request.user), _("no error class")
+        url = self.links.failed_workflows if request.user.has_perm(VIEW_WORKFLOWS) else ""
+
+        def acts(group: FailureGroup) -> list[tuple[TaskVerb, Any]]:
+            some = group.count - group.in_workflows
+            if is_capped or not group.in_workflows:
+                return offered
+            counts = {"some": localize(some), "all": localize(group.count)}
+            return [(verb, OF_SOME[verb.name] % counts) for verb, _title in offered if some]
+
+        return Column(
+            title=_("Actions"),
+            is_quiet=True,
+            show=lambda group: _part(
+                "acts", request, acts=acts(group), error=group.error_class or no_error,
+                workflows_url=url if group.in_workflows else "",
+            )(group),
         )  # fmt: skip
 
     def _tasks(self) -> Column:

@@ -19,6 +19,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.display import EMPTY
 from taskqueue.engine.connections import database_alias
 from taskqueue.models import Occurrence, Task, Workflow
@@ -38,6 +39,12 @@ class Links:
     def redirect(self, page: str, *args: object) -> HttpResponseRedirect:
         """Redirect to a page by its name."""
         return HttpResponseRedirect(self.url(page, *args))
+
+    @property
+    def failed_workflows(self) -> str:
+        """The address of the workflows that failed."""
+        status = urlencode({"status__exact": WorkflowStatus.FAILED.value})
+        return f"{self.url('workflow_changelist')}?{status}"
 
     def to_row(self, model: type[Model], key: object, text: object) -> SafeString:
         """Link to a row's page."""

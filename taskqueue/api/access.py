@@ -12,7 +12,8 @@ from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.throttling import SimpleRateThrottle
 
-from taskqueue.access.users import has_all, identity_of, is_known
+from taskqueue.access.lacking import lacking
+from taskqueue.access.users import identity_of, is_known
 from taskqueue.conf import get_settings
 
 
@@ -22,7 +23,11 @@ class Needs(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         method = "GET" if request.method == "HEAD" else str(request.method)
         # For a method that the view lacks, authenticated users get 405; others get nothing.
-        return is_known(request.user) and has_all(request.user, view.needs.get(method, ()))
+        needed = view.needs.get(method, ())
+        if not is_known(request.user):
+            return False
+        self.message = lacking(request.user, needed)
+        return not self.message
 
 
 class NeedsOrToken(Needs):

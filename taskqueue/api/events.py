@@ -18,7 +18,7 @@ from taskqueue.access.permissions import VIEW_LOGS, VIEW_TASKS
 from taskqueue.access.users import has_all
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Strict, Text
-from taskqueue.api.problems import InvalidQuery, Problem
+from taskqueue.api.problems import InvalidQuery, Problem, forbidden
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.api.views import Digits
 from taskqueue.declarations.event_filters import EventFilter
@@ -88,7 +88,7 @@ class EventView(ApiView):
             raise InvalidQuery({_mistaken(conditions): [str(error)]}) from None
         visible = visible_to(self.request.user, wanted)
         if visible is None:
-            raise Problem(403, "permission_denied", "You lack the permission to see these events.")
+            raise forbidden(self.request.user, needed_for(wanted))
         return visible
 
 
@@ -187,7 +187,7 @@ class EventStream(EventView):
         if others:
             raise InvalidQuery({name: ["Log lines have none."] for name in sorted(others)})
         if not self.request.user.has_perm(VIEW_LOGS):
-            raise Problem(403, "permission_denied", "You lack the permission to see log lines.")
+            raise forbidden(self.request.user, (VIEW_LOGS,))
         status_of(project_connection(), task_id)  # Raises 404.
         return stream(
             self.request._request,

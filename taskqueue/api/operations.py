@@ -6,15 +6,15 @@ from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from taskqueue import control
 from taskqueue.access.permissions import ENQUEUE, OPERATE, VIEW_OPERATIONS, VIEW_TASKS
+from taskqueue.access.users import has_all
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Flag, Reasoned, Seconds, Strict
-from taskqueue.api.problems import Problem
+from taskqueue.api.problems import Problem, forbidden
 from taskqueue.api.tasks.detail import KINDS
 from taskqueue.api.tasks.filters import TaskChoice, chosen, exposed_only
 from taskqueue.api.views import OneView, Paged, act_view, page, page_of, rows_after
@@ -100,7 +100,7 @@ class OperationList(OperationView):
         start = self.parameters
         verb, arguments = BULK_VERBS[start["verb"]], start.get("arguments", {})
         if not verb.is_for(request.user):
-            raise PermissionDenied
+            raise forbidden(request.user, verb.permissions)
         which = verb.permitted(chosen(start, request.user), request.user)
         if ENQUEUE in verb.permissions:
             which = exposed_only(which)
@@ -142,8 +142,9 @@ class CancelView(OperationView):
 
     def run(self, request: Request, key: str) -> Response:
         verb = KNOWN_VERBS.get(control.get_operation(key).verb)  # None: of another version.
-        if not (request.user.has_perm(OPERATE) if verb is None else verb.is_for(request.user)):
-            raise PermissionDenied
+        needed = (OPERATE,) if verb is None else verb.permissions
+        if not has_all(request.user, needed):
+            raise forbidden(request.user, needed)
         return super().run(request, key)
 
 

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
 from taskqueue import exceptions as own
+from taskqueue.access.lacking import lacking
 from taskqueue.declarations.payload import storable
 from taskqueue.engine.transient_errors import is_passing
 
@@ -51,6 +52,11 @@ class Problem(drf.APIException):
         for part in reversed(self.at or ()):
             mistake = {part: mistake}
         return mistake
+
+
+def forbidden(user: Any, permissions: Sequence[str], because: str = "") -> Problem:
+    """Return the refusal of a user who lacks some of the permissions, with their names."""
+    return Problem(403, "permission_denied", f"{because} {lacking(user, permissions)}".strip())
 
 
 class InvalidQuery(drf.ValidationError):
@@ -142,6 +148,8 @@ def _problem(error: Exception) -> tuple[int, str, str, dict[str, Any]] | None:
         codes = error.get_codes()
         code = codes if isinstance(codes, str) else error.default_code
         return int(error.status_code), code, str(error.detail), {}
+    if isinstance(error, DjangoPermissionDenied) and str(error):
+        return 403, "permission_denied", str(error), {}
     if isinstance(error, own.DuplicateTask):
         return _duplicate(error)
     if isinstance(error, own.EventsGone):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import serializers
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,7 +14,7 @@ from taskqueue.access.permissions import ENQUEUE, VIEW_SCHEDULES
 from taskqueue.api.base import endpoint
 from taskqueue.api.describing import serializer_for
 from taskqueue.api.fields import Reasoned, Text
-from taskqueue.api.problems import Problem
+from taskqueue.api.problems import Problem, forbidden
 from taskqueue.api.rules import RuleField
 from taskqueue.api.schedule_bodies import RunAsked, ScheduleCreated, ScheduleEdited
 from taskqueue.api.tasks.bodies import check_kept, check_kept_secrets, exposed_target
@@ -160,7 +159,7 @@ class ScheduleDetail(ScheduleView):
         if changes == {**RESTING, "reason": changes["reason"]}:
             return self.act(edit, name, **changes)
         if not edit.is_for(request.user):
-            raise PermissionDenied
+            raise forbidden(request.user, edit.permissions)
         return self.act(edit, name, self._check, **changes)
 
     def _check(self, row: Schedule) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue.access.permissions import VIEW_TASKS
+from taskqueue.access.permissions import MANAGE_SEARCHES, VIEW_TASKS
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Flag, Reasoned, Text
-from taskqueue.api.problems import Problem
+from taskqueue.api.problems import Problem, forbidden
 from taskqueue.api.views import LongPaged, OneView, page, page_of, rows_after
 from taskqueue.engine.control.searches import (
     LONGEST_SEARCH,
@@ -143,4 +142,4 @@ class SearchDetail(SearchView):
     def _require_change(self, search_id: str) -> None:
         """Refuse before anything is locked. Raises 404 and 403."""
         if not may_change(self.find(search_id), self.request.user):
-            raise PermissionDenied
+            raise forbidden(self.request.user, (MANAGE_SEARCHES,))

@@ -14,7 +14,7 @@ from taskqueue import webhooks
 from taskqueue.access.permissions import MANAGE_WEBHOOKS, VIEW_ARGUMENTS
 from taskqueue.api.base import ApiView, endpoint
 from taskqueue.api.fields import Moment, Reasoned, Text
-from taskqueue.api.problems import Problem
+from taskqueue.api.problems import forbidden
 from taskqueue.api.views import (
     Digits,
     OneView,
@@ -119,8 +119,8 @@ class EndpointView(OneView):
         """Refuse to send errors somewhere for those who may not see what may stand in them."""
         is_grave = reveals(self.parameters, row)
         if is_grave and not self.request.user.has_perm(VIEW_ARGUMENTS):
-            raise Problem(
-                403, "permission_denied", "To include errors needs the permission view_arguments."
+            raise forbidden(
+                self.request.user, (VIEW_ARGUMENTS,), "Errors may contain values of arguments."
             )
 
     def with_secret(self, made: webhooks.Secret, *, status: int, **headers: str) -> Response:

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from taskqueue.declarations.definition import BaseDefinition, check_keys
-from taskqueue.declarations.together import check_together
+from taskqueue.declarations.together import check_together, require_unique_key
 from taskqueue.exceptions import ArgumentsDoNotBind, InvalidTask
 
 
@@ -73,7 +73,6 @@ def check_body(definition: BaseDefinition[Any, Any]) -> None:
                 f"{definition.name}: batch= gives the body one argument, the list of the events."
             ) from None
     check_together(options, name=definition.name)
-    if options.unique_per is not None and options.unique_key is None:
-        raise InvalidTask(f"{definition.name}: unique_per needs a unique_key.")
+    require_unique_key(options, name=definition.name)
     check_keys(definition.name, options, definition.signature)
     definition.snapshot  # noqa: B018  (raises what cannot be stored)

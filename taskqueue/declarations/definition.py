@@ -22,7 +22,7 @@ from taskqueue.declarations.payload import encode
 from taskqueue.declarations.placement import Placement, place
 from taskqueue.declarations.registry import BaseRegistry
 from taskqueue.declarations.signature import Signature
-from taskqueue.declarations.together import check_together
+from taskqueue.declarations.together import check_together, require_unique_key
 from taskqueue.exceptions import InvalidTask, UnknownTask
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class BaseDefinition(Generic[P, R]):
             )
         changed = replace(self.options, **changes)
         check_together(changed, name=self.name)
-        if changes.get("unique_per") is not None and changed.unique_key is None:
-            raise InvalidTask(f"{self.name}: unique_per needs a unique_key.")
+        if "unique_per" in changes:
+            require_unique_key(changed, name=self.name)
         check_keys(self.name, changed, self.signature)
         used = type(self)(self.body, changed)
         used.given = self.given | frozenset(changes)

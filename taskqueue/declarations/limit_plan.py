@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.arguments import json_values
 from taskqueue.declarations.limits import Concurrency, Fair, Limits, Rate
 from taskqueue.declarations.limits import Sequence as SequenceLimit
@@ -67,10 +68,11 @@ class _StoredSignature(Signature):
         values = super().bound(args, kwargs)
         for name, value in (values or {}).items():
             if MARK in json.dumps(value):
-                raise InvalidTask(
-                    f"The argument {name!r} makes the key of a limit, and is not known before "
-                    "another step has ended. Give it as a value, or the task without the limit."
-                )
+                raise InvalidTask(_(
+                    "The argument {name!r} makes the key of a limit, and is not known before "
+                    "another step has ended. Give it as a value, or the task without the limit.",
+                    name=name,
+                ))  # fmt: skip
         return values
 
 
@@ -128,7 +130,7 @@ def _cost_from(value: Any) -> Any:
 
 def _refuse(*args: Any, **kwargs: Any) -> Any:
     """Refuse to call a callable that cannot be stored."""
-    raise InvalidTask(
+    raise InvalidTask(_(
         "A key, cost or weight that a callable makes is not known where a schedule, a batch or a "
         "workflow enqueues the task. Name an argument instead."
-    )
+    ))  # fmt: skip

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from django.core.exceptions import ObjectDoesNotExist
+from django.utils.translation import gettext_noop
 
+from taskqueue.core.refusals import refusal
 from taskqueue.core.refusals import refusal as _
 from taskqueue.declarations.annotations import NULL, hints_of, kind_of
 from taskqueue.declarations.argument_kinds import Kind, Misfit
 from taskqueue.declarations.compound_kinds import Either
 from taskqueue.declarations.misfits import misfit, without_key
 from taskqueue.exceptions import ArgumentsDoNotBind
+
+# What `inspect.Signature.bind` says, for the translators.
+UNBOUND = tuple(
+    (re.compile(re.escape(text).replace(r"\{name!r\}", "'(.*)'")), text)
+    for text in (
+        gettext_noop("missing a required argument: {name!r}"),
+        gettext_noop("missing a required keyword-only argument: {name!r}"),
+        gettext_noop("got an unexpected keyword argument {name!r}"),
+        gettext_noop("multiple values for argument {name!r}"),
+        gettext_noop("too many positional arguments"),
+    )
+)
 
 # There may be any number of types if an annotation admits anything.
 MOST_REMEMBERED = 100
@@ -67,7 +82,7 @@ class Signature:
             self._signature.bind(*args, **kwargs)
             return
         except TypeError as error:
-            reason = str(error)
+            reason = _why_unbound(error)
         # Not from within `except`: the frames of that error hold the arguments.
         raise ArgumentsDoNotBind(_(
             "{name}{signature} cannot be called with these arguments: {reason}.",
@@ -229,3 +244,12 @@ class Signature:
         p = self._signature.parameters.get(key)
         has_name = p is not None and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
         return key if has_name else self.keywords_name
+
+
+def _why_unbound(error: TypeError) -> str:
+    """Return why a call does not fit, as Python says it."""
+    text = str(error)
+    for pattern, template in UNBOUND:
+        if found := pattern.fullmatch(text):
+            return refusal(template, **({"name": found[1]} if pattern.groups else {}))
+    return text

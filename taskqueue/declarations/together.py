@@ -87,3 +87,9 @@ def _check_admission(options: Options, admission: Admission, *, name: str) -> No
             ".using(debounce=None, ...).",
             name=name,
         ))  # fmt: skip
+
+
+def require_unique_key(options: Options, *, name: str) -> None:
+    """Raise `InvalidTask` for a `unique_per` without a key."""
+    if options.unique_per is not None and options.unique_key is None:
+        raise InvalidTask(_("{name}: unique_per needs a unique_key.", name=name))

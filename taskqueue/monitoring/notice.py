@@ -35,7 +35,9 @@ class Notice:
     total: int | None = None
     # The id of the task that has waited longest.
     example: str = ""
-    # For `new_error`, the workflow that its first task belongs to, if any: only it can be retried.
+    # For `new_error`, how many of `count` belong to workflows, and the workflow of the first of
+    # these: only it can be retried.
+    in_workflows: int = 0
     workflow: str = ""
     # For how long that task has waited, or the first schedule has been overdue.
     seconds: float | None = None
@@ -60,8 +62,15 @@ class Notice:
     def words(self) -> dict[str, Any]:
         """The data to translate the sentence and the remedy."""
         text = TEXTS[self.code]
-        remedy = text.remedy_in_workflow if self.workflow else text.remedy
+        remedy = text.remedy
+        if self.workflow:
+            remedy = text.remedy_of_both if self.has_others else text.remedy_in_workflow
         return self._sentence.words | {"remedy": remedy}
+
+    @property
+    def has_others(self) -> bool:
+        """Whether some of the tasks belong to no workflow, as far as is known."""
+        return self.is_capped or self.in_workflows < (self.count or 0)
 
     @property
     def remedy(self) -> str:
@@ -93,6 +102,7 @@ class Notice:
                 "advice": self.advice,
                 "tags": quote(self.detail),
                 "workflow": self.workflow,
+                "in_workflows": f"{self.in_workflows:,}{'+' if self.is_capped else ''}",
                 "error_query": quote(error_query(self.subject, self.detail)),
             },
             ages={

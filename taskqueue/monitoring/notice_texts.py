@@ -25,8 +25,9 @@ class Text(NamedTuple):
     remedy: str
     # The sentence if the usual time, the class of the error or the remaining time is not known.
     otherwise: str = ""
-    # The remedy if the task belongs to a workflow.
+    # The remedy if the tasks belong to workflows, and if only some of them do.
     remedy_in_workflow: str = ""
+    remedy_of_both: str = ""
 
 
 TEXTS: dict[Code, Text] = {
@@ -118,6 +119,13 @@ TEXTS: dict[Code, Text] = {
         ),
         gettext_noop(
             "manage.py taskqueue show {example}; fix the cause, then "
+            "manage.py taskqueue workflows retry {workflow}. Further failed workflows: "
+            "manage.py taskqueue workflows list --status failed"
+        ),
+        gettext_noop(
+            "manage.py taskqueue show {example}; fix the cause, then "
+            "manage.py taskqueue retry --query {error_query}. Tasks of workflows, which this leaves"
+            " out: {in_workflows}. Retry them with: "
             "manage.py taskqueue workflows retry {workflow}. Further failed workflows: "
             "manage.py taskqueue workflows list --status failed"
         ),

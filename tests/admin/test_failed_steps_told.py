@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
 from taskqueue.core.outcomes import OutcomeKind
+from taskqueue.models import Task
 from taskqueue.monitoring.notices import Notice, notices
+from taskqueue.results.workflows import WorkflowRun
+from taskqueue.testing import run_due
 from taskqueue.workflows import Builder, workflow
 from tests.admin.conftest import LogIn
 from tests.admin.test_dashboard import read, region
@@ -36,6 +41,12 @@ def new_error() -> Notice:
 
 def shown(client: Client) -> dict[str, str]:
     return links(region(read(client), "notices"))
+
+
+def offered(client: Client) -> list[str]:
+    """The buttons of the groups on the page of failures."""
+    html = client.get("/admin/taskqueue/failure/").content.decode()
+    return re.findall(r'role="button" href="[^"]+">([^<]+)<', html)
 
 
 def test_a_command_says_why_it_refused_all_and_fails() -> None:
@@ -87,6 +98,64 @@ def test_the_dashboard_leads_to_the_workflows_of_failed_steps(log_in_as: LogIn) 
     listed = client.get(shown(client)["Failed workflows"])
     rows = listed.context["cl"].result_list
     assert {row.id for row in rows} == {outer.id, again.id}
+
+
+@pytest.fixture
+def mixed() -> WorkflowRun:
+    """A failed workflow of one step, and two ordinary tasks that failed like it, later."""
+    run = finish(inside.enqueue())
+    for _ in range(2):
+        fail.enqueue()
+    run_due(errors="record")
+    return run
+
+
+def test_the_remedy_of_a_mixed_kind_retries_the_tasks_and_the_workflows(mixed: WorkflowRun) -> None:
+    found = new_error()
+    assert (found.count, found.in_workflows, found.has_others) == (3, 1, True)
+    assert f"manage.py taskqueue retry --query 'name:{fail.name} " in found.remedy
+    assert "Tasks of workflows, which this leaves out: 1." in found.remedy
+    assert f"manage.py taskqueue workflows retry {mixed.id}." in found.remedy
+
+
+def test_a_kind_of_which_an_ordinary_task_failed_first_leads_to_the_workflows_too() -> None:
+    fail.enqueue()
+    run_due(errors="record")
+    run = finish(inside.enqueue())
+    found = new_error()
+    assert (found.count, found.in_workflows, found.workflow) == (2, 1, str(run.id))
+
+
+def test_the_dashboard_retries_the_ordinary_tasks_of_a_mixed_kind(
+    mixed: WorkflowRun, log_in_as: LogIn
+) -> None:
+    client = log_in_as("superuser")
+    found = shown(client)
+    assert found["Workflow"] == f"/admin/taskqueue/workflow/{mixed.id}/change/"
+    asked = client.get(found["Retry 2 of 3…"])
+    assert asked.context["doable"].value == 2
+
+
+def test_the_page_of_failures_acts_on_the_ordinary_tasks_of_a_mixed_group(
+    mixed: WorkflowRun, log_in_as: LogIn
+) -> None:
+    client = log_in_as("superuser")
+    assert offered(client) == ["Retry 2 of 3", "Delete 2 of 3", "Failed workflows"]
+    Task.objects.filter(step=None).delete()
+    assert offered(client) == ["Failed workflows"]
+
+
+def test_the_page_of_failures_offers_what_its_reader_may_do(
+    mixed: WorkflowRun, log_in_as: LogIn
+) -> None:
+    assert offered(log_in_as("viewer", "view_task", "operate")) == ["Retry 2 of 3"]
+
+
+def test_the_command_for_failures_says_how_many_a_retry_leaves_out(
+    mixed: WorkflowRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("failures")
+    assert "Tasks of workflows, which this leaves out: 1." in capsys.readouterr().err
 
 
 def test_only_those_who_may_view_workflows_are_led_to_them(log_in_as: LogIn) -> None:

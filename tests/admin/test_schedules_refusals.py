@@ -11,7 +11,9 @@ from tests.admin.conftest import LogIn
 from tests.admin.rows import EVIL
 from tests.admin.schedule_rows import errors_of, filled, simple_schedule
 from tests.admin.test_admin import url
-from tests.sample.tasks import log_in
+from tests.admin.test_refusals import is_chinese
+from tests.sample.rest_workflows import deliver
+from tests.sample.tasks import add, log_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 DEEP = "[" * 100_000
@@ -89,6 +91,52 @@ WRONG = [
     ("reason", {"reason": "x" * 2000}),
     ("reason", {"reason": "a\x00"}),
 ]  # fmt: skip
+
+
+# Of the tests' workflow, and options that only some tasks take.
+ALSO_WRONG = [
+    {"options": '{"unique_per": "day"}'},
+    {"options": '{"a": 1, "a": 2}'},
+    {"options": '{"backoff": "fixed(x)"}'},
+    {"options": "{'a': 1}"},
+    {"options": '{"a" 1}'},
+    {"options": '{"a": 1 2}'},
+    {"options": '{"a": 1} 2'},
+    {"options": '{"a": "'},
+    {"task": deliver.name},
+    {"task": deliver.name, "args": "[1, 2, 3, 4]"},
+    {"task": deliver.name, "options": '{"colour": 1}'},
+    {"task": deliver.name, "options": '{"api": true}'},
+    {"task": add.name, "args": '["a"]'},
+    {"task": add.name, "args": "[1]", "kwargs": '{"a": 1}'},
+    {"task": add.name, "kwargs": '{"a": 1, "c": 3}'},
+]
+
+
+def test_whatever_is_wrong_is_told_in_the_language_of_the_reader(
+    log_in_as: LogIn, settings: Any
+) -> None:
+    simple_schedule("taken")
+    client = log_in_as("superuser")
+    settings.LANGUAGE_CODE = "zh-hans"
+    english = [
+        (changes, told)
+        for changes in [*(changes for _field, changes in WRONG), *ALSO_WRONG]
+        for each in errors_of(client, url("schedule", "add"), **changes).values()
+        for told in each
+        if not is_chinese(told)
+    ]
+    assert english == []
+
+
+def test_what_python_says_of_wrong_arguments_is_told_in_chinese(
+    log_in_as: LogIn, settings: Any
+) -> None:
+    settings.LANGUAGE_CODE = "zh-hans"
+    client = log_in_as("superuser")
+    wrong = {"args": "[1]", "kwargs": '{"a": 1}'}
+    (told,) = errors_of(client, url("schedule", "add"), task=add.name, **wrong)["args"]
+    assert told.endswith("参数 'a' 给出了多个值。")
 
 
 @pytest.mark.parametrize(("field", "changes"), WRONG)

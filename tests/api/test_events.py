@@ -333,7 +333,7 @@ def test_a_stream_sends_the_log_lines_of_a_task_until_its_end() -> None:
 @pytest.mark.parametrize(
     ("permissions", "query", "status", "detail"),
     [
-        (("view_task",), "task={task}", 403, "to see log lines"),
+        (("view_task",), "task={task}", 403, "(taskqueue.view_tasklog)"),
         ((), "", 400, "Name the task"),
         ((), "task={task}&kind=task.failed", 400, "Log lines have none"),
         ((), "task=0198c5a8-0000-7000-8000-000000000000", 404, "There is no task"),

@@ -104,6 +104,18 @@ def test_who_lacks_the_permission_is_refused(member: Any) -> None:
     assert member("control_queues", "view_queue").act(PAUSE).status_code == 200
 
 
+def test_a_refusal_names_the_missing_permissions(member: Any) -> None:
+    view = "'Can view queue' (taskqueue.view_queue)"
+    control = "'Can pause and resume queues' (taskqueue.control_queues)"
+
+    def told(*held: str) -> str:
+        return str(problem(member(*held).act(PAUSE), 403, "permission_denied")["detail"])
+
+    assert told() == f"You need the permissions {view} and {control}."
+    assert told("view_queue") == f"You need the permission {control}."
+    assert told("control_queues") == f"You need the permission {view}."
+
+
 def test_an_unsupported_method_is_refused_with_the_supported_ones(
     root: ApiClient, anonymous: ApiClient
 ) -> None:

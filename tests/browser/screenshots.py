@@ -1,9 +1,9 @@
 """Pictures of every page: `python -m tests.browser.screenshots [folder]`.
 
-A shop's rows are shown, under a strict Content-Security-Policy: every page in light, dark and
-narrow. `--only dashboard` takes those whose names begin so, `--language zh-hans` speaks that
-language; `--readme` writes the two of the README to docs/screenshots besides. The exit code is 1
-when a page complained of anything or is too wide.
+A shop's rows are shown, under a strict Content-Security-Policy: every page in light and dark, on a
+screen and on a phone. `--only dashboard` takes those whose names begin so, `--language zh-hans`
+speaks that language; `--readme` writes the two of the README to docs/screenshots besides. The exit
+code is 1 when a page complained of anything or is too wide.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1400, "height": 900}, "color_scheme": "dark"},
     "narrow": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light"},
+    "narrow-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
 }
 CHOSEN = {"dashboard": ("dashboard-day", "light"), "task": ("task-running", "dark")}
 """For the README: by the name of the file, which page in which look."""
-WIDEST = 360
 
 
 def take(base: str, addresses: dict[str, str], cookie: dict[str, str], folder: Path) -> list[str]:
@@ -42,15 +42,15 @@ def take(base: str, addresses: dict[str, str], cookie: dict[str, str], folder: P
             for name, address in addresses.items():
                 page.goto(address)
                 page.screenshot(path=folder / f"{name}-{look}.png", full_page=True)
-                problems += _too_wide(page, name) if look == "narrow" else []
+                problems += _too_wide(page, f"{name}, {look}", options["viewport"]["width"])
             problems += watch.problems
             context.close()
     return problems
 
 
-def _too_wide(page: Any, name: str) -> list[str]:
+def _too_wide(page: Any, where: str, widest: int) -> list[str]:
     width = page.evaluate("document.scrollingElement.scrollWidth")
-    return [f"{name} is {width} wide"] if width > WIDEST else []
+    return [f"{where}: {width} wide"] if width > widest else []
 
 
 def take_for_readme(base: str, addresses: dict[str, str], cookie: dict[str, str]) -> None:

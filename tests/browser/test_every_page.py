@@ -1,13 +1,16 @@
-"""Every page in a real browser: axe finds nothing, light or dark, wide or on a phone."""
+"""Every page in a real browser: axe finds nothing, whatever its colours, width and language."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
+from django.test import override_settings
 from django.urls import reverse
 
 from taskqueue import Every, schedules
@@ -21,14 +24,19 @@ from tests.sharing_out import IS_FULL, SEED
 
 pytestmark = pytest.mark.slow
 WIDE, NARROW = {"width": 1400, "height": 1000}, {"width": 360, "height": 740}
-TABLET = {"width": 800, "height": 1000}
+TABLET, PHONE = {"width": 800, "height": 1000}, {"width": 390, "height": 844}
 ENDED = 60
 """Fewer rows than the pictures show, for axe looks at each."""
 ALIKE = ("dashboard-day", "dashboard-week", "task-searched")
 """Pages that differ from another one only in their figures."""
-LOOKS = (("light", WIDE), ("light", NARROW), ("dark", WIDE))
+LOOKS = tuple(product(("light", "dark"), (WIDE, PHONE), ("en", "zh-hans")))
 """How axe sees a page: with TASKQUEUE_FULL=1 in all of these ways. Else it sees every other page in
 one of them, by turns; the seed chooses which."""
+RUNS = (
+    {f"{scheme}-{size['width']}-{language}": [(scheme, size, language)]
+     for scheme, size, language in LOOKS}
+    if IS_FULL else {"by-turns": LOOKS}
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -49,19 +57,21 @@ def test_a_page_that_reports_what_the_policy_forbids_complains_of_it(
     complaints.clear()
 
 
+@pytest.mark.parametrize("looks", RUNS.values(), ids=RUNS)
 def test_no_page_complains_is_wider_than_a_phone_or_has_what_axe_finds(
-    reporting_page: Any, complaints: list[str]
+    reporting_page: Any, complaints: list[str], looks: Sequence[tuple[str, Any, str]]
 ) -> None:
     page, widths = reporting_page, {}
     problems: list[str] = []
     for turn, (name, address) in enumerate(pages(fill(ENDED)).items(), SEED):
-        is_seen = (IS_FULL or turn % 2 == 0) and name not in ALIKE
-        for scheme, size in LOOKS if IS_FULL else [LOOKS[turn // 2 % len(LOOKS)]]:
+        scheme, size, language = looks[turn // 2 % len(looks)]
+        with override_settings(LANGUAGE_CODE=language):
             widths[name] = opened(page, address, scheme)
             problems += complaints
-            if is_seen:
+            assert page.get_attribute("html", "lang") == language
+            if (IS_FULL or turn % 2 == 0) and name not in ALIKE:
                 page.set_viewport_size(size)
-                where = f"{name}, {scheme}, {size['width']}"
+                where = f"{name}, {scheme}, {size['width']}, {language}"
                 problems += [f"{where}: {line}" for line in violations(page)]
             complaints.clear()
     assert {name: width for name, width in widths.items() if width > NARROW["width"]} == {}

@@ -16,7 +16,6 @@ from taskqueue.access.permissions import VIEW_FIGURES, VIEW_WORKERS, VIEW_WORKFL
 from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.links import Links
 from taskqueue.core.states import TaskStatus
-from taskqueue.core.workflow_states import WorkflowStatus
 from taskqueue.engine.control.queue_verbs import ALL_VERBS, DEFINITION_VERBS, QUEUE_VERBS
 from taskqueue.engine.control.task_verbs import TASK_VERBS
 from taskqueue.engine.control.verb import Verb
@@ -104,25 +103,29 @@ class Remedies:
         if notice.code == "doctor" and self._user.has_perm(VIEW_WORKERS):
             yield Look(_("Doctor"), self._links.url("dashboard_doctor"))
         if notice.workflow:
-            # In place of a retry of all, which refuses tasks of workflows.
+            # A retry of all refuses tasks of workflows.
             yield from self._workflows(notice)
-            return
+            if not notice.has_others:
+                return
         verbs = {"failing": "retry", "failure_jump": "retry", "new_error": "retry",
                  "parked": "cancel"}  # fmt: skip
         verb = TASK_VERBS.get(verbs.get(notice.code, ""))
         if verb is not None and verb.is_for(self._user):
             words = {"retry": _("Retry all…"), "cancel": _("Cancel all…")}
+            text = words[verb.name]
+            if notice.in_workflows and notice.count and not notice.is_capped:
+                some, all_of_them = notice.count - notice.in_workflows, notice.count
+                text = _("Retry %(some)s of %(all)s…") % {"some": some, "all": all_of_them}
             url = self._links.url("operation_start")
-            yield Look(words[verb.name], f"{url}?{urlencode({'verb': verb.name, 'q': query})}")
+            yield Look(text, f"{url}?{urlencode({'verb': verb.name, 'q': query})}")
 
     def _workflows(self, notice: Notice) -> Iterator[Look]:
         if not self._user.has_perm(VIEW_WORKFLOWS):
             return
-        if notice.count == 1:
+        if notice.in_workflows == 1:
             yield Look(_("Workflow"), self._links.url("workflow_change", notice.workflow))
         else:
-            text = urlencode({"status__exact": WorkflowStatus.FAILED.value})
-            yield Look(_("Failed workflows"), f"{self._links.url('workflow_changelist')}?{text}")
+            yield Look(_("Failed workflows"), self._links.failed_workflows)
 
     def acts(self, notice: Notice) -> Iterator[Act]:
         """Yield the buttons, each for a verb that solves the notice's problem."""

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from taskqueue.admin.refusals import refused
 from taskqueue.declarations.payload import encode
@@ -132,7 +132,7 @@ class JsonField(forms.CharField):
                 told = _("Enter JSON, such as %(example)s.") % {"example": self.example}
                 raise ValidationError(told) from None
             raise ValidationError(
-                _("This is not valid JSON: %(error)s") % {"error": error}
+                _("This is not valid JSON: %(error)s") % {"error": _why(error)}
             ) from None
         if not isinstance(parsed, self.kind):
             raise ValidationError(
@@ -147,15 +147,41 @@ class JsonField(forms.CharField):
         return self.is_secret
 
 
+class NotJSON(ValueError):
+    """What Python's parser accepts, and JSON has not, in the reader's language."""
+
+
+# What Python's parser says most often, for the translators.
+PARSER_ERRORS = (
+    gettext_noop("Expecting value"),
+    gettext_noop("Expecting ',' delimiter"),
+    gettext_noop("Expecting ':' delimiter"),
+    gettext_noop("Expecting property name enclosed in double quotes"),
+    gettext_noop("Extra data"),
+    gettext_noop("Unterminated string starting at"),
+    gettext_noop("Invalid control character at"),
+)
+
+
+def _why(error: ValueError) -> str:
+    """Return why a text is not JSON, and where."""
+    if isinstance(error, json.JSONDecodeError):
+        place = {"reason": _(error.msg), "line": error.lineno, "column": error.colno}
+        return _("%(reason)s: line %(line)s, column %(column)s.") % place
+    if isinstance(error, NotJSON):
+        return str(error)
+    return _("it has a number with too many digits.")
+
+
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON value.")
+    raise NotJSON(_("%(constant)s is not a JSON value.") % {"constant": constant})
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object, and refuse duplicate names, which would silently lose a value."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("an object has the same name twice.")
+        raise NotJSON(_("an object has the same name twice."))
     return found
 
 

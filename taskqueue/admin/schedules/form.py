@@ -216,7 +216,7 @@ class ScheduleForm(RuleForm, ScheduleCall, PolicyForm):
             if self.attempt("options", _workflow, scheduled, target) is not None:
                 self.attempt(at, call_of, scheduled, target)
         elif self.attempt("options", definition_of, scheduled, target) is not None:
-            self.attempt(at, _encode, scheduled, target)
+            self.attempt(at, encode_call, scheduled, target)
 
     def _target(self, name: str) -> Target:
         """Return the target of the schedule; unless its name was changed, it stays the same."""
@@ -257,17 +257,3 @@ def _choices() -> list[Any]:
 def _workflow(scheduled: Scheduled, workflow: BaseWorkflow) -> BaseWorkflow:
     """Check the options. Raises `InvalidTask`."""
     return workflow.using(**workflow_options(scheduled))
-
-
-def _encode(scheduled: Scheduled, definition: Any) -> None:
-    """Check the arguments; errors of a callable unique key are shown too."""
-    try:
-        encode_call(scheduled, definition)
-    except InvalidSchedule:
-        raise
-    except Exception as error:
-        refusal = gettext(
-            "The unique key of %(name)s cannot be computed from these arguments: %(error)s"
-        )
-        named = {"name": definition.name, "error": f"{type(error).__name__}: {error}"}
-        raise InvalidSchedule(refusal % named) from None

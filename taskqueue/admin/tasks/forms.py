@@ -62,7 +62,7 @@ class UpdateForm(CallChange):
     else has changed that since, nothing is changed before the person has seen it.
     """
 
-    submit = gettext_lazy("Change")
+    submit = gettext_lazy("Save")
 
     shown = forms.CharField(required=False, widget=forms.HiddenInput)
     terms: Mapping[str, Option]

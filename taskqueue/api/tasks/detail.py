@@ -11,10 +11,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from taskqueue.access.permissions import ENQUEUE, VIEW_TASKS
+from taskqueue.access.permissions import ENQUEUE, STOP, VIEW_TASKS
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Reasoned, Strict
-from taskqueue.api.problems import Problem
+from taskqueue.api.problems import Problem, forbidden
 from taskqueue.api.tasks.bodies import (
     check_call,
     check_each,
@@ -150,8 +150,7 @@ class TaskDetail(TaskView):
             )
         check_each(changes)
         if call and not request.user.has_perm(ENQUEUE):
-            detail = "Other arguments need the permission to enqueue."
-            raise Problem(403, "permission_denied", detail)
+            raise forbidden(request.user, (ENQUEUE,))
         check = self.check_call if call else None
         return self.act(
             TASK_VERBS["update"], task_id, check, changes=changes, reason=reason, **call
@@ -197,8 +196,7 @@ class TaskAct(TaskView):
         if not self.verb.leaves_out_running(self.request.user):
             return
         if status_of(project_connection(), id_of(key)) == TaskStatus.RUNNING:
-            detail = "The task is running: to stop it needs the permission to stop tasks."
-            raise Problem(403, "permission_denied", detail)
+            raise forbidden(self.request.user, (STOP,), "The task is running.")
 
 
 def _check_exposed(task: Task) -> None:
@@ -224,8 +222,7 @@ class RetryAct(TaskAct):
             return super().run(request, key)
         verb = TASK_VERBS["retry_with"]
         if not verb.is_for(request.user):
-            detail = "Other arguments need the permission to enqueue."
-            raise Problem(403, "permission_denied", detail)
+            raise forbidden(request.user, verb.permissions)
         return self.act(verb, key, self.check_call, **self.parameters)
 
 

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from taskqueue.access.permissions import STOP, VIEW_WORKFLOWS
 from taskqueue.api.base import endpoint
 from taskqueue.api.fields import Anything, Reasoned, Strict, Text
-from taskqueue.api.problems import Problem
+from taskqueue.api.problems import forbidden
 from taskqueue.api.tasks.waiting import LONGEST_WAIT, waited
 from taskqueue.api.views import Digits, OneView, act_view
 from taskqueue.api.workflows.steps import step_of
@@ -68,8 +68,7 @@ class WorkflowView(OneView):
         if not self.verb.stops or self.request.user.has_perm(STOP):
             return
         if runs_anything(project_connection(), row_of(key).id):
-            detail = "Tasks of it are running: to stop them needs the permission to stop tasks."
-            raise Problem(403, "permission_denied", detail)
+            raise forbidden(self.request.user, (STOP,), "Tasks of it are running.")
 
 
 class WorkflowDetail(WorkflowView):

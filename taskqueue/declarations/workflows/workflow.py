@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import Any, Self, cast
 
+from taskqueue.core.refusals import refusal as _
 from taskqueue.core.suggestions import did_you_mean_option
 from taskqueue.declarations.arguments import UniqueKey, check_names, make_key
 from taskqueue.declarations.option import Option, Use, option
@@ -79,11 +80,13 @@ def check_workflow_options(raw: Mapping[str, Any], use: Use) -> dict[str, Any]:
         found = OPTIONS.get(name)
         if found is None:
             hint = did_you_mean_option(name, OPTIONS)
-            raise InvalidWorkflow(f"There is no option {name!r} of a workflow.{hint}")
+            raise InvalidWorkflow(_(
+                "There is no option {name!r} of a workflow.{hint}", name=name, hint=hint
+            ))  # fmt: skip
         if use not in found.use:
-            raise InvalidWorkflow(
-                f"{name} belongs to the declaration: set it in @workflow({name}=...)."
-            )
+            raise InvalidWorkflow(_(
+                "{name} belongs to the declaration: set it in @workflow({name}=...).", name=name
+            ))  # fmt: skip
         checked[name] = found.check(value)
     return checked
 

@@ -171,7 +171,7 @@ def _locked(connection: BaseDatabaseWrapper, key: object, user: Any, seen: Seen)
     if not (row.is_shared or row.owner == identity_of(user)):
         raise missing
     if not may_change(row, user):
-        raise PermissionDenied
+        _require_sharing(user)
     require_seen(row, seen, _("Saved search {search}", search=row.pk))
     return row
 

@@ -73,3 +73,8 @@ def failures(flags: Namespace, output: Output) -> None:
         output.note(f"Only the newest {ended.looked_at:,} failed tasks were looked at.")
     if ended.groups:
         output.note("Retry those of a group with: manage.py taskqueue retry --query 'Q'")
+    if owned := sum(group.in_workflows for group in ended.groups):
+        output.note(
+            f"Tasks of workflows, which this leaves out: {owned:,}. Retry their workflows: "
+            "manage.py taskqueue workflows list --status failed"
+        )

@@ -104,25 +104,20 @@ LEFT JOIN past ON past.name = recent.name
 UNION ALL
 SELECT
     'kind', news.name, news.error_class,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT 1
-            FROM taskqueue_task AS task
-            WHERE task.status = 'failed'
-                AND task.name = news.name AND task.error_class = news.error_class
-            ORDER BY task.name, task.error_class, task.finished_at
-            LIMIT %(counted)s
-        ) AS counted
-    ),
-    0, 0, 0, news.first_at, news.example::text,
-    (
-        SELECT step.workflow_id::text
-        FROM taskqueue_task AS task
-        JOIN taskqueue_step AS step ON step.id = task.step_id
-        WHERE task.id = news.example
-    )
+    counted.number, counted.in_workflows, 0, 0, news.first_at, news.example::text,
+    (SELECT workflow_id::text FROM taskqueue_step WHERE id = counted.step_id)
 FROM news
+CROSS JOIN LATERAL (
+    SELECT count(*) AS number, count(step_id) AS in_workflows, min(step_id) AS step_id
+    FROM (
+        SELECT task.step_id
+        FROM taskqueue_task AS task
+        WHERE task.status = 'failed'
+            AND task.name = news.name AND task.error_class = news.error_class
+        ORDER BY task.name, task.error_class, task.finished_at
+        LIMIT %(counted)s
+    ) AS first
+) AS counted
 """
 _SQLITE = """
 WITH RECURSIVE recent AS MATERIALIZED (
@@ -186,6 +181,20 @@ WITH RECURSIVE recent AS MATERIALIZED (
     ) AS ranked
     WHERE rank <= %(new)s
     ORDER BY first_at DESC
+), counted AS (
+    SELECT
+        name, error_class, first_at, example,
+        (
+            SELECT json_array(count(*), count(step_id), min(step_id))
+            FROM (
+                SELECT task.step_id
+                FROM taskqueue_task AS task
+                WHERE task.status = 'failed'
+                    AND task.name = news.name AND task.error_class = news.error_class
+                LIMIT %(counted)s
+            )
+        ) AS found
+    FROM news
 )
 SELECT
     'rate', recent.name, '', recent.failed, recent.total, COALESCE(past.failed, 0),
@@ -194,25 +203,10 @@ FROM recent
 LEFT JOIN past ON past.name = recent.name
 UNION ALL
 SELECT
-    'kind', news.name, news.error_class,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT 1
-            FROM taskqueue_task AS task
-            WHERE task.status = 'failed'
-                AND task.name = news.name AND task.error_class = news.error_class
-            LIMIT %(counted)s
-        )
-    ),
-    0, 0, 0, news.first_at, news.example,
-    (
-        SELECT step.workflow_id
-        FROM taskqueue_task AS task
-        JOIN taskqueue_step AS step ON step.id = task.step_id
-        WHERE task.id = news.example
-    )
-FROM news
+    'kind', name, error_class, json_extract(found, '$[0]'), json_extract(found, '$[1]'), 0, 0,
+    first_at, example,
+    (SELECT workflow_id FROM taskqueue_step WHERE id = json_extract(found, '$[2]'))
+FROM counted
 """
 FAILING = Statement(postgresql=_POSTGRESQL, sqlite=_SQLITE)
 
@@ -247,7 +241,9 @@ class NewError(NamedTuple):
     # The number of tasks that failed with it, up to a cap.
     number: int
     is_capped: bool
-    # The workflow to which that task belongs; of nested ones the outermost, which can be retried.
+    # How many of these belong to workflows.
+    in_workflows: int
+    # The workflow of the first of them; of nested ones the outermost, which can be retried.
     workflow_id: UUID | None
 
 
@@ -272,10 +268,11 @@ def read_failing() -> Failing:
 def _new_errors(rows: Iterable[tuple[Any, ...]]) -> Iterable[NewError]:
     found = list(rows)
     outermost = outermost_workflows(as_uuid(row[-1]) for row in found if row[-1])
-    for _, name, error_class, number, *_, at, example, workflow in found:
+    for _, name, error_class, number, in_workflows, *_, at, example, workflow in found:
         first_at = loaded(at)
         assert first_at is not None
         yield NewError(
             name, error_class, first_at, str(as_uuid(example)), min(number, COUNTED),
-            number > COUNTED, outermost[as_uuid(workflow)] if workflow else None,
+            number > COUNTED, min(in_workflows, COUNTED),
+            outermost[as_uuid(workflow)] if workflow else None,
         )  # fmt: skip

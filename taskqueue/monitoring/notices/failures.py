@@ -63,6 +63,7 @@ def new_errors_of_all(situation: Situation) -> Iterator[Notice]:
             count=error.number,
             is_capped=error.is_capped,
             example=error.example,
+            in_workflows=error.in_workflows,
             workflow="" if error.workflow_id is None else str(error.workflow_id),
             detail=error.error_class,
             seconds=(situation.now - error.first_at).total_seconds(),

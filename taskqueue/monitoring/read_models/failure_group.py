@@ -28,14 +28,14 @@ LONGEST_MESSAGE = 1000
 # Tasks that failed at the same moment are ordered by the key.
 _FAILURES = """
 WITH newest AS MATERIALIZED (
-    SELECT id, error_class, name, finished_at
+    SELECT id, error_class, name, finished_at, step_id
     FROM taskqueue_task
     WHERE status = 'failed' AND finished_at IS NOT NULL AND finished_at > %(since)s
     ORDER BY finished_at DESC, id DESC
     LIMIT %(newest)s
 ), placed AS (
     SELECT
-        error_class, name, finished_at,
+        error_class, name, finished_at, step_id,
         first_value(id) OVER (
             PARTITION BY error_class, name
             ORDER BY finished_at DESC, id DESC
@@ -43,7 +43,7 @@ WITH newest AS MATERIALIZED (
     FROM newest
 ), grouped AS (
     SELECT
-        error_class, name, example_id, count(*) AS number,
+        error_class, name, example_id, count(*) AS number, count(step_id) AS in_workflows,
         min(finished_at) AS first_seen, max(finished_at) AS last_seen,
         sum(count(*)) OVER () AS looked_at
     FROM placed
@@ -52,8 +52,8 @@ WITH newest AS MATERIALIZED (
     LIMIT %(limit)s
 )
 SELECT
-    grouped.error_class, grouped.name, grouped.number, grouped.first_seen, grouped.last_seen,
-    grouped.example_id,
+    grouped.error_class, grouped.name, grouped.number, grouped.in_workflows, grouped.first_seen,
+    grouped.last_seen, grouped.example_id,
     COALESCE((
         SELECT substr(task.error_message, 1, %(longest)s)
         FROM taskqueue_task AS task
@@ -118,6 +118,7 @@ class FailureGroup:
     error_class: str = about("Empty: they failed without one.")
     name: str
     count: int
+    in_workflows: int = about("How many of them belong to workflows, which are retried instead.")
     first_seen: datetime
     last_seen: datetime
     example_id: UUID = about("The newest of them.")
@@ -186,14 +187,14 @@ def retrying(viewer: Viewer, *, limit: int = 100) -> Retrying:
 
 
 def _failure_group(row: Sequence[Any], since: datetime | None) -> FailureGroup:
-    error_class, name, count, first, last, example, message, _ = row
+    error_class, name, count, in_workflows, first, last, example, message, _ = row
     words = {"status": TaskStatus.FAILED.value, "class": error_class, "name": name}
     if since is not None:
         words["failed_after"] = since.isoformat()
     return FailureGroup(
-        error_class=error_class, name=name, count=count, first_seen=_moment(first),
-        last_seen=_moment(last), example_id=as_uuid(example), example_message=message,
-        q=search_text(**words),
+        error_class=error_class, name=name, count=count, in_workflows=in_workflows,
+        first_seen=_moment(first), last_seen=_moment(last), example_id=as_uuid(example),
+        example_message=message, q=search_text(**words),
     )  # fmt: skip
 
 

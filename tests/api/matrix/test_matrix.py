@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -56,6 +57,9 @@ def test_who_lacks_a_permission_is_refused_and_nothing_is_written(
             answer = knock(clients.staff(permissions), ask.method, url, body)
             assert answer.status_code == 403, (name, answer.content)
             assert answer["Content-Type"] == "application/problem+json"
+            told = set(re.findall(r"taskqueue\.(\w+)", answer.json()["detail"]))
+            assert told <= ask.needs - permissions, name
+            assert told, (name, answer.content)
             if ask.method == "GET":
                 assert knock(clients.staff(permissions), "HEAD", url).status_code == 403, name
     assert not has_changed(before)
