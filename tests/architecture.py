@@ -63,8 +63,9 @@ FLOORS = (
     _layer("dialect", "dialect"),
     _layer(
         "counts and workers",
-        "backlogs checkpoints depth_statement depths exports failures forecast idempotency "
-        "queue_tasks registration result_parts rollups step_ends sums tally totals wedged workers",
+        "backlogs checkpoints depth_statement depths examinations exports failures forecast "
+        "idempotency queue_tasks registration result_parts rollups step_ends sums tally totals "
+        "wedged workers",
         siblings=True,
     ),
     _layer(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 from django.db import IntegrityError, InterfaceError, OperationalError
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from taskqueue.core.alerts import EXAMINED, EXAMINED_AGAIN, AlertKind, IncidentStatus, Judged
+from taskqueue.core.alerts import AlertKind, IncidentStatus
 from taskqueue.core.log_text import one_line
-from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT
+from taskqueue.declarations.own_tasks import HEARTBEAT
 from taskqueue.engine.alerts.incidents import lock_current, settle
 from taskqueue.engine.alerts.messages import enqueue_message
 from taskqueue.engine.alerts.serving import note_quiet, note_trouble, take_up, with_incidents
@@ -73,15 +71,10 @@ class Look:
         """Check the rule. Return whether a task was enqueued."""
         if self.rule.kind == AlertKind.HEARTBEAT:
             return self._beat(situation)
-        if self.rule.kind == AlertKind.DOCTOR and self.rule.found is None:
-            return self._ask()
         judged = judge(self.rule, situation)
-        if not judged and not self.is_busy and self.rule.found is None:
+        if not judged and not self.is_busy:
             self.is_quiet = True  # The usual case: the condition does not hold, and did not before.
             return False
-        return self._settle(judged)
-
-    def _settle(self, judged: Sequence[Judged] | None) -> bool:
         return settle(self.connection, self.rule, judged, taken_at=self.taken_at)
 
     def _beat(self, situation: AlertSituation) -> bool:
@@ -94,31 +87,9 @@ class Look:
         if firing.exclude(rule_id__in=silenced.values("id")).exists() or not is_well(situation):
             self.is_quiet = True
             return False
-        return self._enqueue(HEARTBEAT)
-
-    def _ask(self) -> bool:
-        """Have the doctor run, if it is time; more often while it has findings.
-
-        It runs in a task, because an examination may take many seconds, during which a worker could
-        not claim. Its findings are settled at the next check.
-        """
-        every = timedelta(seconds=EXAMINED_AGAIN if self.is_busy else EXAMINED)
-        asked_at = self.rule.asked_at
-        if asked_at is None or self.taken_at >= asked_at + every:
-            return self._enqueue(EXAMINATION, asked_at=self.taken_at)
-        if not self.is_busy:
-            self.is_quiet = True
-            return False
-        # Nothing new is known of its incidents; messages that are due are sent.
-        return self._settle(None)
-
-    def _enqueue(self, message: dict[str, Any], **columns: Any) -> bool:
-        """Enqueue a task of the rule, unless another worker has checked the rule since."""
         with orm_transaction(self.connection):
+            # Another worker may have checked the rule since.
             if lock_current(self.connection, self.rule, taken_at=self.taken_at) is None:
                 return False
-            if columns:
-                rows = AlertRule.objects.using(self.connection.alias)
-                rows.filter(id=self.rule.id).update(**columns)
-            enqueue_message(message, rule=self.rule.id)
+            enqueue_message(HEARTBEAT, rule=self.rule.id)
         return True

@@ -1,4 +1,4 @@
-"""The tasks of alerts: mail, the call of a heartbeat, the doctor's examination.
+"""The tasks of alerts: mail, and the call of a heartbeat.
 
 `taskqueue.tasks` loads them, where workers find them like those of the project. Every worker does,
 so what few of their bodies need is imported by these.
@@ -6,17 +6,12 @@ so what few of their bodies need is imported by these.
 
 from __future__ import annotations
 
-from django.utils.translation import override
-
 from taskqueue.declarations.context import AttemptContext
-from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT, MAIL
+from taskqueue.declarations.own_tasks import HEARTBEAT, MAIL
 from taskqueue.definitions import task
 from taskqueue.engine.connections import database_alias
 from taskqueue.exceptions import Cancel
 from taskqueue.models import AlertRule
-
-# Findings of one examination that are kept.
-MOST_FINDINGS = 200
 
 
 @task(takes_context=True, **MAIL)
@@ -47,29 +42,6 @@ def heartbeat(rule: int) -> str:
         raise
     note_call(row)
     return said
-
-
-@task(**EXAMINATION)
-def examine(rule: int) -> int:
-    """Run the doctor, and store the problems that it finds; return their number."""
-    from taskqueue.monitoring.doctor import examine as ask
-    from taskqueue.monitoring.doctor.finding import PROBLEM
-
-    with override("en"):  # It is kept, and its readers speak several languages.
-        found_now = ask()
-    problems = [each for each in found_now if each.severity is PROBLEM][:MOST_FINDINGS]
-    found = [
-        {
-            "check": each.check,
-            "subject": each.subject,
-            "seen": each.seen,
-            "remedy": each.remedy,
-            "words": each.words,
-        }
-        for each in problems
-    ]
-    AlertRule.objects.using(database_alias()).filter(id=rule).update(found=found)
-    return len(found)
 
 
 def _rule(rule_id: int) -> AlertRule | None:

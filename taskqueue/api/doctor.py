@@ -11,6 +11,8 @@ from rest_framework.response import Response
 
 from taskqueue.access.permissions import VIEW_TASKS, VIEW_WORKERS
 from taskqueue.api.base import ApiView, endpoint
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.examinations import request_examination
 from taskqueue.monitoring.doctor import Severity, examine, visible_to, worst
 from taskqueue.monitoring.notice import ERROR, WARNING
 from taskqueue.monitoring.notice_texts import Code
@@ -43,6 +45,9 @@ class NoticesShown:
     """The notices, errors first."""
 
     at: datetime
+    examined_at: datetime | None = about(
+        "When a worker last ran the doctor, whose findings are among the notices; null: never."
+    )
     notices: list[NoticeShown]
 
 
@@ -59,7 +64,12 @@ class NoticeList(ApiView):
         """
         situation = Situation()
         found = visible_notices(request.user, notices(situation))
-        shown = NoticesShown(at=situation.now, notices=from_rows(NoticeShown, found))
+        examined = situation.standing.examined
+        shown = NoticesShown(
+            at=situation.now,
+            examined_at=None if examined is None else examined.at,
+            notices=from_rows(NoticeShown, found),
+        )
         return Response(json_form(shown))
 
 
@@ -85,7 +95,7 @@ class Examination:
 class Doctor(ApiView):
     """The doctor."""
 
-    needs = {"GET": (VIEW_TASKS, VIEW_WORKERS)}
+    needs = dict.fromkeys(("GET", "POST"), (VIEW_TASKS, VIEW_WORKERS))
     tag = "health"
 
     @endpoint("getDoctor", answers={200: Examination})
@@ -103,3 +113,11 @@ class Doctor(ApiView):
             ],
         )
         return Response(json_form(shown))
+
+    @endpoint("requestExamination", answers={202: None})
+    def post(self, request: Request) -> Response:
+        """Have a worker run the doctor within seconds. Its findings are then among the notices;
+        `notices/` says when that was.
+        """
+        request_examination(project_connection())
+        return Response(status=202)

@@ -15,8 +15,6 @@ GOOD_LOOKS = 2
 GATHERED = 300
 # Seconds between two reminders of a firing alert, if the rule does not say.
 REPEAT = 4 * 3600
-# Seconds between two examinations of the doctor, and while it has found something.
-EXAMINED, EXAMINED_AGAIN = 3600, 600
 # The most subjects of one rule that are distinguished.
 MOST_SUBJECTS = 200
 MOST_RECIPIENTS = 20

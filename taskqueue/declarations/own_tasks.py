@@ -26,10 +26,6 @@ HEARTBEAT: dict[str, Any] = {
     "name": "taskqueue.alerts.heartbeat", "priority": HIGHEST_PRIORITY, "max_attempts": 1,
     "timeout": 30, "max_crashes": 1, "expires_after": 60, "retention": HOUR,
 }  # fmt: skip
-EXAMINATION: dict[str, Any] = {
-    "name": "taskqueue.alerts.examine", "priority": HIGHEST_PRIORITY, "max_attempts": 1,
-    "timeout": 300, "max_crashes": 1, "expires_after": HOUR, "retention": DAY,
-}  # fmt: skip
 
 # Deliveries to one endpoint at once.
 AT_ONCE = 4

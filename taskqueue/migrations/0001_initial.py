@@ -1548,6 +1548,26 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Examination",
+            fields=[
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("requested_at", models.DateTimeField(null=True)),
+                ("begun_at", models.DateTimeField(null=True)),
+                ("examined_at", models.DateTimeField(null=True)),
+                ("worker_name", models.CharField(default="", max_length=255)),
+                ("host", models.CharField(default="", max_length=255)),
+                ("findings", models.JSONField(default=list)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(id=1), name="taskqueue_examination_one"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="AlertRule",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
@@ -1574,8 +1594,6 @@ class Migration(migrations.Migration):
                 ("next_at", models.DateTimeField(null=True)),
                 ("evaluated_at", models.DateTimeField(null=True)),
                 ("told_at", models.DateTimeField(null=True)),
-                ("asked_at", models.DateTimeField(null=True)),
-                ("found", models.JSONField(null=True)),
                 ("trouble", models.CharField(default="", max_length=1000)),
                 ("failing_since", models.DateTimeField(null=True)),
                 ("failure", models.CharField(default="", max_length=1000)),

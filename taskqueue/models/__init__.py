@@ -5,6 +5,7 @@ from taskqueue.models.audit import Audit
 from taskqueue.models.call_count import CallCount
 from taskqueue.models.collected import Collected
 from taskqueue.models.event import Audience, Event, EventBatch, Subscription
+from taskqueue.models.examination import Examination
 from taskqueue.models.export import Export
 from taskqueue.models.idempotency import IdempotencyKey
 from taskqueue.models.lease import Lease, ResultPart, TaskLog
@@ -37,6 +38,7 @@ __all__ = [
     "Endpoint",
     "Event",
     "EventBatch",
+    "Examination",
     "Export",
     "Failure",
     "IdempotencyKey",

@@ -55,9 +55,6 @@ class AlertRule(models.Model):
     evaluated_at = models.DateTimeField(null=True)
     # When its last messages were enqueued.
     told_at = models.DateTimeField(null=True)
-    # When the doctor was last run, and its findings; null once they have been processed.
-    asked_at = models.DateTimeField(null=True)
-    found = models.JSONField(null=True)
     # Why it could not be judged; empty if it could.
     trouble = models.CharField(max_length=LONGEST_TEXT, default="")
     # Since when the calls of a heartbeat fail, and why the first of them did.

@@ -25,7 +25,8 @@ class Notice:
     level: str
     # The queue, worker, schedule, alert rule, task, or name of tasks.
     subject: str = ""
-    # The number of affected tasks; for `failing` the attempts, for a schedule the runs.
+    # The number of affected tasks; for `failing` the attempts, for a schedule the runs, for
+    # `doctor` the hosts.
     count: int | None = None
     # Whether there are more than `count`.
     is_capped: bool = False
@@ -44,8 +45,9 @@ class Notice:
     # The trouble of a worker, schedule or heartbeat; names of workers or tags; the number of
     # missing workers, or of ended attempts; the usual failure rate; the class of an error; a name.
     detail: str = ""
-    # The remedy of `doctor`.
+    # The remedy of `doctor`, and the hosts on which it found something that depends on the host.
     advice: str = ""
+    host: str = ""
     # The finding of `doctor`, in the form of `Sentence.words`.
     found: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # The run time p95 of the name, for `long_run`; None if too few runs are known.
@@ -80,7 +82,7 @@ class Notice:
     @property
     def translated_remedy(self) -> str:
         """The remedy in the reader's language."""
-        return remedy_of(self.words).translated
+        return remedy_of(self.found if self.found.get("remedy") else self.words).translated
 
     @property
     def _sentence(self) -> Sentence:
@@ -90,6 +92,7 @@ class Notice:
             "long_run": self.usual_seconds is None,
             "parked": left <= 0,
             "halted": not self.total,
+            "doctor": bool(self.host),
         }
         return Sentence(
             text.otherwise if is_unknown.get(self.code) else text.sentence,
@@ -100,6 +103,7 @@ class Notice:
                 "example": self.example,
                 "detail": self.detail,
                 "advice": self.advice,
+                "host": self.host,
                 "tags": quote(self.detail),
                 "workflow": self.workflow,
                 "in_workflows": f"{self.in_workflows:,}{'+' if self.is_capped else ''}",

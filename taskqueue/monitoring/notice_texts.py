@@ -23,7 +23,8 @@ class Text(NamedTuple):
 
     sentence: str
     remedy: str
-    # The sentence if the usual time, the class of the error or the remaining time is not known.
+    # The sentence if the usual time, the class of the error or the remaining time is not known, or
+    # if a finding depends on the host.
     otherwise: str = ""
     # The remedy if the tasks belong to workflows, and if only some of them do.
     remedy_in_workflow: str = ""
@@ -144,7 +145,11 @@ TEXTS: dict[Code, Text] = {
             " waits behind it."
         ),
     ),
-    "doctor": Text(gettext_noop("The doctor found: {detail}"), "{advice}"),
+    "doctor": Text(
+        gettext_noop("The doctor found: {detail}"),
+        "{advice}",
+        gettext_noop("The doctor found on {host}: {detail}"),
+    ),
     "heartbeat_failing": Text(
         gettext_noop(
             "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is"

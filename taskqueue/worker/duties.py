@@ -78,17 +78,18 @@ class Duties:
         tally: Tally,
         schedules_until: datetime | None = None,
         timed_seconds: float = math.inf,
+        more: tuple[Timed, ...] = (),
     ) -> None:
         """`schedules_until`: later times of schedules are left to other workers.
 
-        `timed_seconds`: for how long one turn serves periodic duties.
+        `timed_seconds`: for how long one turn serves periodic duties; `more`: further ones.
         """
         self._policy = policy = EndPolicy.of(settings)
         self._tally = tally
         self._interval = interval = settings.TAKEOVER_INTERVAL.total_seconds()
         self._worker_id = worker_id
         self._schedules_until = schedules_until
-        self.periodic = PeriodicDuties(timed_seconds)
+        self.periodic = PeriodicDuties(timed_seconds, more)
         self._looks = (*LOOKS, *self.periodic.looks)
         self._scheduler = Scheduler()
         self._take_over = TakeOver(policy, tally, grace=settings.LEASE_DURATION)

@@ -16,6 +16,7 @@ from taskqueue.worker.child_sockets import ChildSockets
 from taskqueue.worker.coordinator import LONGEST_SLEEP, Coordinator
 from taskqueue.worker.database_thread import DatabaseThread
 from taskqueue.worker.dispatch import Dispatcher
+from taskqueue.worker.examiner import Examiner
 from taskqueue.worker.heartbeat import Heartbeat
 from taskqueue.worker.late_imports import LateImports
 from taskqueue.worker.leases import Leases
@@ -24,7 +25,7 @@ from taskqueue.worker.receiving import Receiver
 from taskqueue.worker.recorder import Recorder
 from taskqueue.worker.requests import Requests
 from taskqueue.worker.shutdown import Shutdown
-from taskqueue.worker.state import WorkerState
+from taskqueue.worker.state import WorkerState, this_host
 from taskqueue.worker.stopping import Stopper
 from taskqueue.worker.wakeup import Reloader, Signals, WakePipe, Watch
 from taskqueue.worker.watchdog import Watchdog
@@ -62,7 +63,9 @@ class MainLoop:
         tally, batch_tally = Tally(self._leases.subject_of), Tally(self._leases.subject_of)
         session = WorkerSession(state, heard=self._hear, tally=tally)
         batch_session = WorkerSession(state, heard=None, tally=batch_tally)
-        make_duties, imports = partial(_make_duties, state, tally), LateImports()
+        self._examiner = Examiner(worker_name=state.options.name, host=this_host())
+        make_duties = partial(_make_duties, state, tally, self._examiner)
+        imports = LateImports()
         step_ends = StepEnds(imports)
         self._database = DatabaseThread(
             session, state.wake, make_duties, imports=imports, step_ends=step_ends
@@ -111,6 +114,7 @@ class MainLoop:
         self._heartbeat.stop()
         self._pool.end()
         self._database.stop()
+        self._examiner.end()
         self._batches.stop()
         self._watch.close()
         self._leases.end()
@@ -277,7 +281,7 @@ class MainLoop:
             self._wake_pipe.wait(GATHER)
 
 
-def _make_duties(state: WorkerState, tally: Tally) -> Duties:
+def _make_duties(state: WorkerState, tally: Tally, examiner: Examiner) -> Duties:
     """Import and create the duties: they need most of the engine, the first claim little of it."""
     from taskqueue.worker.duties import Duties
 
@@ -290,4 +294,5 @@ def _make_duties(state: WorkerState, tally: Tally) -> Duties:
         tally=tally,
         schedules_until=until,
         timed_seconds=TIMED_SECONDS,
+        more=examiner.duties(),
     )

@@ -33,9 +33,9 @@ logger = logging.getLogger("taskqueue.worker")
 class PeriodicDuties:
     """The periodic duties of one worker, served in turns of limited duration."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, more: tuple[Timed, ...] = ()) -> None:
         self._seconds = seconds
-        self._duties = _all()
+        self._duties = (*_all(), *more)
         # The duties still to be served in this round: those that were due when it began.
         self._left: deque[Timed] = deque()
 

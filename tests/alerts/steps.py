@@ -14,7 +14,7 @@ from taskqueue.declarations.own_tasks import MAIL
 from taskqueue.models import AlertRule, Incident, Task
 
 MOMENTS = (
-    (AlertRule, ("next_at", "evaluated_at", "told_at", "asked_at", "silenced_until")),
+    (AlertRule, ("next_at", "evaluated_at", "told_at", "silenced_until")),
     (Incident, ("began_at", "raised_at", "ended_at", "notified_at")),
 )
 

@@ -1,77 +1,47 @@
-"""A rule that runs the doctor, and the doctor's findings about alerts."""
+"""A rule about what the doctor finds, and the doctor's findings about alerts."""
 
 from __future__ import annotations
 
 import pytest
 from django.utils.translation import override
 
-from taskqueue.declarations.own_tasks import EXAMINATION
-from taskqueue.models import (
-    AlertRule,
-    Incident,
-    Task,
-    Worker,
-)
+from taskqueue import alerts
+from taskqueue.models import Incident, Task, Worker
 from taskqueue.monitoring.alerts.sentences import translated, translated_remedy
 from taskqueue.monitoring.doctor import examine
 from taskqueue.monitoring.doctor.words import gettext, short_duration, words_of
-from tests.alerts.steps import look_now, mails, make_rule, open_incidents, pass_time
+from taskqueue.monitoring.notices import notices
+from taskqueue.worker.bodies.examining import run
+from tests.alerts.steps import look_now, mails, make_rule, open_incidents
 from tests.monitoring.rows import HOUR, ago, make_task, make_worker
 
 pytestmark = pytest.mark.django_db
 
 
-def test_the_doctor_is_asked_hourly_in_a_task_and_more_often_while_it_has_found_something() -> None:
+def test_a_rule_about_the_doctor_follows_what_workers_find() -> None:
     make_worker()
     make_rule("doctor", "doctor")
-
-    def examinations() -> int:
-        return Task.objects.filter(name=EXAMINATION["name"]).count()
-
     overdue = make_task("scheduled", run_after=ago(HOUR))
     look_now()
-    assert (examinations(), open_incidents()) == (1, [])
-    AlertRule.objects.update(found=findings_now())
-    look_now()
-    assert open_incidents() == [("duties", "firing")]
-    assert mails() == [["raised"]]
-    pass_time(400)
-    look_now()
-    assert examinations() == 1
-    pass_time(200)
-    look_now()
-    assert examinations() == 2
-    Task.objects.filter(id=overdue.id).delete()
-    for _ in range(2):
-        AlertRule.objects.update(found=findings_now())
-        look_now()
     assert open_incidents() == []
-    pass_time(300)
+    run("w1", host="web-1")
     look_now()
-    assert mails() == [["raised"], ["cleared"]]
+    assert ("duties", "firing") in open_incidents()
+    assert mails() == [["raised"] * len(open_incidents())]
+    Task.objects.filter(id=overdue.id).delete()
+    look_now()
+    assert ("duties", "firing") in open_incidents()
+    run("w1", host="web-1")
+    for _ in range(2):
+        look_now()
+    assert "duties" not in dict(open_incidents())
 
 
-def findings_now() -> list[dict[str, str]]:
-    """What the doctor finds about duties, as its task keeps it."""
-    return [
-        {"check": each.check, "subject": each.subject, "seen": each.seen, "remedy": each.remedy}
-        for each in examine()
-        if each.severity == "problem" and each.check == "duties"
-    ]
-
-
-def test_the_task_of_an_examination_keeps_what_it_found() -> None:
+def test_an_alert_about_a_finding_is_told_in_the_language_of_its_reader() -> None:
     make_worker()
-    rule = make_rule("doctor", "doctor")
+    make_rule("doctor", "doctor")
     make_task("scheduled", run_after=ago(HOUR))
-    look_now()
-    task = Task.objects.get(name=EXAMINATION["name"])
-    from taskqueue.alerts.tasks import examine as body
-
-    body(rule.pk)
-    rule.refresh_from_db()
-    assert task.kwargs == {"rule": rule.pk}
-    assert "duties" in {each["check"] for each in rule.found}
+    run("w1", host="web-1")
     look_now()
     incident = Incident.objects.get(subject="duties")
     assert incident.summary.startswith("A task has been due for 60 min")
@@ -79,6 +49,17 @@ def test_the_task_of_an_examination_keeps_what_it_found() -> None:
         told = translated(incident.words, ""), translated_remedy(incident.words, "")
     assert told[0].startswith("有任务已到期 60 分钟")
     assert "工作进程" in told[1]
+
+
+def test_an_acknowledged_finding_is_no_notice_any_more() -> None:
+    make_worker()
+    make_rule("doctor", "doctor")
+    make_task("scheduled", run_after=ago(HOUR))
+    run("w1", host="web-1")
+    look_now()
+    assert "duties" in {notice.subject for notice in notices() if notice.code == "doctor"}
+    alerts.acknowledge(Incident.objects.get(subject="duties").pk, by="ann")
+    assert "duties" not in {notice.subject for notice in notices()}
 
 
 @pytest.mark.parametrize(("language", "age"), [("en", "2 h"), ("zh-hans", "2 小时")])

@@ -6,12 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
-from taskqueue.models import AlertRule, Incident, Partition, Task, Total
+from taskqueue.models import Partition, Task, Total
 from taskqueue.monitoring import performance
-from taskqueue.monitoring.doctor.work import look_at_work
 from taskqueue.monitoring.notices import Notice, Situation, notices
 from taskqueue.monitoring.notices.failing import NameRate
 from taskqueue.monitoring.notices.failures import has_jumped, usual_share
@@ -221,25 +219,6 @@ def test_tags_that_no_worker_of_the_queue_has_are_told_once_a_lane() -> None:
         ("mail", "error", "gpu,large"),
     ]
     assert "--tags gpu,large" in found[0].remedy
-
-
-def found_by_the_doctor(subject: str, **fields: Any) -> None:
-    rule, _ = AlertRule.objects.get_or_create(name="default doctor", kind="doctor")
-    values = {"status": "firing", "began_at": ago(HOUR), "summary": "It is odd.", "remedy": "Mend."}
-    Incident.objects.create(rule=rule, subject=subject, **{**values, **fields})
-
-
-def test_what_the_doctor_found_last_is_a_notice_until_it_is_acknowledged() -> None:
-    make_worker()
-    found_by_the_doctor("server: fsync")
-    found_by_the_doctor("queues: mail")  # A notice of its own, as long as it holds.
-    found_by_the_doctor("tables: x", acknowledged_at=ago(MINUTE))
-    found_by_the_doctor("tables: y", status="ended", ended_at=ago(MINUTE))
-    (notice,) = notices()
-    assert (notice.code, notice.level, notice.subject) == ("doctor", "error", "server: fsync")
-    assert (notice.sentence, notice.remedy) == ("The doctor found: It is odd.", "Mend.")
-    # The doctor does not find it again because it found it once.
-    assert all("It is odd" not in finding.seen for finding in look_at_work(connection))
 
 
 def test_each_notice_says_since_when_where_that_is_known() -> None:

@@ -6,8 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -16,6 +17,8 @@ from taskqueue.admin.base import ReadOnlyAdmin
 from taskqueue.admin.dashboard.remedies import Act, Look, Remedies
 from taskqueue.admin.dashboard.sentences import sentence
 from taskqueue.admin.reports import LOOKING, report
+from taskqueue.engine.connections import project_connection
+from taskqueue.engine.examinations import request_examination
 from taskqueue.monitoring.doctor import Finding, Severity, examine, visible_to, worst
 from taskqueue.monitoring.notices import Situation
 
@@ -49,11 +52,18 @@ class DoctorPage(ReadOnlyAdmin):
     doctor_template = "admin/taskqueue/dashboard/doctor.html"
 
     def doctor_view(self, request: HttpRequest) -> HttpResponse:
-        """Run the examination, and show the findings, worst first."""
+        """Run the examination, and show the findings, worst first.
+
+        A POST asks for one by a worker too, for the notices.
+        """
         if not (self.has_view_permission(request) and request.user.has_perm(VIEW_WORKERS)):
             raise PermissionDenied
+        if request.method == "POST":
+            request_examination(project_connection())
+            messages.info(request, _("A worker runs the doctor within seconds, for the notices."))
+            return HttpResponseRedirect(self.links.url("dashboard_doctor"))
         if request.method not in LOOKING:
-            return HttpResponseNotAllowed(LOOKING)
+            return HttpResponseNotAllowed([*LOOKING, "POST"])
         found = visible_to(request.user, examine(patience=PATIENCE))
         found.sort(key=lambda finding: -finding.severity.rank)
         counted = Counter(finding.severity for finding in found)

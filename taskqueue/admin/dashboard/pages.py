@@ -31,7 +31,7 @@ from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.models import Schedule
 from taskqueue.models.parts import DatabaseClock
 from taskqueue.monitoring.counts import status_counts
-from taskqueue.monitoring.durations import DAY
+from taskqueue.monitoring.durations import DAY, short_duration
 from taskqueue.monitoring.notices import ERROR, Notice, Situation, notices, visible_to
 from taskqueue.monitoring.notices.queues import nobody_takes
 from taskqueue.monitoring.read_models.alert import firing_alerts
@@ -91,8 +91,10 @@ def parts(request: HttpRequest, links: Links, span: str) -> dict[str, Any]:
     found = visible_to(request.user, notices(situation))
     shown = shown_notices(request, links, situation, found)
     may_control, may_stop = map(request.user.has_perm, (CONTROL_QUEUES, STOP))
+    examined = situation.standing.examined
     context: dict[str, Any] = {
         "state": state_of(workers, found),
+        "examined_ago": examined and short_duration((situation.now - examined.at).total_seconds()),
         "notices": shown[:MOST_NOTICES],
         "more_notices": shown[MOST_NOTICES:],
         # The page contains the buttons' form even before there is a first notice.

@@ -35,6 +35,7 @@ def sentence(notice: Notice, links: Links) -> SafeString:
         subject=_subject(notice, links),
         total=number(notice.total or 0),
         example=notice.example and links.to_row(Task, UUID(notice.example), notice.example),
+        host=notice.host,
         detail=Truncator(_detail(notice)).chars(LONGEST_DETAIL),
         age=short_duration(notice.seconds or 0.0),
         usual=short_duration(notice.usual_seconds),
@@ -126,7 +127,9 @@ def _template(notice: Notice) -> str:
             "them, such as behind {subject}.",
             count,
         ),
-        "doctor": _("The doctor found: {detail}"),
+        "doctor": _("The doctor found on {host}: {detail}")
+        if notice.host
+        else _("The doctor found: {detail}"),
         "heartbeat_failing": _(
             "The heartbeat {subject} cannot call its URL, so that nobody outside hears that all is "
             "well: {detail}"

@@ -86,7 +86,6 @@ OWN_DOCS = (
         "the attempt\nis stopped or its time is over, the program is killed with all that it has "
         "started."
     ),
-    gettext_noop("Run the doctor, and store the problems that it finds; return their number."),
     gettext_noop("Call the URL of a heartbeat."),
     gettext_noop("Send mail about the incidents of a rule, or a test message if there are none."),
     gettext_noop(

@@ -34,13 +34,13 @@ FOLLOWED = (
 def settle(
     connection: BaseDatabaseWrapper,
     rule: AlertRule,
-    judged: Sequence[Judged] | None,
+    judged: Sequence[Judged],
     *,
     taken_at: datetime,
 ) -> bool:
     """Change the incidents of a rule according to a judgement, and enqueue the messages about them.
 
-    `judged` is None if nothing new is known. All of this is one transaction, so people are told of
+    All of this is one transaction, so people are told of
     each raised incident, and never twice. Nothing happens if the judgement may be outdated, as
     `lock_current` decides. Return whether messages were enqueued.
     """
@@ -48,10 +48,7 @@ def settle(
         locked = lock_current(connection, rule, taken_at=taken_at)
         if locked is None:
             return False
-        if judged is not None:
-            follow(connection, locked, judged, dialect_for(connection).now(connection))
-            if locked.found is not None:
-                AlertRule.objects.using(connection.alias).filter(id=rule.id).update(found=None)
+        follow(connection, locked, judged, dialect_for(connection).now(connection))
         return tell(connection, locked, dialect_for(connection).now(connection))
 
 

@@ -1,4 +1,4 @@
-"""Enqueueing the tasks of alerts: messages, calls of heartbeats, examinations."""
+"""Enqueueing the tasks of alerts: messages, calls of heartbeats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taskqueue.conf import get_settings
 from taskqueue.core.uuid7 import uuid7_hex
 from taskqueue.declarations.definition import BaseDefinition
 from taskqueue.declarations.options import Options, check_options
-from taskqueue.declarations.own_tasks import EXAMINATION, HEARTBEAT, MAIL
+from taskqueue.declarations.own_tasks import HEARTBEAT, MAIL
 from taskqueue.engine.enqueue import enqueue
 from taskqueue.engine.making_specs import spec_of
 from taskqueue.engine.payloads import Payload
@@ -22,7 +22,7 @@ def _body(**arguments: Any) -> None:
 
 _DEFINITIONS = {
     str(options["name"]): BaseDefinition(_body, Options(**check_options(options, declared=True)))
-    for options in (MAIL, HEARTBEAT, EXAMINATION)
+    for options in (MAIL, HEARTBEAT)
 }
 
 

@@ -20,6 +20,7 @@ from django.utils.translation import override
 from taskqueue.access.roles import Grant, grant
 from taskqueue.engine.connections import project_connection
 from taskqueue.engine.control.audit import person
+from taskqueue.engine.examinations import request_examination
 from taskqueue.engine.pruning import CAP, prunable, prune_all
 from taskqueue.management.cli.errors import TROUBLE, line_of, sentence_of
 from taskqueue.management.cli.output import Output
@@ -44,11 +45,17 @@ FINDING = ("check", "severity", "seen", "remedy", "subject")
         "--fail-on", choices=("problem", "warning", NEVER), default="problem",
         help="exit with 1 for findings of this severity or higher; default: problem",
     ),
+    argument(
+        "--request", action="store_true",
+        help="also have a worker run the doctor soon, so that the notices show what it finds",
+    ),
     example="doctor --fail-on warning",
 )  # fmt: skip
 def doctor(flags: Namespace, output: Output) -> None:
     with override("en"):  # Like all output of a command.
         findings = examine()
+    if flags.request:
+        request_examination(project_connection())
     status = worst(findings)
     output.say(
         (line for finding in findings for line in _lines(finding)),

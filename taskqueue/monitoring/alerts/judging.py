@@ -13,6 +13,7 @@ from taskqueue.monitoring.alerts.rules import fits, judged_by
 from taskqueue.monitoring.alerts.sentences import said
 from taskqueue.monitoring.alerts.situation import AlertSituation as Situation
 from taskqueue.monitoring.notice import ERROR, Notice
+from taskqueue.monitoring.notices.doctor import subject_of
 from taskqueue.monitoring.notices.failing import is_internal
 from taskqueue.monitoring.notices.failures import failure_jumps, new_errors, new_errors_of_all
 from taskqueue.monitoring.notices.judging import notices
@@ -49,11 +50,15 @@ def _missed(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
 
 
 def _findings(rule: AlertRule, situation: Situation) -> Iterator[Judged]:
-    """Yield the latest findings of the doctor."""
-    for found in rule.found or ():
-        subject = ": ".join(filter(None, (found["check"], found["subject"])))
-        words = found.get("words", {})
-        yield Judged(subject=subject, summary=found["seen"], remedy=found["remedy"], words=words)
+    """Yield the problems that the doctor found when a worker last ran it."""
+    for note in situation.standing.notes:
+        if note["severity"] == "problem":
+            yield Judged(
+                subject=subject_of(note),
+                summary=note["seen"],
+                remedy=note["remedy"],
+                words=note["words"],
+            )
 
 
 def _nothing(rule: AlertRule, situation: Situation) -> Iterator[Judged]:

@@ -19,6 +19,7 @@ from taskqueue.monitoring.doctor.configuration import (
 )
 from taskqueue.monitoring.doctor.dead_rows import look_at_snapshots
 from taskqueue.monitoring.doctor.events import look_at_events
+from taskqueue.monitoring.doctor.examinations import look_at_examinations
 from taskqueue.monitoring.doctor.finding import INFO, PROBLEM, WARNING, Check, Finding
 from taskqueue.monitoring.doctor.limits import look_at_limits
 from taskqueue.monitoring.doctor.server import look_at_listening, look_at_pooling, look_at_server
@@ -47,6 +48,7 @@ OF_WORK: dict[str, Look] = {
     "workflows": look_at_workflows,
     "webhooks": look_at_webhooks,
     "events": look_at_events,
+    "examinations": look_at_examinations,
 }
 OF_TABLES: dict[str, Look] = {"tables": look_at_tables, "indexes": look_at_indexes}
 

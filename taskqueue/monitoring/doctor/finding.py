@@ -9,14 +9,7 @@ from typing import Any
 
 from django.apps import apps
 
-from taskqueue.access.permissions import (
-    MANAGE_WEBHOOKS,
-    VIEW_ALERT_RULES,
-    VIEW_LIMITS,
-    VIEW_QUEUES,
-    VIEW_SCHEDULES,
-    VIEW_WORKFLOWS,
-)
+from taskqueue.monitoring.check_permissions import OF_CHECKS
 from taskqueue.monitoring.doctor.words import words_of
 from taskqueue.monitoring.notice import Notice
 from taskqueue.monitoring.read_models.base import Viewer
@@ -99,21 +92,9 @@ FAILURES, SCHEDULES = Check("failures"), Check("schedules")
 WORKFLOWS, LIMITS, ALERTS = Check("workflows"), Check("limits"), Check("alerts")
 
 
-# The permissions to view the findings of a check, in addition to that to view workers.
-NEEDED = {
-    QUEUES: VIEW_QUEUES,
-    SCHEDULES: VIEW_SCHEDULES,
-    DUTIES: VIEW_SCHEDULES,
-    WORKFLOWS: VIEW_WORKFLOWS,
-    LIMITS: VIEW_LIMITS,
-    ALERTS: VIEW_ALERT_RULES,
-    "webhooks": MANAGE_WEBHOOKS,
-}
-
-
 def visible_to(viewer: Viewer, findings: list[Finding]) -> list[Finding]:
     """Return the findings that a person who may view tasks and workers may see."""
-    lacking = {check for check, needed in NEEDED.items() if not viewer.has_perm(needed)}
+    lacking = {check for check, needed in OF_CHECKS.items() if not viewer.has_perm(needed)}
     return [finding for finding in findings if finding.check not in lacking]
 
 

@@ -33,6 +33,7 @@ from taskqueue.monitoring.doctor.words import gettext as _
 from taskqueue.monitoring.doctor.words import short_duration
 from taskqueue.monitoring.notice import ERROR, Notice
 from taskqueue.monitoring.notices import Situation, notices
+from taskqueue.monitoring.notices.schedules import overdue_schedules
 from taskqueue.monitoring.read_models.worker import ShownWorker, living
 from taskqueue.monitoring.reading import is_postgresql
 from taskqueue.monitoring.searching.streams import IS_LEASED, literal
@@ -117,7 +118,7 @@ def _schedules(situation: Situation, has_workers: bool) -> Iterator[Finding]:
     if overdue:
         first = overdue[0]
         number = f"{MOST:,}+" if len(overdue) > MOST else f"{len(overdue):,}"
-        yield DUTIES.problem(
+        found = DUTIES.problem(
             subject=first.name,
             seen=_("Schedules are overdue: {number}. The first is {name}, for {age}. {trouble}")
             .format(
@@ -129,6 +130,7 @@ def _schedules(situation: Situation, has_workers: bool) -> Iterator[Finding]:
             .strip(),
             remedy=_(KEPT if has_workers else START),
         )
+        yield replace(found, notice=next(overdue_schedules(situation)))
 
 
 def _leases(connection: BaseDatabaseWrapper, now: Any, has_workers: bool) -> Iterator[Finding]:

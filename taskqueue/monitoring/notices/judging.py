@@ -8,12 +8,13 @@ from dataclasses import replace
 from taskqueue.access.permissions import (
     EDIT_SCHEDULES,
     VIEW_ALERT_RULES,
-    VIEW_ALERTS,
     VIEW_LIMITS,
     VIEW_SCHEDULES,
     VIEW_WORKERS,
 )
+from taskqueue.monitoring.check_permissions import OF_CHECKS
 from taskqueue.monitoring.notice import ERROR, WARNING, Notice
+from taskqueue.monitoring.notices.doctor import of_doctor
 from taskqueue.monitoring.notices.failures import failure_jumps, new_errors
 from taskqueue.monitoring.notices.out_of_reach import absent_tags, out_of_reach, parked
 from taskqueue.monitoring.notices.queues import growing, of_queues
@@ -41,7 +42,7 @@ def notices(situation: Situation | None = None) -> list[Notice]:
 # permission to view tasks.
 NEEDED: dict[frozenset[str], tuple[str, ...]] = {
     frozenset({"lost_worker", "worker_trouble"}): (VIEW_WORKERS,),
-    frozenset({"doctor"}): (VIEW_ALERTS,),
+    frozenset({"doctor"}): (VIEW_WORKERS,),
     frozenset({"halted"}): (VIEW_LIMITS,),
     frozenset({"heartbeat_failing"}): (VIEW_ALERT_RULES,),
     frozenset({"schedule_trouble", "schedule_paused_itself", "schedule_overdue"}): (
@@ -57,7 +58,13 @@ def visible_to(viewer: Viewer, found: Iterable[Notice]) -> list[Notice]:
     for codes, permissions in NEEDED.items():
         if not any(map(viewer.has_perm, permissions)):
             hidden |= codes
-    return [notice for notice in found if notice.code not in hidden]
+    checks = {check for check, needed in OF_CHECKS.items() if not viewer.has_perm(needed)}
+    return [
+        notice
+        for notice in found
+        if notice.code not in hidden
+        and not (notice.code == "doctor" and notice.subject.partition(":")[0] in checks)
+    ]
 
 
 def _dated(notice: Notice, situation: Situation) -> Notice:
@@ -77,21 +84,6 @@ def of_pauses(situation: Situation) -> Iterator[Notice]:
             yield Notice("definition_paused", WARNING, pause.name, detail=detail, since=pause.since)
         else:
             yield Notice("all_paused", ERROR, detail=detail, since=pause.since)
-
-
-# Checks of the doctor that notices already cover in each reading.
-OF_NOTICES = frozenset({"queues", "workers", "failures", "schedules", "limits"})
-
-
-def of_doctor(situation: Situation) -> Iterator[Notice]:
-    """Yield other findings of the doctor, from the last time an alert rule ran it."""
-    by_subject = {found.subject: found for found in situation.standing.found}
-    for subject, found in by_subject.items():
-        if subject.partition(":")[0] not in OF_NOTICES:
-            yield Notice(
-                "doctor", ERROR, subject, detail=found.seen, advice=found.remedy,
-                since=found.since, found=found.words,
-            )  # fmt: skip
 
 
 def of_heartbeats(situation: Situation) -> Iterator[Notice]:

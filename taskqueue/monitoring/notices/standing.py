@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from taskqueue.engine.dialect import as_uuid
+from taskqueue.engine.examinations import Note
 from taskqueue.engine.schedules.reading import OVERDUE
 from taskqueue.engine.sqlite.values import clock, loaded, stored
 from taskqueue.engine.statement import Statement
 from taskqueue.monitoring.reading import read
 
-# The most paused definitions, inactive schedules, late ones, lanes of queues, findings and
-# heartbeats that are read, and of halted sequences.
-MOST_PAUSES, MOST_RESTING, MOST_LATE, MOST_LANES, MOST_FOUND = 20, 20, 1_001, 1_000, 20
-MOST_HALTED = 1_000
+# The most paused definitions, inactive schedules, late ones, lanes of queues, heartbeats, halted
+# sequences and acknowledged findings that are read.
+MOST_PAUSES, MOST_RESTING, MOST_LATE, MOST_LANES, MOST_FAILING = 20, 20, 1_001, 1_000, 20
+MOST_HALTED, MOST_ACKNOWLEDGED = 1_000, 200
 
 # One statement, which also reads the current time. Each part is a small table, or reads an index up
 # to a limit; lanes are found by a loose scan with one probe for each. The conditions are those of
@@ -79,17 +80,21 @@ FROM (
     LIMIT %(overdue)s
 ) AS late
 UNION ALL
-SELECT 'doctor', subject, began_at, {none}, summary, remedy, 0, {no_id}, words
+SELECT
+    'examined', worker_name, examined_at, {none}, host, '', 0, {no_id}, CAST(findings AS text)
+FROM taskqueue_examination
+WHERE examined_at IS NOT NULL
+UNION ALL
+SELECT 'acknowledged', subject, {none}, {none}, '', '', 0, {no_id}, ''
 FROM (
-    SELECT incident.subject, incident.began_at, incident.summary, incident.remedy,
-        CAST(incident.words AS text) AS words
+    SELECT incident.subject
     FROM taskqueue_incident AS incident
     JOIN taskqueue_alertrule AS rule ON rule.id = incident.rule_id
     WHERE NOT incident.is_settled AND incident.status = 'firing'
-        AND incident.acknowledged_at IS NULL AND rule.kind = 'doctor'
+        AND incident.acknowledged_at IS NOT NULL AND rule.kind = 'doctor'
     ORDER BY incident.id
-    LIMIT %(found)s
-) AS found
+    LIMIT %(acknowledged)s
+) AS acknowledged
 UNION ALL
 SELECT 'heartbeat', name, failing_since, {none}, failure, '', 0, {no_id}, ''
 FROM (
@@ -97,7 +102,7 @@ FROM (
     FROM taskqueue_alertrule
     WHERE failing_since IS NOT NULL AND next_at IS NOT NULL
     ORDER BY name
-    LIMIT %(found)s
+    LIMIT %(failing)s
 ) AS heartbeat
 UNION ALL
 SELECT
@@ -164,15 +169,12 @@ class Overdue(NamedTuple):
     trouble: str
 
 
-class Found(NamedTuple):
-    """A finding from the last run of the doctor by an alert rule that nobody acknowledged."""
+class Examined(NamedTuple):
+    """The last time that a worker ran the doctor."""
 
-    subject: str
-    since: datetime
-    seen: str
-    remedy: str
-    # The data to translate both.
-    words: Mapping[str, Any]
+    worker_name: str
+    at: datetime
+    host: str
 
 
 class Heartbeat(NamedTuple):
@@ -211,7 +213,10 @@ class Standing:
     # The schedule that has been due for longest comes first.
     overdue: list[Overdue] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    examined: Examined | None = None
+    # What the doctor found then, and the subjects that people have acknowledged as alerts.
+    notes: list[Note] = field(default_factory=list)
+    acknowledged: set[str] = field(default_factory=set)
     heartbeats: list[Heartbeat] = field(default_factory=list)
     # The sequence that has been halted for longest comes first.
     halted: list[Halted] = field(default_factory=list)
@@ -221,7 +226,8 @@ def read_standing() -> Standing:
     """Return everything in one statement."""
     rows = read(
         STANDING, pauses=MOST_PAUSES, resting=MOST_RESTING, overdue=MOST_LATE, lanes=MOST_LANES,
-        found=MOST_FOUND, halted=MOST_HALTED + 1, late=OVERDUE, late_text=stored(clock() - OVERDUE),
+        acknowledged=MOST_ACKNOWLEDGED, failing=MOST_FAILING, halted=MOST_HALTED + 1,
+        late=OVERDUE, late_text=stored(clock() - OVERDUE),
     )  # fmt: skip
     [at] = [_moment(row[2]) for row in rows if row[0] == "now"]
     found = Standing(at)
@@ -244,8 +250,11 @@ def _add(found: Standing, kind: str, row: Sequence[Any]) -> None:
     elif kind == "late":
         due = _moment(since)
         found.overdue.append(Overdue(name, due, (found.at - due).total_seconds(), text))
-    elif kind == "doctor":
-        found.found.append(Found(name, _moment(since), text, reason, json.loads(words)))
+    elif kind == "examined":
+        found.examined = Examined(name, _moment(since), text)
+        found.notes += json.loads(words)
+    elif kind == "acknowledged":
+        found.acknowledged.add(name)
     elif kind == "heartbeat":
         found.heartbeats.append(Heartbeat(name, _moment(since), text))
     elif kind == "halted":

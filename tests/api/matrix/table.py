@@ -111,7 +111,10 @@ TABLE: dict[str, tuple[Ask, ...]] = {
     f"{ONE_TASK}why/": (look("view_task", on="failed"),),
     "": (look(),),
     "notices/": (look("view_task"),),
-    "doctor/": (look("view_task", "view_worker"),),
+    "doctor/": (
+        look("view_task", "view_worker"),
+        act("view_task", "view_worker", answers=202),
+    ),
     "queues/": (look("view_queue"),),
     "queues/<path:name>/": (
         look("view_queue", on="queue"),
